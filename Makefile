@@ -1,0 +1,63 @@
+# `make help` lists what there is to do.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
+VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
+
+export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
+
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e demo soak bench-reaction crds lock
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
+
+venv: $(VENV)  ## make the virtual environment, .venv, from requirements.lock
+
+$(VENV): requirements.lock
+	test -x $(PYTHON) || python3 -m venv .venv || { apt-get update && apt-get install -y python3-venv && \
+	  python3 -m venv --clear .venv; } || { echo 'needed: apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip
+	$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements.lock
+	rm -f .venv/.made-from-*
+	touch $@
+
+prepare: $(VENV)  ## install and build all that the platform and the tests need and that takes long; start nothing
+	@$(PLATFORM_COMMAND) prepare
+
+up: $(VENV)  ## start the local platform: BROKERS=4 KAFKA_VERSION=4.3.1; then: source .local/env
+	@$(PLATFORM_COMMAND) up
+
+down: $(VENV)  ## stop the local platform and leave nothing running
+	@$(PLATFORM_COMMAND) down
+
+check: $(VENV)  ## formatter, linter, types, layers
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	PYTHONPATH=operator .venv/bin/lint-imports --no-logo
+
+format: $(VENV)  ## format, and mend what the linter can
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+test: $(VENV)  ## all tests, with how long each part took
+	@$(PYTHON) tests/run.py unit api kafka e2e
+
+test-unit test-api test-kafka test-e2e: test-%: $(VENV)
+	@$(PYTHON) tests/run.py $*
+
+demo: up  ## watch a manifest move replicas, and another one undone because it is deleted
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo
+
+soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
+	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak
+
+bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: median and maximum of 20 runs
+	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.reaction
+
+crds: $(VENV)  ## write crds/ and the chart's copy from the models
+	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
+
+lock: $(VENV)  ## write requirements.lock from pyproject.toml
+	.venv/bin/uv pip compile pyproject.toml --all-extras --generate-hashes --no-annotate --no-header \
+	  --python-version 3.11 --quiet --output-file requirements.lock

@@ -1,0 +1,36 @@
+{{/* The name of everything in this release. */}}
+{{- define "operator.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "operator.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "operator.labels" -}}
+{{ include "operator.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* What the operator may do with what it serves: it writes only finalizers (a patch) and the status. */}}
+{{- define "operator.rules" -}}
+- apiGroups: [kafka.reassign.dev]
+  resources: [kafkaclusters, partitionreassignments]
+  verbs: [get, list, watch, patch]
+- apiGroups: [kafka.reassign.dev]
+  resources: [kafkaclusters/status, partitionreassignments/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}

@@ -1,0 +1,29 @@
+"""The command line: `python -m localplatform prepare|up|down [api|node|brokers|operator]`."""
+
+import argparse
+import os
+import sys
+
+from localplatform import kind, parts
+from localplatform.console import PlatformError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="localplatform", description=__doc__)
+    parser.add_argument("action", choices=["prepare", "up", "down"])
+    parser.add_argument("part", choices=parts.PARTS, nargs="?", help="with what it needs; default: everything")
+    chosen = parser.parse_args()
+    platform = kind if os.environ.get("PLATFORM") == "kind" else parts
+    actions = {"prepare": parts.prepare, "up": platform.up, "down": platform.down}
+    try:
+        actions[chosen.action](chosen.part)
+    except PlatformError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; `make up` goes on from here, `make down` removes what is there", file=sys.stderr)
+        return 130
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,315 @@
+"""Kafka brokers with racks for the platform and the tests: one KRaft controller, and brokers 0, 1, 2, ...
+
+Nothing survives: a start wipes the data. Every broker listens without security on loopback; on request also
+for pods on a bridge, and with TLS: one listener for SCRAM users, one for client certificates.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from localplatform.certificates import issue, make_authority, write_private
+from localplatform.console import PlatformError
+from localplatform.java import DEFAULT_VERSION, JVM, LOGGING, TOOLS, libs, run_java
+from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
+from localplatform.processes import Process, Processes
+
+__all__ = ["CONTROLLER_ID", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
+
+PLATFORM_PORT = 9092
+CONTROLLER_ID = 100
+USER = "mover"
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """A cluster that runs, or can: where it is, and how to reach and disturb it."""
+
+    directory: Path
+    processes: Processes
+    version: str
+    count: int
+    base_port: int
+    """Broker i listens on base_port + i, with TLS 100 (SCRAM) and 200 (certificates) above,
+    for pods without security 300 above; the controller 1 below."""
+    bridge: str | None = None
+    """The address of a bridge that pods reach: without security, and there the SCRAM listener as well."""
+    secure: bool = False
+    authorizer: bool = False
+    """Deny what no ACL allows, except to who comes without security on loopback or the bridge."""
+
+    @property
+    def ids(self) -> range:
+        return range(self.count)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._servers(LOOPBACK, 0)
+
+    @property
+    def bridge_bootstrap_servers(self) -> str:
+        """Without security, for pods."""
+        if not self.bridge:
+            raise PlatformError("these brokers do not listen on a bridge")
+        return self._servers(self.bridge, 300)
+
+    @property
+    def scram_bootstrap_servers(self) -> str:
+        """TLS and SCRAM-SHA-512, for USER with `password`; on the bridge if there is one, or loopback."""
+        return self._servers(self.bridge or LOOPBACK, 100)
+
+    @property
+    def mutual_tls_bootstrap_servers(self) -> str:
+        """TLS with a client certificate (client.crt, client.key in `certificates`), on loopback."""
+        return self._servers(LOOPBACK, 200)
+
+    @property
+    def certificates(self) -> Path:
+        """The folder with ca.crt, client.crt and client.key."""
+        return self.directory / "certificates"
+
+    @property
+    def password(self) -> str:
+        """USER's password."""
+        return (self.directory / "password").read_text()
+
+    @property
+    def libs(self) -> Path:
+        return libs(self.version)
+
+    def tool(self, name: str, *arguments: str) -> str:
+        """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
+        arguments = ("--bootstrap-server", self.bootstrap_servers, *arguments)
+        return run_java(self.libs, TOOLS.get(name, name), arguments, quiet=True)
+
+    def start(self) -> None:
+        """Start all with empty data, and return when all brokers are there."""
+        shutil.rmtree(self.directory / "data", ignore_errors=True)
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.secure:
+            make_authority(self.certificates)
+            addresses = [LOOPBACK, *([self.bridge] if self.bridge else [])]
+            issue(self.certificates, "broker", addresses=addresses)
+            issue(self.certificates, "client")
+        self._format()
+        controller = self._start_node(CONTROLLER_ID)
+        started = [self._start_node(broker) for broker in self.ids]
+        self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), controller, *started, seconds=120)
+        description = asdict(self) | {"directory": None, "processes": None}
+        (self.directory / "brokers.json").write_text(json.dumps(description))
+
+    def stop(self) -> None:
+        """Stop all. Brokers are killed: their data is wiped anyway, and a proper end takes much longer."""
+        for broker in self.ids:
+            self.kill(broker)
+        self.processes.stop(_name(CONTROLLER_ID))
+
+    def registered(self, asked: int | None = None) -> set[int]:
+        """The brokers that are up and not fenced, as one broker or any sees it; empty while none answers."""
+        servers = self.bootstrap_servers if asked is None else f"{LOOPBACK}:{self.base_port + asked}"
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        try:
+            return set(admin.list_topics(timeout=2).brokers)
+        except KafkaException:
+            return set()
+
+    def alive(self, broker: int) -> bool:
+        """Whether its process runs."""
+        return self.processes.find(_name(broker)) is not None
+
+    def kill(self, broker: int) -> None:
+        """End a broker's process at once (SIGKILL); the controller fences it after six seconds."""
+        if process := self.processes.find(_name(broker)):
+            os.kill(process.pid, signal.SIGKILL)
+            process.stop()
+
+    def shut_down(self, broker: int) -> None:
+        """End a broker in its own time: it hands its leaders over, and is fenced when it is gone."""
+        self.processes.stop(_name(broker))
+
+    def restart(self, broker: int) -> None:
+        """Start a broker, after ending it if it runs, with the data it has; return when it is there."""
+        self.kill(broker)
+        process = self._start_node(broker)
+        self.processes.wait(f"broker {broker}", lambda: broker in self.registered(asked=broker), process)
+
+    @contextmanager
+    def frozen(self, broker: int) -> Iterator[None]:
+        """Stop a broker's process without ending it (SIGSTOP): connections stand, answers do not come."""
+        process = self.processes.find(_name(broker))
+        if not process:
+            raise PlatformError(f"broker {broker} does not run")
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+    def _servers(self, address: str, offset: int) -> str:
+        return ",".join(f"{address}:{self.base_port + offset + broker}" for broker in self.ids)
+
+    def _listeners(self, broker: int) -> dict[str, tuple[str, int]]:
+        """Address and port by the listener's name."""
+        port = self.base_port + broker
+        found = {"LOCAL": (LOOPBACK, port)}
+        if self.bridge:
+            found["BRIDGE"] = (self.bridge, port + 300)
+        if self.secure:
+            found["SCRAM"] = (self.bridge or LOOPBACK, port + 100)
+            found["MUTUAL"] = (LOOPBACK, port + 200)
+        return found
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Every address and port that it listens on."""
+        nodes = [address for broker in self.ids for address in self._listeners(broker).values()]
+        return [(LOOPBACK, self.base_port - 1), *nodes]
+
+    def _start_node(self, node: int) -> Process:
+        command: list[str | Path] = [
+            "java",
+            *JVM,
+            *LOGGING,
+            "-cp",
+            f"{self.libs}/*",
+            "kafka.Kafka",
+            self._configuration(node),
+        ]
+        return self.processes.start(_name(node), command)
+
+    def _configuration(self, node: int) -> Path:
+        """Write the node's server.properties. The controller and the brokers read many of the same ones."""
+        protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL"
+        lines = [
+            f"node.id={node}",
+            f"log.dirs={self.directory / 'data' / str(node)}",
+            f"controller.quorum.voters={CONTROLLER_ID}@{LOOPBACK}:{self.base_port - 1}",
+            "controller.listener.names=CONTROLLER",
+            f"listener.security.protocol.map={protocols}",
+            f"offsets.topic.replication.factor={min(3, self.count)}",
+            "offsets.topic.num.partitions=4",
+            f"transaction.state.log.replication.factor={min(3, self.count)}",
+            "transaction.state.log.min.isr=1",
+            "transaction.state.log.num.partitions=4",
+            "num.partitions=1",
+            f"default.replication.factor={min(3, self.count)}",
+            "auto.create.topics.enable=false",
+            "auto.leader.rebalance.enable=false",  # leaders move when the operator says so
+            "group.initial.rebalance.delay.ms=0",
+            "broker.session.timeout.ms=6000",  # a dead broker is fenced soon
+            "broker.heartbeat.interval.ms=1000",
+            "log.cleaner.dedupe.buffer.size=2097152",  # the default does not fit the heap
+            "num.network.threads=2",
+            "num.io.threads=3",
+        ]
+        if self.authorizer:
+            lines += [
+                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users=User:ANONYMOUS",
+            ]
+        if node == CONTROLLER_ID:
+            lines += ["process.roles=controller", f"listeners=CONTROLLER://{LOOPBACK}:{self.base_port - 1}"]
+        else:
+            listeners = ",".join(f"{n}://{host}:{port}" for n, (host, port) in self._listeners(node).items())
+            lines += [
+                "process.roles=broker",
+                f"broker.rack=r{node}",
+                f"listeners={listeners}",
+                "inter.broker.listener.name=LOCAL",
+            ]
+        if self.secure and node != CONTROLLER_ID:
+            lines += [
+                "ssl.keystore.type=PEM",
+                f"ssl.keystore.location={self.certificates / 'broker.pem'}",
+                "ssl.truststore.type=PEM",
+                f"ssl.truststore.location={self.certificates / 'ca.crt'}",
+                "listener.name.mutual.ssl.client.auth=required",
+                "listener.name.scram.sasl.enabled.mechanisms=SCRAM-SHA-512",
+                "listener.name.scram.scram-sha-512.sasl.jaas.config="
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+            ]
+        path = self.directory / f"{_name(node)}.properties"
+        write_private(path, "\n".join([*lines, ""]))
+        return path
+
+    def _format(self) -> None:
+        """Give every node an empty data folder of one new cluster.
+
+        The tool formats the controller's, which carries the SCRAM user; a broker's needs only its identity.
+        """
+        # the tool takes an id that begins with a dash for an option
+        cluster = f"k{secrets.token_urlsafe(16)[:21]}"
+        arguments = ["format", "-t", cluster, "-c", str(self._configuration(CONTROLLER_ID))]
+        if self.secure:
+            write_private(self.directory / "password", secrets.token_urlsafe(24))
+            arguments += ["--add-scram", f"SCRAM-SHA-512=[name={USER},password={self.password}]"]
+        run_java(self.libs, "kafka.tools.StorageTool", arguments, scratch=self.directory)
+        for broker in self.ids:
+            data = self.directory / "data" / str(broker)
+            data.mkdir(parents=True)
+            (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={broker}\n")
+
+
+def start(
+    processes: Processes,
+    directory: Path,
+    *,
+    version: str = DEFAULT_VERSION,
+    brokers: int = 4,
+    base_port: int | None = None,
+    bridge: str | None = None,
+    secure: bool = False,
+    authorizer: bool = False,
+) -> Brokers:
+    """Start a cluster with data, settings and secrets in the directory; without a base port on free ports."""
+    if not shutil.which("java"):
+        raise PlatformError("Java 17 is needed to run the brokers: apt-get install openjdk-17-jre-headless")
+    base_port = base_port or free_base_port()
+    cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer)
+    refuse_taken(cluster.addresses)
+    try:
+        cluster.start()
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def load(processes: Processes, directory: Path) -> Brokers:
+    """The cluster that an earlier command started there."""
+    try:
+        description = json.loads((directory / "brokers.json").read_text())
+    except FileNotFoundError:
+        raise PlatformError(f"no brokers were started in {directory}") from None
+    return Brokers(**description | {"directory": directory, "processes": processes})
+
+
+@contextmanager
+def running(
+    directory: Path,
+    version: str = DEFAULT_VERSION,
+    brokers: int = 4,
+    *,
+    secure: bool = False,
+    authorizer: bool = False,
+) -> Iterator[Brokers]:
+    """A cluster for a test, on free ports: there when the block begins, gone when it ends, come what may."""
+    processes = Processes(directory / "processes", directory / "logs", end_with_us=True)
+    cluster = start(processes, directory, version=version, brokers=brokers, secure=secure, authorizer=authorizer)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _name(node: int) -> str:
+    return "kafka-controller" if node == CONTROLLER_ID else f"kafka-{node}"

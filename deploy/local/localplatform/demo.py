@@ -1,0 +1,160 @@
+"""`make demo`: a manifest moves replicas between brokers; then a manifest is deleted, and its move is undone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+
+from localplatform import brokers, machine, operator_, parts
+from localplatform.brokers import Brokers
+from localplatform.console import PlatformError
+from localplatform.controlplane import ApiServer
+from localplatform.demo_view import follow, reasons
+from localplatform.processes import wait_until
+from localplatform.workload import Workload
+
+Object = dict[str, Any]
+Targets = Mapping[int, Sequence[int]]
+
+MB = 10**6
+ORDERS, PARTITIONS, PARTITION_BYTES = "demo-orders", 12, 18 * MB
+PAYMENTS = "demo-payments"
+RATE = 3 * MB
+"""Bytes per second on each broker: so that there is something to watch."""
+
+
+class Demo:
+    """The story, one method for each of its parts."""
+
+    def __init__(self, server: ApiServer, cluster: Brokers, console: Console) -> None:
+        self.server, self.cluster, self.console = server, cluster, console
+        self.kafka = Workload(cluster.bootstrap_servers)
+        if cluster.count < 4:
+            raise PlatformError("the demo needs four brokers: make up BROKERS=4")
+
+    def run(self) -> None:
+        """All of it; what it made is gone afterwards."""
+        self._remove_all()
+        try:
+            self.move()
+            self.undo()
+        except BaseException:
+            with suppress(PlatformError, TimeoutError):  # the first error is the one to tell
+                self._remove_all()
+            raise
+        self._remove_all()
+
+    def move(self) -> None:
+        """A manifest, and where its replicas are then."""
+        size = PARTITIONS * PARTITION_BYTES // MB
+        self.console.rule(f"1. {PARTITIONS} partitions with {size} MB of records move")
+        before = {p: [p % 4, (p + 1) % 4] for p in range(PARTITIONS)}
+        targets = {p: [p % 4, (p + 2) % 4] for p in range(PARTITIONS)}
+        self.console.print(f"making the topic {ORDERS}, and filling it")
+        self.kafka.create(ORDERS, list(before.values()), PARTITION_BYTES)
+        self.console.print(
+            f"throttling its moves by hand to {RATE // MB} MB/s on each broker, to have something to watch"
+        )
+        self.kafka.throttle([ORDERS], RATE)
+        self._apply("demo-move", ORDERS, targets)
+        obj = follow(self.console, lambda: self._read("demo-move"), _succeeded, 300)
+        self.console.print(f"[green]Succeeded[/]: {(obj or {})['status']['summary']}")
+        self.kafka.unthrottle([ORDERS])
+        self._stock_tool_finds(ORDERS, targets)
+
+    def undo(self) -> None:
+        """A manifest deleted in flight, and that nothing of it is left."""
+        self.console.rule("2. a move is undone, because its manifest is deleted")
+        before = {0: [2, 0, 1], 1: [0, 3, 2], 2: [3, 1, 0], 3: [1, 2, 3]}
+        targets = {0: [3, 0, 1], 1: [1, 0, 3], 2: [2, 3, 1], 3: [0, 1, 2]}
+        self.kafka.create(PAYMENTS, list(before.values()), PARTITION_BYTES)
+        self.kafka.throttle([PAYMENTS])
+        self._apply("demo-undo", PAYMENTS, targets)
+        follow(self.console, lambda: self._read("demo-undo"), lambda obj: _in_flight(obj) == len(targets), 60)
+        listed = self.cluster.tool("reassign-partitions", "--list")
+        self.console.print(f"all of it is in flight:\n[dim]{listed.strip()}[/]")
+        self.console.print("kubectl delete partitionreassignment demo-undo")
+        self._kubectl("delete", "partitionreassignment", "demo-undo", "--wait=false")
+        follow(self.console, lambda: self._read("demo-undo"), lambda obj: obj is None, 120)
+        self.console.print("[green]gone[/]")
+        self._stock_tool_finds(PAYMENTS, before)
+
+    def _apply(self, name: str, topic: str, targets: Targets) -> None:
+        entries = [{"topic": topic, "partition": p, "replicas": list(r)} for p, r in targets.items()]
+        manifest = {
+            "apiVersion": "kafka.reassign.dev/v1alpha1",
+            "kind": "PartitionReassignment",
+            "metadata": {"name": name, "namespace": operator_.CLUSTER_NAMESPACE},
+            "spec": {"clusterRef": {"name": operator_.CLUSTER}, "partitions": entries},
+        }
+        self.console.print(f"kubectl apply: PartitionReassignment {name}, {len(targets)} partitions of {topic}")
+        self._kubectl("apply", "-f", "-", input=json.dumps(manifest))
+
+    def _stock_tool_finds(self, topic: str, expected: Targets) -> None:
+        """Read the assignment back with Kafka's own tools; the order counts, and nothing may be in flight."""
+        listed = self.cluster.tool("reassign-partitions", "--list").strip()
+        if topic in listed:
+            raise PlatformError(f"the stock tool still finds something in flight:\n{listed}")
+        described = self.cluster.tool("topics", "--describe", "--topic", topic)
+        found: dict[int, list[int]] = {}
+        for text in described.splitlines()[1:]:
+            fields = dict(field.strip().split(":", 1) for field in text.split("\t") if ":" in field)
+            found[int(fields["Partition"])] = [int(broker) for broker in fields["Replicas"].split(",")]
+        if found != {p: list(r) for p, r in expected.items()}:
+            raise PlatformError(f"the stock tool finds {found}, not {dict(expected)}:\n{described}")
+        self.console.print(f"kafka-reassign-partitions --list: [dim]{listed}[/]")
+        self.console.print(f"kafka-topics --describe:\n[dim]{described.strip()}[/]")
+        self.console.print("[green]the stock tools find it as it should be, in order, and nothing in flight[/]")
+
+    def _read(self, name: str) -> Object | None:
+        text = self._kubectl("get", "partitionreassignment", name, "--ignore-not-found", "-o", "json")
+        return json.loads(text) if text.strip() else None
+
+    def _kubectl(self, *arguments: str, input: str | None = None) -> str:
+        return self.server.kubectl(f"--namespace={operator_.CLUSTER_NAMESPACE}", *arguments, input=input)
+
+    def _remove_all(self) -> None:
+        for name in ("demo-move", "demo-undo"):
+            self._kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--wait=false")
+            if not wait_until(lambda name=name: self._read(name) is None, 60):  # type: ignore[misc]
+                raise PlatformError(f"{name} does not go: {reasons(self._read(name))}")
+        self.kafka.unthrottle(topic for topic in (ORDERS, PAYMENTS) if self.kafka.replicas(topic))
+        self.kafka.delete([ORDERS, PAYMENTS])
+
+
+def _succeeded(obj: Object | None) -> bool:
+    conditions = {
+        c["type"]: c for c in ((obj or {}).get("status") or {}).get("conditions", ()) if c["status"] == "True"
+    }
+    if obj is None or conditions.keys() & {"Failed", "Stalled"}:
+        raise PlatformError(f"the move does not go on: {reasons(obj)}")
+    return "Succeeded" in conditions
+
+
+def _in_flight(obj: Object | None) -> int:
+    return (((obj or {}).get("status") or {}).get("progress") or {}).get("partitionsInFlight") or 0
+
+
+def main() -> int:
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        server = ApiServer.load(parts.API)
+        if server is None:
+            raise PlatformError("the platform is not up: make up")
+        Demo(server, brokers.load(machine.processes(), parts.BROKERS), console).run()
+    except (PlatformError, TimeoutError) as error:
+        console.print(f"[red]the demo failed:[/] {error}", soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    console.rule("[green]done")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""How the demo shows a PartitionReassignment: a live table, or without a terminal a line now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from localplatform.console import PlatformError
+
+Object = dict[str, Any]
+
+COLOURS = {"Completed": "green", "InFlight": "yellow", "Cancelling": "magenta", "Blocked": "red", "Failed": "red"}
+LINE_SECONDS = 3.0
+
+
+def follow(
+    console: Console, read: Callable[[], Object | None], done: Callable[[Object | None], bool], seconds: float
+) -> Object | None:
+    """Show the object until it is as it should be, and return it; None is an object that is gone."""
+    deadline = time.monotonic() + seconds
+    told = 0.0
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            obj = read()
+            if obj and console.is_terminal:
+                live.update(table(obj), refresh=True)
+            elif obj and (time.monotonic() - told > LINE_SECONDS or done(obj)):
+                told = time.monotonic()
+                console.print(line(obj))
+            if done(obj):
+                return obj
+            if time.monotonic() > deadline:
+                raise PlatformError(f"not done within {seconds:.0f} s: {reasons(obj)}")
+            time.sleep(0.5)
+
+
+def table(obj: Object) -> RenderableType:
+    """All partitions, then the whole."""
+    status = obj.get("status") or {}
+    shown = Table(title=f"PartitionReassignment {obj['metadata']['name']}", title_justify="left")
+    for name in ("partition", "state", "replicas now", "target", "adding", "removing", "copied", "of"):
+        shown.add_column(name, justify="right" if name in ("copied", "of") else "left")
+    for p in sorted(status.get("partitions", ()), key=lambda p: (p["topic"], p["partition"])):
+        shown.add_row(
+            f"{p['topic']}-{p['partition']}",
+            Text(p["state"], COLOURS.get(p["state"], "")),
+            *(_ids(p.get(key)) for key in ("currentReplicas", "targetReplicas", "addingReplicas", "removingReplicas")),
+            *(megabytes(p.get(key)) for key in ("bytesCopied", "bytesTotal")),
+        )
+    percent = (status.get("progress") or {}).get("percent") or 0
+    whole = Table.grid()
+    whole.add_row(ProgressBar(total=100, completed=percent, width=60))
+    whole.add_row(line(obj))
+    return Group(shown, whole)
+
+
+def line(obj: Object) -> str:
+    """The whole in one line."""
+    status = obj.get("status") or {}
+    progress = status.get("progress") or {}
+    speed = progress.get("bytesPerSecond")
+    parts = [
+        f"{progress.get('partitionsCompleted', 0)}/{progress.get('partitionsTotal', '?')} partitions",
+        f"{progress.get('percent', 0) or 0:3d} %",
+        f"{megabytes(progress.get('bytesCopied'))} of {megabytes(progress.get('bytesTotal'))}",
+        f"adding {status.get('adding', 0)}, removing {status.get('removing', 0)}",
+    ]
+    if speed:
+        parts.append(f"{speed / 1e6:.1f} MB/s")
+    if left := _left(progress.get("estimatedCompletionTime")):
+        parts.append(left)
+    return " · ".join(parts)
+
+
+def reasons(obj: Object | None) -> str:
+    """What its conditions say."""
+    conditions = ((obj or {}).get("status") or {}).get("conditions", ())
+    return "; ".join(f"{c['type']}={c['status']} {c['reason']}: {c['message']}" for c in conditions) or "no status yet"
+
+
+def megabytes(count: int | None) -> str:
+    return "" if count is None else f"{count / 1e6:.1f} MB"
+
+
+def _left(time_of_end: str | None) -> str:
+    if not time_of_end:
+        return ""
+    left = datetime.fromisoformat(time_of_end) - datetime.now(UTC)
+    return f"about {max(left.total_seconds(), 0):.0f} s left"
+
+
+def _ids(replicas: list[int] | None) -> str:
+    return ",".join(map(str, replicas or ()))

@@ -1,0 +1,148 @@
+"""Container images, built without Docker and without an image registry: by buildah in a chroot, on a base
+from Debian's mirrors, with Python packages that the lock file pins.
+"""
+
+import json
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from localplatform import cache
+from localplatform.console import PlatformError, say
+from localplatform.machine import CHECKOUT
+from localplatform.processes import run
+
+CONTAINERFILE = CHECKOUT / "deploy" / "Containerfile"
+SOURCE = CHECKOUT / "operator"
+REPOSITORY = "localhost/kafka-reassign-operator"
+SUITE = "bookworm"
+BASE_PACKAGES = "python3,ca-certificates"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that was built: its repository and tag, and the archive to import it from."""
+
+    tag: str
+    archive: Path
+
+    @property
+    def name(self) -> str:
+        return f"{REPOSITORY}:{self.tag}"
+
+
+def operator_image() -> Image:
+    """The operator's image of this checkout's source; the tag is a hash of all that goes into it."""
+    base = base_image()
+    sources = operator_source()
+    pins: list[cache.Pin] = [CONTAINERFILE, str(base), str(packages())]
+    for path in sources:
+        pins += [str(path.relative_to(SOURCE)), path]
+    tag = cache.key(pins)
+
+    def build(place: Path) -> None:
+        say("building the operator's image")
+        copy_source(place / "source")
+        contexts = {"packages": packages(), "source": place / "source"}
+        build_archive(CONTAINERFILE, f"{REPOSITORY}:{tag}", place / "image.tar", base=base, contexts=contexts)
+
+    image = Image(tag, cache.entry("operator", [tag], build) / "image.tar")
+    cache.keep_latest("operator", 3)
+    return image
+
+
+def operator_source() -> list[Path]:
+    """The files of the operator's package, in a fixed order."""
+    files = (SOURCE / "reassign").rglob("*")
+    return sorted(path for path in files if path.is_file() and "__pycache__" not in path.parts)
+
+
+def copy_source(destination: Path) -> None:
+    """Copy the operator's package, without anything that running it left there."""
+    for file in operator_source():
+        copy = destination / file.relative_to(SOURCE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+        copy.chmod(0o644)
+
+
+def packages() -> Path:
+    """A folder with the operator's Python packages, without those for development, by the lock's hashes."""
+    project, lock = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
+
+    def build(place: Path) -> None:
+        say("gathering the operator's Python packages: once per lock file, about half a minute")
+        uv = shutil.which("uv", path=str(CHECKOUT / ".venv" / "bin")) or shutil.which("uv")
+        if not uv:
+            raise PlatformError("uv is not in the virtual environment: make venv")
+        command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", place, "--only-binary", ":all:"]
+        command += ["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.11"]
+        command += ["--compile-bytecode"]  # the container cannot write any
+        run([*command, "--require-hashes", "--constraints", lock, "--requirements", project])
+
+    wanted = json.dumps(tomllib.loads(project.read_text())["project"]["dependencies"])
+    place = cache.entry("packages", [wanted, lock, "1"], build)
+    cache.keep_latest("packages", 2)
+    return place
+
+
+def base_image() -> Path:
+    """An archive of an image with Debian 12, Python 3.11 and the usual certificate authorities; made once."""
+
+    def build(place: Path) -> None:
+        say("making a base image with debootstrap: once, about a minute")
+        tree = place / "tree"
+        run(["debootstrap", "--variant=minbase", f"--include={BASE_PACKAGES}", SUITE, tree])
+        for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale"):
+            shutil.rmtree(tree / folder, ignore_errors=True)
+        containerfile = place / "Containerfile"
+        containerfile.write_text("FROM scratch\nCOPY --from=tree . /\n")
+        build_archive(containerfile, "localhost/base:local", place / "image.tar", contexts={"tree": tree})
+        shutil.rmtree(tree)
+
+    return cache.entry("base-image", [SUITE, BASE_PACKAGES, "1"], build) / "image.tar"
+
+
+def build_archive(
+    containerfile: Path, name: str, archive: Path, *, contexts: Mapping[str, Path], base: Path | None = None
+) -> None:
+    """Build an image whose files come from the named contexts, and write it to an archive.
+
+    The storage that buildah needs for it is kept for the layers that do not change; if it is damaged, say by
+    a power cut, it is made again.
+    """
+    command: list[str | Path] = ["build", "--isolation=chroot", "--layers", "--file", containerfile, "--tag", name]
+    command += [f"--build-context={context}={folder}" for context, folder in contexts.items()]
+    with cache.locked(cache.root() / "buildah.lock", "another process builds an image, waiting for that"):
+        for last in (False, True):
+            try:
+                chosen = [f"--build-arg=BASE={_loaded(base)}"] if base else []
+                _buildah(*command, *chosen, containerfile.parent)
+                _buildah("push", "--quiet", name, f"docker-archive:{archive}:{name}")
+                _forget_old(name.rpartition(":")[0])
+                return
+            except PlatformError:
+                if last:
+                    raise
+                archive.unlink(missing_ok=True)
+                shutil.rmtree(cache.root() / "buildah", ignore_errors=True)
+
+
+def _loaded(base: Path) -> str:
+    """The id, in buildah's storage, of the image in an archive."""
+    return _buildah("pull", "--quiet", f"docker-archive:{base}").split()[-1]
+
+
+def _forget_old(repository: str) -> None:
+    """Remove all but the latest images of that name from buildah's storage, with the layers that only they use."""
+    listed = _buildah("images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
+    for name in listed[2:]:
+        _buildah("rmi", name)
+
+
+def _buildah(*arguments: str | Path) -> str:
+    storage = cache.root() / "buildah"
+    places: list[str | Path] = ["--root", storage / "storage", "--runroot", storage / "run"]
+    return run(["buildah", *places, "--storage-driver", "vfs", *arguments])

@@ -1,0 +1,94 @@
+"""The operator on the platform: its image, its chart, and a KafkaCluster for the brokers."""
+
+import json
+from pathlib import Path
+
+from localplatform import cache
+from localplatform.binaries import binaries
+from localplatform.brokers import Brokers
+from localplatform.console import PlatformError, say
+from localplatform.controlplane import ApiServer
+from localplatform.image import REPOSITORY, Image
+from localplatform.machine import CHECKOUT
+from localplatform.processes import run
+
+CHART = CHECKOUT / "charts" / "kafka-reassign-operator"
+RELEASE, NAMESPACE = "kafka-reassign-operator", "kafka-reassign"
+CLUSTER_NAMESPACE, CLUSTER = "kafka", "local"
+
+
+def install(server: ApiServer, brokers: Brokers, image: Image) -> None:
+    """Bring the operator to this image, which the cluster has, and this checkout's chart; wait until it serves."""
+    installed = server.directory / "operator-installed"
+    files = sorted(path for path in CHART.rglob("*") if path.is_file())
+    pins: list[cache.Pin] = [image.name]
+    for path in files:
+        pins += [str(path.relative_to(CHART)), path]
+    state = cache.key(pins)
+    if not _is_installed(server) or not installed.exists() or installed.read_text() != state:
+        say("installing the operator with its chart")
+        settings = {"repository": REPOSITORY, "tag": image.tag, "pullPolicy": "Never"}
+        flags = ["--create-namespace", "--wait", "--timeout=3m"]
+        flags += [f"--set=image.{name}={value}" for name, value in settings.items()]
+        try:
+            helm(server, "upgrade", "--install", RELEASE, CHART, *flags)
+        except PlatformError as error:
+            raise PlatformError(f"{error}\n{_what_pods_say(server)}") from None
+        installed.write_text(state)
+    _apply_cluster(server, brokers)
+
+
+def _is_installed(server: ApiServer) -> bool:
+    """Whether the operator is there still: somebody may have uninstalled it with helm."""
+    found = server.kubectl("get", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}", "--ignore-not-found", "-o=name")
+    return bool(found.strip())
+
+
+def uninstall(server: ApiServer) -> None:
+    """Remove the chart's release; resources that it keeps stay."""
+    (server.directory / "operator-installed").unlink(missing_ok=True)
+    helm(server, "uninstall", RELEASE, "--ignore-not-found", "--wait")
+
+
+def helm(server: ApiServer, *arguments: str | Path) -> str:
+    """Run helm as the administrator, in the operator's namespace."""
+    return run([binaries() / "helm", f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", *arguments])
+
+
+def _what_pods_say(server: ApiServer) -> str:
+    """Why the operator does not become ready: its pods, and the end of their logs."""
+    pods = server.kubectl("get", "pods", f"--namespace={NAMESPACE}")
+    try:
+        logs = server.kubectl("logs", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}", "--tail=15")
+    except PlatformError as error:
+        logs = str(error)
+    return f"{pods}\n{logs}"
+
+
+def _apply_cluster(server: ApiServer, brokers: Brokers) -> None:
+    resources = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLUSTER_NAMESPACE}},
+        {
+            "apiVersion": "kafka.reassign.dev/v1alpha1",
+            "kind": "KafkaCluster",
+            "metadata": {"name": CLUSTER, "namespace": CLUSTER_NAMESPACE},
+            "spec": {"bootstrapServers": brokers.bridge_bootstrap_servers},
+        },
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": resources}
+    server.kubectl(
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=local-platform",
+        "-f",
+        "-",
+        input=json.dumps(listed),
+    )
+    plain = json.dumps({"spec": {"tls": None, "sasl": None}})  # whatever somebody tried on it before
+    server.kubectl(
+        "patch", f"kafkacluster/{CLUSTER}", f"--namespace={CLUSTER_NAMESPACE}", "--type=merge", f"--patch={plain}"
+    )
+    say(f"waiting for the KafkaCluster {CLUSTER} in namespace {CLUSTER_NAMESPACE}")
+    wait = ["wait", "--for=condition=Ready", f"kafkacluster/{CLUSTER}", f"--namespace={CLUSTER_NAMESPACE}"]
+    server.kubectl(*wait, "--timeout=120s")

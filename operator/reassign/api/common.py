@@ -1,0 +1,248 @@
+"""What both resources are made of: names, types with their bounds, conditions, references.
+
+The rule of this package: a model says everything once. Its fields, bounds, defaults and docstrings are the
+CustomResourceDefinition's schema (`reassign.api.crd` writes it out), and the same model parses what the API
+server sends. Python names are snake_case, names on the wire camelCase. Fields that this version does not
+know are ignored when read, so a newer CRD does not stop an older operator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from math import ceil
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+GROUP = "kafka.reassign.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+FINALIZER = f"{GROUP}/cancel"
+
+INT32_MAX = 2**31 - 1
+YEAR_SECONDS = 365 * 24 * 3600
+VALIDATIONS = "x-kubernetes-validations"
+
+Rule = dict[str, str]
+
+
+def rule(expression: str, message: str, field_path: str = "") -> Rule:
+    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names."""
+    return {"rule": expression, "message": message} | ({"fieldPath": field_path} if field_path else {})
+
+
+class Schema:
+    """Adds keywords of Kubernetes to the schema of the annotated type."""
+
+    def __init__(self, *rules: Rule, list_map_keys: tuple[str, ...] = ()) -> None:
+        self._keywords: dict[str, Any] = {}
+        if rules:
+            self._keywords[VALIDATIONS] = list(rules)
+        if list_map_keys:
+            self._keywords["x-kubernetes-list-type"] = "map"
+            self._keywords["x-kubernetes-list-map-keys"] = list(list_map_keys)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(core), **self._keywords}
+
+
+class Model(BaseModel):
+    """A value that cannot change, read from and written to Kubernetes' JSON."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    """CEL rules that the API server checks on objects of this type."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core)
+        if cls.RULES:
+            handler.resolve_ref_schema(schema)[VALIDATIONS] = list(cls.RULES)
+        return schema
+
+    def wire(self) -> dict[str, Any]:
+        """This value as the API server wants it: camelCase, plain JSON types, absent rather than null."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> Self:
+        """The value in an object from the API server; raises pydantic's `ValidationError`, a `ValueError`."""
+        return cls.model_validate(dict(value))
+
+
+# --- Quantities ---
+
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,3}))?")
+_FACTORS: dict[str | None, Decimal] = {
+    None: Decimal(1),
+    **{name: Decimal(1000) ** power for power, name in enumerate("num", -3)},
+    **{name: Decimal(1000) ** power for power, name in enumerate("kMGTPE", 1)},
+    **{f"{name}i": Decimal(1024) ** power for power, name in enumerate("KMGTPE", 1)},
+}
+LEAST_RATE, GREATEST_RATE = 2**10, 2**40
+
+
+def bytes_per_second(quantity: int | str) -> int:
+    """A Kubernetes quantity such as `50Mi`, `1.5G` or `1048576` in bytes per second, fractions rounded up.
+
+    Raises ValueError for what is no quantity, or is outside 1Ki to 1Ti.
+    """
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        raise ValueError(f"{quantity!r} is not a quantity such as 50Mi")
+    number, suffix, exponent = match.groups()
+    value = Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _FACTORS[suffix])
+    if not LEAST_RATE <= value <= GREATEST_RATE:
+        raise ValueError(f"{quantity!r} is not between 1Ki and 1Ti bytes per second")
+    return ceil(value)
+
+
+def _checked_rate(quantity: int | str) -> int | str:
+    bytes_per_second(quantity)
+    return quantity
+
+
+Rate = Annotated[
+    int | str,
+    AfterValidator(_checked_rate),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "maxLength": 32,
+            "x-kubernetes-int-or-string": True,
+            VALIDATIONS: [
+                rule(
+                    f"type(self) == int ? (self >= {LEAST_RATE} && self <= {GREATEST_RATE})"
+                    " : (isQuantity(self) && quantity(self).compareTo(quantity('1Ki')) >= 0"
+                    " && quantity(self).compareTo(quantity('1Ti')) <= 0)",
+                    "must be a quantity of bytes per second from 1Ki to 1Ti, such as 50Mi",
+                )
+            ],
+        }
+    ),
+]
+"""Bytes per second as an integer or a quantity, 1Ki to 1Ti; `bytes_per_second` gives the number."""
+
+
+# --- Kafka's names ---
+
+BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX)]
+PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX)]
+TopicName = Annotated[
+    str,
+    Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$"),
+    Schema(rule("self != '.' && self != '..'", "a topic cannot be named '.' or '..'")),
+]
+Replicas = Annotated[
+    tuple[BrokerId, ...],
+    Field(min_length=1, max_length=16),
+    Schema(rule("self.all(r, self.exists_one(s, s == r))", "names a broker more than once")),
+]
+"""Broker ids, each once; the first is the preferred leader."""
+ObservedTopic = Annotated[str, Field(max_length=249)]
+ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=1000)]
+"""Names and broker ids as Kafka reported them: not for this API to judge."""
+
+Count = Annotated[int, Field(ge=0)]
+Text = Annotated[str, Field(max_length=32768)]
+ShortText = Annotated[str, Field(max_length=1024)]
+Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
+
+
+# --- Kubernetes' shapes ---
+
+
+def _whole_seconds(time: datetime) -> datetime:
+    return time.astimezone(UTC).replace(microsecond=0)
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]
+"""UTC in whole seconds, as Kubernetes writes it: so that what was written equals what is read back."""
+
+NamespaceName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+
+
+class SecretKeyRef(Model):
+    """One key of a Secret in the namespace of the resource that refers to it."""
+
+    name: ObjectName
+    """Name of the Secret."""
+    key: SecretKey
+    """Key within the Secret."""
+
+
+class ConditionStatus(StrEnum):
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(Model):
+    """One aspect of the resource's state, in the common shape of Kubernetes' conditions."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[A-Za-z][A-Za-z0-9]*$")]
+    """What the condition is about, such as Ready."""
+    status: ConditionStatus
+    """True, False or Unknown."""
+    observed_generation: Count | None = None
+    """The metadata.generation that this condition was judged on."""
+    last_transition_time: Time
+    """When the status last changed from one value to another."""
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    """Why, as one CamelCase word that programs can match."""
+    message: Text
+    """Why, as a sentence for people, with what to do about it."""
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Field(max_length=32),
+    Schema(list_map_keys=("type",)),
+]
+
+
+class ObjectMeta(Model):
+    """The part of an object's metadata that the operator reads."""
+
+    name: str
+    namespace: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    finalizers: tuple[str, ...] = ()
+
+
+class Resource(Model):
+    """One object of a kind of ours; subclasses add its `spec` and `status`."""
+
+    KIND: ClassVar[str]
+    PLURAL: ClassVar[str]
+    SHORT_NAME: ClassVar[str]
+
+    metadata: ObjectMeta

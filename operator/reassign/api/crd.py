@@ -1,0 +1,169 @@
+"""Writes the CustomResourceDefinitions of the models: `python -m reassign.api.crd DIRECTORY...`.
+
+pydantic's JSON schema becomes a structural schema: references are inlined, null and titles go, integers get
+their format, and lists without another list type are atomic.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reassign.api.common import GROUP, INT32_MAX, VALIDATIONS, VERSION, Model, Resource
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import PartitionReassignment
+
+Json = dict[str, Any]
+HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
+
+
+def definitions() -> dict[str, Json]:
+    """Each CustomResourceDefinition, by the name of its file."""
+    return {
+        f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns)
+        for resource, columns in (
+            (KafkaCluster, _CLUSTER_COLUMNS),
+            (PartitionReassignment, _REASSIGNMENT_COLUMNS),
+        )
+    }
+
+
+def render() -> dict[str, str]:
+    """The text of each file, by its name."""
+    return {
+        name: HEADER + yaml.safe_dump(definition, sort_keys=False, allow_unicode=True, width=110)
+        for name, definition in definitions().items()
+    }
+
+
+def schema(model: type[Model]) -> Json:
+    """The structural schema of a model, as Kubernetes wants it."""
+    raw = model.model_json_schema(by_alias=True)
+    return _structural(raw, raw.get("$defs", {}))
+
+
+def _structural(node: Json, types: Mapping[str, Json]) -> Json:
+    node = _inlined(node, types)
+    result: Json = {}
+    if description := node.pop("description", None):
+        default = node.get("default")
+        told = f" Default: {default}." if default and isinstance(default, str | int) else ""
+        result["description"] = " ".join(description.split()) + told  # kubectl explain shows no defaults
+    for key, value in node.items():
+        match key:
+            case "title" | "$defs":
+                pass
+            case "default" if value in (None, []):
+                pass
+            case "default" if isinstance(value, dict):
+                result["default"] = {}  # the defaults of its own fields fill it in
+            case "properties":
+                result["properties"] = {name: _structural(field, types) for name, field in value.items()}
+            case "items":
+                result["items"] = _structural(value, types)
+            case _:
+                result[key] = value
+    if result.get("type") == "integer":
+        result["format"] = "int32" if result.get("maximum", INT32_MAX + 1) <= INT32_MAX else "int64"
+    if result.get("type") == "array":
+        result.setdefault("x-kubernetes-list-type", "atomic")
+    return result
+
+
+def _inlined(node: Json, types: Mapping[str, Json]) -> Json:
+    """The node with what it refers to merged in: its own keywords win, and rules of both hold."""
+    rest = dict(node)
+    options = [option for option in rest.get("anyOf", []) if option != {"type": "null"}]
+    if len(options) == 1:
+        del rest["anyOf"]
+        base = _inlined(options[0], types)
+    elif "$ref" in rest:
+        base = _inlined(types[rest.pop("$ref").removeprefix("#/$defs/")], types)
+    else:
+        return rest
+    rules = [*base.get(VALIDATIONS, []), *rest.get(VALIDATIONS, [])]
+    return base | rest | ({VALIDATIONS: rules} if rules else {})
+
+
+def _definition(resource: type[Resource], columns: list[Json]) -> Json:
+    whole = schema(resource)
+    properties = whole["properties"]
+    del properties["status"]["default"]  # there is no status before the operator's first visit
+    whole["required"] = ["spec"]
+    whole["properties"] = {
+        "apiVersion": {"type": "string", "description": "Group and version of this resource's schema."},
+        "kind": {"type": "string", "description": "Kind of the resource."},
+        "metadata": {"type": "object"},
+        "spec": properties["spec"],
+        "status": properties["status"],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": resource.KIND,
+                "listKind": f"{resource.KIND}List",
+                "plural": resource.PLURAL,
+                "singular": resource.KIND.lower(),
+                "shortNames": [resource.SHORT_NAME],
+                "categories": ["kafka-reassign"],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": columns,
+                    "schema": {"openAPIV3Schema": whole},
+                }
+            ],
+        },
+    }
+
+
+def _column(name: str, path: str, type_: str = "string", wide: bool = False) -> Json:
+    column: Json = {"name": name, "type": type_, "jsonPath": path}
+    return column | {"priority": 1} if wide else column
+
+
+_READY = '.status.conditions[?(@.type=="Ready")]'
+_AGE = _column("Age", ".metadata.creationTimestamp", "date")
+_CLUSTER_COLUMNS = [
+    _column("Ready", f"{_READY}.status"),
+    _column("Reason", f"{_READY}.reason"),
+    _column("InFlight", ".status.inFlight", "integer"),
+    _AGE,
+    _column("Foreign", ".status.foreignInFlight.count", "integer", wide=True),
+    _column("Execution", ".spec.execution", wide=True),
+    _column("Cluster-ID", ".status.clusterId", wide=True),
+    _column("Bootstrap", ".spec.bootstrapServers", wide=True),
+    _column("Message", f"{_READY}.message", wide=True),
+]
+_REASSIGNMENT_COLUMNS = [
+    _column("Ready", f"{_READY}.status"),
+    _column("Reason", f"{_READY}.reason"),
+    _column("Progress", ".status.summary"),
+    _AGE,
+    _column("Cluster", ".spec.clusterRef.name", wide=True),
+    _column("InFlight", ".status.progress.partitionsInFlight", "integer", wide=True),
+    _column("Blocked", ".status.progress.partitionsBlocked", "integer", wide=True),
+    _column("Adding", ".status.adding", "integer", wide=True),
+    _column("Removing", ".status.removing", "integer", wide=True),
+    _column("Message", f"{_READY}.message", wide=True),
+]
+
+
+if __name__ == "__main__":
+    for directory in map(Path, sys.argv[1:]):
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in render().items():
+            (directory / name).write_text(text)

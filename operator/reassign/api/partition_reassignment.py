@@ -1,0 +1,329 @@
+"""The PartitionReassignment resource: where replicas should be, how to get there, and how far it has come."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from reassign.api.common import (
+    Conditions,
+    Count,
+    Model,
+    NamespaceName,
+    ObjectName,
+    ObservedReplicas,
+    ObservedTopic,
+    PartitionId,
+    Rate,
+    Replicas,
+    Resource,
+    Schema,
+    Seconds,
+    ShortText,
+    Time,
+    TopicName,
+    rule,
+)
+
+MAX_PARTITIONS = 2000
+MAX_TOPIC_CHARACTERS = 160_000
+MAX_DETAILS = 100
+ANY_LOG_DIR = "any"
+
+
+class ReplicationFactorChange(StrEnum):
+    FORBID = "Forbid"
+    ALLOW = "Allow"
+
+
+class WhenInFlight(StrEnum):
+    WAIT = "Wait"
+    FAIL = "Fail"
+    SUPERSEDE = "Supersede"
+
+
+class Admission(StrEnum):
+    ALWAYS = "Always"
+    WHEN_IDLE = "WhenIdle"
+
+
+class PreferredLeader(StrEnum):
+    ELECT = "Elect"
+    KEEP = "Keep"
+
+
+class DeletionPolicy(StrEnum):
+    CANCEL = "Cancel"
+    ORPHAN = "Orphan"
+
+
+class Mode(StrEnum):
+    EXECUTE = "Execute"
+    DRY_RUN = "DryRun"
+
+
+class ClusterRef(Model):
+    """The KafkaCluster whose partitions these are."""
+
+    name: ObjectName
+    """Name of the KafkaCluster."""
+    namespace: NamespaceName | None = None
+    """Namespace of the KafkaCluster; by default the namespace of this resource. Another namespace must be
+    allowed by the KafkaCluster's spec.allowedNamespaces."""
+
+
+LogDir = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^(any|/.*)$")]
+
+
+class PartitionEntry(Model):
+    """One partition and the brokers that should hold its replicas."""
+
+    RULES: ClassVar = (
+        rule(
+            "!has(self.logDirs) || size(self.logDirs) == size(self.replicas)",
+            "logDirs must have as many items as replicas",
+            ".logDirs",
+        ),
+    )
+
+    topic: TopicName
+    """Name of the topic."""
+    partition: PartitionId
+    """Number of the partition within the topic."""
+    replicas: Replicas
+    """Ids of the brokers that should hold a replica, each once. The first is the preferred leader."""
+    expected_replicas: Replicas | None = None
+    """Guard: the partition is moved only if it is on exactly these brokers, in any order, when its move
+    begins. Replicas that are still being added do not count. Compared once; a mismatch blocks this partition
+    alone."""
+    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=16)] | None = None
+    """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
+    choose."""
+
+
+class Throttle(Model):
+    """Upper bounds on the bytes per second that moving replicas may use."""
+
+    inter_broker: Rate | None = None
+    """Between brokers: bytes per second on each broker involved, from 1Ki to 1Ti, such as 50Mi."""
+    log_dir: Rate | None = None
+    """Between log directories of one broker: bytes per second, from 1Ki to 1Ti, such as 20Mi."""
+
+
+class Concurrency(Model):
+    """How much of this resource may move at once, within the limits of the KafkaCluster."""
+
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Partitions of this resource in flight at once. Unset: no bound but the KafkaCluster's."""
+    moves_per_broker: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Replicas that this resource adds to any one broker at once. Unset: no bound but the KafkaCluster's."""
+
+
+class PartitionReassignmentSpec(Model):
+    """Where replicas should be, and how to bring them there."""
+
+    cluster_ref: Annotated[
+        ClusterRef,
+        Schema(rule("self == oldSelf", "clusterRef cannot be changed: make another resource instead")),
+    ]
+    """The KafkaCluster whose partitions these are. It cannot be changed afterwards."""
+    partitions: Annotated[
+        tuple[PartitionEntry, ...],
+        Field(min_length=1, max_length=MAX_PARTITIONS),
+        Schema(
+            rule(
+                f"self.map(p, size(p.topic)).sum() < {MAX_TOPIC_CHARACTERS}",
+                f"the topic names in partitions together have {MAX_TOPIC_CHARACTERS} characters or more:"
+                " split them over several resources",
+            ),
+            list_map_keys=("topic", "partition"),
+        ),
+    ]
+    """The partitions to move, each once, 1 to 2000. It can be edited at any time: an entry that is added is
+    moved, an entry that is removed while in flight is cancelled, and an entry whose replicas change is
+    cancelled and moved to its new replicas."""
+    replication_factor_change: ReplicationFactorChange = ReplicationFactorChange.FORBID
+    """Whether an entry may have more or fewer replicas than its partition has now: Forbid blocks such an
+    entry, Allow moves it."""
+    when_in_flight: WhenInFlight = WhenInFlight.WAIT
+    """What to do with a partition that someone else is moving: Wait until that move ends, Fail the entry, or
+    Supersede the other move by cancelling it first."""
+    admission: Admission = Admission.ALWAYS
+    """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster."""
+    throttle: Throttle | None = None
+    """Rates for this resource's moves; they can be changed in flight. Brokers have one rate for all moves,
+    so the lowest that any active resource asks for counts. Unset: the KafkaCluster's."""
+    concurrency: Concurrency | None = None
+    """How much may move at once. Unset: no bound but the KafkaCluster's limits."""
+    preferred_leader: PreferredLeader = PreferredLeader.ELECT
+    """When a partition is done: Elect makes its first replica the leader, Keep leaves leadership as it is."""
+    deletion_policy: DeletionPolicy = DeletionPolicy.CANCEL
+    """What deleting this resource does to what is still in flight: Cancel brings those partitions back to
+    their original replicas in their original order, Orphan leaves them moving. It can be changed while the
+    resource is being deleted, to let go of one that cannot be cancelled."""
+    deletion_deadline_seconds: Seconds | None = None
+    """How long a deletion waits for its cancel to be confirmed before it lets go with a warning. Unset: for
+    ever."""
+    mode: Annotated[
+        Mode,
+        Schema(rule("self == oldSelf || self == 'Execute'", "mode cannot be changed from Execute to DryRun")),
+    ] = Mode.EXECUTE
+    """Execute moves replicas; DryRun only judges every entry and reports. DryRun can be changed to Execute,
+    not the reverse."""
+    suspend: bool = False
+    """True: no new moves are started. What is in flight goes on to its end."""
+    stall_timeout_seconds: Seconds = 600
+    """After how long without any progress a move in flight is reported as stalled."""
+    deadline_seconds: Seconds | None = None
+    """After how long no new move is started and what is pending fails. What is in flight goes on to its end.
+    Unset: no deadline."""
+
+
+class PartitionState(StrEnum):
+    PENDING = "Pending"
+    BLOCKED = "Blocked"
+    IN_FLIGHT = "InFlight"
+    COMPLETED = "Completed"
+    CANCELLING = "Cancelling"
+    CANCELLED = "Cancelled"
+    FAILED = "Failed"
+
+
+class RecordState(StrEnum):
+    SUBMITTING = "Submitting"
+    IN_FLIGHT = "InFlight"
+    CANCELLING = "Cancelling"
+    COMPLETED = "Completed"
+    CANCELLED = "Cancelled"
+    FAILED = "Failed"
+
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+ReasonText = Annotated[str, Field(max_length=128)]
+
+
+class Progress(Model):
+    """Counts over all partitions, and the bytes that their added replicas have copied."""
+
+    partitions_total: Count = 0
+    """Partitions that this resource names."""
+    partitions_completed: Count = 0
+    """Partitions that are on their target replicas, in order and in sync."""
+    partitions_in_flight: Count = 0
+    """Partitions that are moving."""
+    partitions_pending: Count = 0
+    """Partitions that wait for their turn."""
+    partitions_blocked: Count = 0
+    """Partitions that a check holds back; it is judged again all the time."""
+    partitions_failed: Count = 0
+    """Partitions that will not be moved any more."""
+    partitions_cancelled: Count = 0
+    """Partitions that are being brought back to their original replicas, or have been."""
+    bytes_total: Count | None = None
+    """Bytes that the replicas being added have to copy, all together."""
+    bytes_copied: Count | None = None
+    """Bytes of these that are there already."""
+    percent: Percent | None = None
+    """bytesCopied in percent of bytesTotal; 100 only when every added replica is in sync."""
+    bytes_per_second: Count | None = None
+    """Bytes copied per second, lately."""
+    estimated_completion_time: Time | None = None
+    """When everything is copied, should it go on at this rate."""
+
+
+class PartitionDetail(Model):
+    """One partition's move."""
+
+    topic: ObservedTopic
+    """Name of the topic."""
+    partition: PartitionId
+    """Number of the partition."""
+    state: PartitionState
+    """Pending, Blocked, InFlight, Completed, Cancelling, Cancelled or Failed."""
+    original_replicas: ObservedReplicas | None = None
+    """Where the replicas were before the first alter, in order."""
+    current_replicas: ObservedReplicas | None = None
+    """Where they are now, those being added and removed included."""
+    target_replicas: ObservedReplicas | None = None
+    """Where they should be."""
+    adding_replicas: ObservedReplicas | None = None
+    """Brokers whose replica is being added now."""
+    removing_replicas: ObservedReplicas | None = None
+    """Brokers whose replica is being removed now."""
+    bytes_copied: Count | None = None
+    """Bytes that the replicas being added hold."""
+    bytes_total: Count | None = None
+    """Bytes that they will hold."""
+    reason: ReasonText | None = None
+    """Why the partition is in this state, as one word."""
+    message: ShortText | None = None
+    """Why, as a sentence."""
+
+
+class RecordPartition(Model):
+    """What was done to one partition: enough to go on, or back, after any crash."""
+
+    partition: PartitionId
+    """Number of the partition."""
+    original_replicas: ObservedReplicas
+    """Where the replicas were before the first alter, in order."""
+    target_replicas: ObservedReplicas
+    """The replicas that were submitted."""
+    state: RecordState
+    """The last step that was begun or confirmed."""
+    reason: ReasonText | None = None
+    """Why it ended other than completed, as one word."""
+
+
+class RecordTopic(Model):
+    """What was done to the partitions of one topic."""
+
+    topic: ObservedTopic
+    """Name of the topic."""
+    topic_id: Annotated[str, Field(max_length=64)]
+    """Kafka's id of the topic: a topic deleted and made again has another."""
+    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=10_000)]
+    """The partitions that were altered."""
+
+
+class PartitionReassignmentStatus(Model):
+    """How far the moves have come."""
+
+    observed_generation: Count | None = None
+    """The metadata.generation that this status is about."""
+    conditions: Conditions = ()
+    """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end; Checked after a
+    dry run; Drifted when replicas were moved away afterwards."""
+    start_time: Time | None = None
+    """When the first partition was altered."""
+    completion_time: Time | None = None
+    """When the last partition was settled."""
+    summary: ShortText | None = None
+    """Progress in one line, for people."""
+    progress: Progress | None = None
+    """Counts and bytes over all partitions; always exact."""
+    adding: Count | None = None
+    """Replicas being added now, over all partitions."""
+    removing: Count | None = None
+    """Replicas being removed now, over all partitions."""
+    partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
+    """Details of at most 100 partitions: failed and in flight first."""
+    record: Annotated[tuple[RecordTopic, ...], Field(max_length=10_000)] = ()
+    """Every partition that was altered, written before it is altered. The operator resumes and rolls back
+    from it: do not edit it."""
+
+
+class PartitionReassignment(Resource):
+    """Moves the replicas of partitions to the brokers that it names, follows them until they are in sync, and
+    brings what is still in flight back to its original replicas when it is deleted."""
+
+    KIND = "PartitionReassignment"
+    PLURAL = "partitionreassignments"
+    SHORT_NAME = "kpr"
+
+    spec: PartitionReassignmentSpec
+    """Where replicas should be, and how to bring them there."""
+    status: PartitionReassignmentStatus = PartitionReassignmentStatus()
+    """How far the moves have come. Written by the operator."""

@@ -1,0 +1,56 @@
+"""What the schema offers and this version does not do yet: refused by name, never ignored.
+
+Each function returns a sentence that names the field and its value, or None when all is supported.
+"""
+
+from __future__ import annotations
+
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Mechanism, PauseWhen
+from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
+    Admission,
+    Mode,
+    PartitionReassignmentSpec,
+    Throttle,
+    WhenInFlight,
+)
+
+
+def unsupported_reassignment(spec: PartitionReassignmentSpec, namespace: str) -> str | None:
+    """What a PartitionReassignment in `namespace` asks for that is not built yet."""
+    throttle = spec.throttle or Throttle()
+    chosen = (log_dir for entry in spec.partitions for log_dir in entry.log_dirs or () if log_dir != ANY_LOG_DIR)
+    return _first_unsupported(
+        ("mode", spec.mode, (Mode.EXECUTE,)),
+        ("clusterRef.namespace", spec.cluster_ref.namespace, (None, namespace)),
+        ("whenInFlight", spec.when_in_flight, (WhenInFlight.WAIT,)),
+        ("admission", spec.admission, (Admission.ALWAYS,)),
+        ("throttle.interBroker", throttle.inter_broker, (None,)),
+        ("throttle.logDir", throttle.log_dir, (None,)),
+        ("partitions[].logDirs", next(chosen, None), (None,)),
+        ("stallTimeoutSeconds", spec.stall_timeout_seconds, (600,)),
+        ("deadlineSeconds", spec.deadline_seconds, (None,)),
+    )
+
+
+def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
+    """What a KafkaCluster asks for that is not built yet."""
+    throttle, limits = spec.throttle or Throttle(), spec.limits
+    return _first_unsupported(
+        ("execution", spec.execution, (Execution.RUN,)),
+        ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, Mechanism.SCRAM_SHA_512)),
+        ("limits.maxThrottle", limits.max_throttle, (None,)),
+        ("limits.minFreeDiskPercent", limits.min_free_disk_percent, (10,)),
+        ("throttle.interBroker", throttle.inter_broker, (None,)),
+        ("throttle.logDir", throttle.log_dir, (None,)),
+        ("pauseWhen", spec.pause_when, (PauseWhen.UNDER_MIN_ISR,)),
+        ("allowedNamespaces", ", ".join(namespace.name for namespace in spec.allowed_namespaces), ("",)),
+    )
+
+
+def _first_unsupported(*fields: tuple[str, object, tuple[object, ...]]) -> str | None:
+    """Each field is its name, its value, and the values that are supported."""
+    for name, value, supported in fields:
+        if value not in supported:
+            return f"spec.{name}: {value} is not supported yet by this version of the operator"
+    return None

@@ -1,0 +1,62 @@
+"""From a KafkaCluster and the Secrets that it names to a connection."""
+
+from __future__ import annotations
+
+from reassign.api.common import SecretKeyRef
+from reassign.api.kafka_cluster import KafkaCluster, Mechanism, Sasl
+from reassign.api.kafka_cluster import Tls as TlsSpec
+from reassign.errors import MissingReferenceError, Reason, ReassignError
+from reassign.kafka.connection import Connection, Scram, Tls
+from reassign.kube.client import KubeClient
+
+
+async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
+    """Read what is needed to connect. Raises what says which Secret, or which key in it, is missing or wrong."""
+    secrets = Secrets(kube, cluster.metadata.namespace)
+    tls = await _tls(cluster.spec.tls, secrets) if cluster.spec.tls is not None else None
+    scram = await _scram(cluster.spec.sasl, secrets) if cluster.spec.sasl is not None else None
+    return Connection(cluster.spec.bootstrap_servers, tls, scram)
+
+
+class Secrets:
+    """Reads keys of Secrets in one namespace."""
+
+    def __init__(self, kube: KubeClient, namespace: str) -> None:
+        self._kube = kube
+        self._namespace = namespace
+
+    async def text(self, name: str, key: str) -> str:
+        data = await self._kube.secret(self._namespace, name)
+        if key not in data:
+            raise MissingReferenceError(
+                Reason.SECRET_KEY_NOT_FOUND, f"the Secret {self._namespace}/{name} has no key {key}; add it"
+            )
+        try:
+            return data[key].decode()
+        except UnicodeDecodeError:
+            raise ReassignError(
+                Reason.INVALID_SECRET, f"key {key} of the Secret {self._namespace}/{name} is not text; correct it"
+            ) from None
+
+    async def ref(self, ref: SecretKeyRef | None) -> str | None:
+        return await self.text(ref.name, ref.key) if ref else None
+
+
+async def _tls(spec: TlsSpec, secrets: Secrets) -> Tls:
+    certificate = spec.certificate_secret_ref
+    return Tls(
+        ca_pem=await secrets.ref(spec.ca_secret_ref),
+        certificate_pem=await secrets.text(certificate.name, certificate.certificate_key) if certificate else None,
+        private_key_pem=await secrets.text(certificate.name, certificate.private_key_key) if certificate else None,
+    )
+
+
+async def _scram(spec: Sasl, secrets: Secrets) -> Scram:
+    if spec.mechanism is not Mechanism.SCRAM_SHA_512:
+        raise ReassignError(
+            Reason.NOT_SUPPORTED_YET,
+            f"spec.sasl.mechanism: {spec.mechanism} is not supported yet by this version of the operator",
+        )
+    username = spec.username or await secrets.ref(spec.username_secret_ref)
+    password = await secrets.ref(spec.password_secret_ref)
+    return Scram(username=username or "", password=password or "")

@@ -1,0 +1,174 @@
+"""kopf's part: watches feed the store and wake the loops, nothing else.
+
+No delete handlers, daemons or timers: they miss quick deletions, write the spec into an annotation, and end with
+the object that they serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import kopf
+import structlog
+
+from reassign.api.common import GROUP, VERSION
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.reporter import Reporter
+from reassign.controller.store import ClusterKey, Object, Store, cluster_key
+from reassign.core.model import Problem
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.kube.client import Kind, KubeClient
+
+log = structlog.get_logger()
+
+SWEEP_SECONDS = 10.0
+PAUSE_SECONDS = 0.5
+FIRST_LIST_SECONDS = 60
+RELIST_SECONDS = 300.0
+"""How often all objects are listed: a watch that starts anew does not say what vanished meanwhile."""
+
+
+class Supervisor:
+    """Runs one loop for each KafkaCluster, and answers for resources whose KafkaCluster does not exist."""
+
+    def __init__(
+        self,
+        store: Store,
+        kube: KubeClient,
+        reporter: Reporter,
+        namespaces: Sequence[str],
+        make_loop: Callable[[ClusterKey], ClusterLoop],
+    ) -> None:
+        self._namespaces = namespaces
+        self._listed_at = 0.0
+        self._stopping = False
+        self._store = store
+        self._kube = kube
+        self._reporter = reporter
+        self._make_loop = make_loop
+        self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
+        self._stray = asyncio.Event()
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Add the watches to kopf's registry."""
+        kopf.on.event(GROUP, VERSION, KafkaCluster.PLURAL, registry=registry)(self._on_cluster)
+        kopf.on.event(GROUP, VERSION, PartitionReassignment.PLURAL, registry=registry)(self._on_reassignment)
+
+    async def _on_cluster(self, event: Any, **_: Any) -> None:
+        obj = dict(event["object"])
+        if event["type"] == "DELETED":
+            if await self._gone(Kind.KAFKA_CLUSTER, obj):
+                self._store.drop_cluster(obj["metadata"]["uid"])
+        elif not self._store.put_cluster(obj):
+            return
+        self._wake((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+    async def _on_reassignment(self, event: Any, **_: Any) -> None:
+        obj = dict(event["object"])
+        if event["type"] == "DELETED":
+            if await self._gone(Kind.PARTITION_REASSIGNMENT, obj):
+                self._store.drop_reassignment(obj["metadata"]["uid"])
+        elif not self._store.put_reassignment(obj):
+            return
+        self._wake(cluster_key(obj))
+
+    async def _gone(self, kind: Kind, obj: dict[str, Any]) -> bool:
+        """A GET decides whether an object is gone; a watch can be mistaken."""
+        meta = obj["metadata"]
+        found = await self._kube.get(kind, meta["namespace"], meta["name"])
+        return found is None or found["metadata"]["uid"] != meta["uid"]
+
+    def _wake(self, key: ClusterKey) -> None:
+        loop, task = self._loops.get(key, (None, None))
+        if loop and task and not task.done():
+            loop.wake.set()
+        elif self._store.cluster(key):
+            loop = self._make_loop(key)
+            task = asyncio.create_task(loop.run(), name=f"cluster {key[0]}/{key[1]}")
+            task.add_done_callback(lambda _: self._start_again(key))
+            self._loops[key] = (loop, task)
+        else:
+            self._stray.set()
+
+    def _start_again(self, key: ClusterKey) -> None:
+        """A KafkaCluster that was made again while the loop of the one before was ending."""
+        obj = self._store.cluster(key)
+        if obj and not obj["metadata"].get("deletionTimestamp") and not self._stopping:
+            self._wake(key)
+
+    async def stop(self) -> None:
+        """End all loops, each with its connection closed."""
+        self._stopping = True
+        tasks = [task for _, task in self._loops.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def list_all(self) -> None:
+        """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
+        clusters = await self._list(Kind.KAFKA_CLUSTER)
+        self._store.keep_only(clusters, await self._list(Kind.PARTITION_REASSIGNMENT))
+        for obj in clusters:
+            self._wake((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        self._listed_at = time.monotonic()
+
+    async def list_all_at_first(self) -> None:
+        """The same, patiently: right after an installation the API server may not serve our kinds yet."""
+        for _ in range(FIRST_LIST_SECONDS):
+            try:
+                return await self.list_all()
+            except ApiServerError as error:
+                log.warning("cannot list yet", error=error.message)
+                await asyncio.sleep(1)
+        return await self.list_all()
+
+    async def _list(self, kind: Kind) -> list[Object]:
+        return [obj for namespace in self._namespaces or (None,) for obj in await self._kube.list(kind, namespace)]
+
+    async def sweep(self) -> None:
+        """For ever: say on resources whose KafkaCluster does not exist that it does not."""
+        while True:
+            try:
+                async with asyncio.timeout(SWEEP_SECONDS):
+                    await self._stray.wait()
+            except TimeoutError:
+                pass
+            self._stray.clear()
+            await self._sweep_once()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _sweep_once(self) -> None:
+        try:
+            if time.monotonic() - self._listed_at >= RELIST_SECONDS:
+                await self.list_all()
+            for namespace, name in self._store.referred():
+                if self._store.cluster((namespace, name)) is None:
+                    await self._answer_for_missing(namespace, name)
+        except ReassignError as error:
+            log.warning("sweep failed", reason=error.reason, error=error.message)
+        except Exception:
+            log.exception("sweep failed unexpectedly")
+
+    async def _answer_for_missing(self, namespace: str, name: str) -> None:
+        if found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name):
+            self._store.put_cluster(found)
+            self._wake((namespace, name))
+            return
+        problem = Problem(
+            Reason.CLUSTER_NOT_FOUND,
+            f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
+        )
+        for resource in self._store.resources((namespace, name)):
+            try:
+                await self._reporter.stand_still(resource, problem, datetime.now(UTC))
+            except ConflictError:
+                await self._reporter.refresh(resource)
+                self._stray.set()
+            except ReassignError as error:
+                log.warning("not written", resource=resource.name, reason=error.reason, error=error.message)

@@ -1,0 +1,318 @@
+"""The loop of one KafkaCluster: observe, decide, act, report.
+
+What must survive a crash is in status before the act that needs it, and nothing is altered before our finalizer
+has been seen on the object. Events only wake the loop; it ticks anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.controller.connect import connection_of
+from reassign.controller.metrics import Metrics
+from reassign.controller.reporter import Reporter
+from reassign.controller.server import Health
+from reassign.controller.serving import check_identity, cluster_status, duplicate_of, hold_of
+from reassign.controller.store import ClusterKey, Store
+from reassign.core.decide import Verdict, decide, fold
+from reassign.core.follow import Recent
+from reassign.core.model import Outcome, Problem, Result, Snapshot, Step, TopicPartition
+from reassign.core.progress import WINDOW_SECONDS
+from reassign.core.report import report
+from reassign.core.resource import Resource
+from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kube.client import KubeClient
+
+log = structlog.get_logger()
+
+AT_ONCE_SECONDS = 0.1
+CONFLICT_SECONDS = 0.5
+MOVING_SECONDS = 1.0
+WAITING_SECONDS = 5.0
+IDLE_SECONDS = 15.0
+UNREACHABLE_SECONDS = 5.0
+SIZES_SECONDS = 2.0
+CONNECT_SECONDS = 15.0
+API_FAILURES = 3
+"""After as many time-outs in one tick the API server itself is taken to be down."""
+PATIENCE_SECONDS = 10.0
+"""How long a cluster that was seen may be unreachable before statuses say so: one lost answer is no news."""
+
+
+@dataclass(slots=True)
+class ClusterLoop:
+    """Serves one KafkaCluster until it is gone; `wake` makes it look at once."""
+
+    key: ClusterKey
+    store: Store
+    kube: KubeClient
+    reporter: Reporter
+    metrics: Metrics
+    health: Health
+    before_write: Callable[[], None]
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _client: KafkaClient | None = None
+    _connection: Connection | None = None
+    _connected_to: tuple[str, KafkaClusterSpec] | None = None
+    _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
+    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
+    _sizes: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
+    _conflicts: int = 0
+    _api_failures: int = 0
+    _unseen_since: float | None = None
+    _sized_at: float = 0.0
+    _all_at: float = 0.0
+    _listed_topics: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        """Tick until the KafkaCluster is gone; end with the connection closed."""
+        try:
+            while (pause := await self._safe_tick()) is not None:
+                self.health.tick(self.name)
+                await self._sleep(pause)
+        finally:
+            self.health.forget(self.name)
+            self.metrics.forget(self.name)
+            await self._disconnect()
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.key)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _safe_tick(self) -> float | None:
+        self.wake.clear()
+        try:
+            with self.metrics.reconciliation(self.name):
+                return await self._tick()
+        except ConflictError:
+            return CONFLICT_SECONDS
+        except ReassignError as error:
+            log.warning("tick failed", cluster=self.key, reason=error.reason, error=error.message)
+            return UNREACHABLE_SECONDS
+        except Exception:
+            log.exception("tick failed unexpectedly", cluster=self.key)
+            return UNREACHABLE_SECONDS
+
+    async def _tick(self) -> float | None:
+        obj = self.store.cluster(self.key)
+        if obj is None:
+            return None
+        cluster = KafkaCluster.parse(obj)
+        resources = [r for r in self.store.resources(self.key) if r.namespace == self.key[0]]
+        await self._refuse_others()
+        if cluster.metadata.deletion_timestamp and not resources:
+            await self.reporter.release_cluster(obj)
+            return None
+        await self.reporter.keep_cluster(obj)
+        if cluster.status.observed_generation is None:
+            connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
+            await self.reporter.write_unready_cluster(self.key, connecting, _now())
+        referring = resources
+        if not self._look_at_all_due():
+            resources = [r for r in resources if not r.settled]
+        try:
+            snapshot = await self._observe(cluster, resources)
+            check_identity(cluster, snapshot.cluster_id)
+        except ReassignError as error:
+            await self._disconnect()
+            return await self._stand_still(error, resources)
+        self._unseen_since = None
+        if cluster.status.cluster_id is None:
+            # the id first: of two KafkaClusters that are made at once, each then sees the other
+            await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, None, _now()))
+            return AT_ONCE_SECONDS
+        hold = hold_of(cluster, referring) or duplicate_of(cluster, snapshot.cluster_id, self.store)
+        await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, hold, _now()))
+        return await self._serve(cluster, resources, snapshot, hold)
+
+    async def _refuse_others(self) -> None:
+        """Resources of other namespaces may not use this cluster, nor learn from their status what it holds."""
+        self._conflicts = self._api_failures = 0
+        for resource in self.store.resources(self.key):
+            if resource.namespace != self.key[0] and resource.unsupported:
+                async with self._one_resource(resource):
+                    await self.reporter.stand_still(resource, resource.unsupported, _now())
+
+    def _look_at_all_due(self) -> bool:
+        """Settled resources are looked at for drift, now and then."""
+        due = time.monotonic() - self._all_at >= IDLE_SECONDS
+        if due:
+            self._all_at = time.monotonic()
+        return due
+
+    async def _observe(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Snapshot:
+        client = await self._connected(cluster)
+        began = time.monotonic()
+        topics = {tp.topic for r in resources for tp in r.named}
+        sizes_due = time.monotonic() - self._sized_at >= SIZES_SECONDS
+        unsettled = [tp for r in resources if not r.settled for tp in r.named] if sizes_due else []
+        snapshot = await client.observe(topics | self._listed_topics, unsettled or None)
+        self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
+        if snapshot.sizes is not None:
+            self._sized_at = time.monotonic()
+            self._sizes = {tp: dict(by_broker) for tp, by_broker in snapshot.sizes.items()}
+        self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys())
+        return replace(snapshot, sizes=self._sizes)
+
+    async def _connected(self, cluster: KafkaCluster) -> KafkaClient:
+        wanted = (cluster.metadata.uid, cluster.spec)
+        if self._client and self._connected_to == wanted:
+            return self._client
+        connection = await self._connection_of(cluster)
+        if self._client is None or connection != self._connection:
+            await self._disconnect()
+            self._client = await KafkaClient.connect(
+                connection, timeout=CONNECT_SECONDS, before_write=self.before_write
+            )
+        self._connection, self._connected_to = connection, wanted
+        return self._client
+
+    async def _connection_of(self, cluster: KafkaCluster) -> Connection:
+        """With its namespace the Secrets can be gone before the moves are undone: then the last ones serve."""
+        try:
+            return await connection_of(cluster, self.kube)
+        except MissingReferenceError:
+            same = self._connected_to is not None and self._connected_to[0] == cluster.metadata.uid
+            if cluster.metadata.deletion_timestamp and same and self._connection:
+                return self._connection
+            raise
+
+    async def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client:
+            await client.close()
+
+    async def _stand_still(self, error: ReassignError, resources: Sequence[Resource]) -> float:
+        """Say that the cluster cannot be used, on it and on whatever waits for it."""
+        if self._unseen_since is None:
+            self._unseen_since = time.monotonic()
+        lately_seen = self._recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
+        if error.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
+            return MOVING_SECONDS
+        problem = Problem(error.reason, error.message)
+        await self.reporter.write_unready_cluster(self.key, problem, _now())
+        self._conflicts = self._api_failures = 0
+        for resource in resources:
+            async with self._one_resource(resource):
+                await self.reporter.stand_still(resource, problem, _now())
+        return UNREACHABLE_SECONDS
+
+    async def _serve(
+        self, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot, hold: Problem | None
+    ) -> float:
+        self._conflicts = self._api_failures = 0
+        verdicts = decide(resources, snapshot, cluster.spec.limits, hold, self._recent, _now())
+        changed = False
+        ready: list[Verdict] = []
+        for verdict in verdicts:
+            async with self._one_resource(verdict.resource):
+                prepared, altered = await self._prepare(verdict, snapshot)
+                changed |= altered
+                if prepared:
+                    ready.append(prepared)
+        outcomes = await self._act([step for verdict in ready for step in verdict.steps])
+        acted = time.monotonic()
+        for verdict in ready:
+            fold(verdict, outcomes, self._recent, acted)
+        for verdict in ready:
+            async with self._one_resource(verdict.resource):
+                await self._report(verdict, snapshot)
+        self._count(verdicts)
+        if self._conflicts:
+            return CONFLICT_SECONDS
+        if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
+            return AT_ONCE_SECONDS
+        if any(_moves(v) or _waits_to_settle(v) for v in verdicts):
+            return MOVING_SECONDS
+        return WAITING_SECONDS if any(not r.settled for r in resources) else IDLE_SECONDS
+
+    async def _prepare(self, verdict: Verdict, snapshot: Snapshot) -> tuple[Verdict | None, bool]:
+        """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
+        resource = verdict.resource
+        if verdict.release:
+            await self.reporter.release(verdict)
+            self._samples.pop(resource.uid, None)
+            return None, True
+        if not verdict.must_record and not (resource.status.observed_generation is None and not resource.deleted):
+            if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
+                await self.reporter.hold(resource)
+                return None, True
+            return verdict, False
+        written = await self.reporter.write(resource, report(verdict, snapshot, (), _now()))
+        if written is None:
+            return None, True
+        verdict.resource = written
+        return verdict, not verdict.steps
+
+    def _count(self, verdicts: Sequence[Verdict]) -> None:
+        moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())
+        self.metrics.partitions_in_flight.labels(self.name).set(moving)
+
+    async def _act(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+        if not steps:
+            return {}
+        assert self._client is not None
+        outcomes = await self._client.perform(steps)
+        for step, outcome in outcomes.items():
+            self.metrics.kafka_write(type(step).__name__)
+            log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
+        return outcomes
+
+    async def _report(self, verdict: Verdict, snapshot: Snapshot) -> None:
+        resource = verdict.resource
+        samples = self._samples[resource.uid]
+        status = report(verdict, snapshot, samples, _now())
+        if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
+            samples.append((time.monotonic(), status.progress.bytes_copied))
+            while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
+                samples.popleft()
+        written = await self.reporter.write(resource, status)
+        if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
+            await self.reporter.let_go(written)
+
+    @asynccontextmanager
+    async def _one_resource(self, resource: Resource) -> AsyncIterator[None]:
+        """What the API server has against one resource keeps no other waiting; the next tick looks again."""
+        try:
+            yield
+        except ConflictError:
+            self._conflicts += 1
+            await self.reporter.refresh(resource)
+        except ReassignError as error:
+            name = f"{resource.namespace}/{resource.name}"
+            log.warning("not written", resource=name, reason=error.reason, error=error.message)
+            self._api_failures += isinstance(error, ApiServerError)
+            if self._api_failures >= API_FAILURES:
+                raise
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _waits_to_settle(verdict: Verdict) -> bool:
+    """Whether a partition would start, if what is known of it were not that young."""
+    return any(state is PartitionState.PENDING and problem is None for state, problem in verdict.waiting.values())
+
+
+def _moves(verdict: Verdict) -> bool:
+    return any(entry.active for entry in verdict.record.values())

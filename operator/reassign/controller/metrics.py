@@ -1,0 +1,79 @@
+"""What is counted, for Prometheus: one prefix, base units, no label whose values grow with partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from reassign.errors import Reason, ReassignError
+
+__all__ = ["Metrics"]
+
+PREFIX = "kafka_reassign"
+CLUSTER = ("cluster",)
+"""NAMESPACE/NAME of a KafkaCluster."""
+
+
+class Metrics:
+    """The metrics of one operator, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.reconciliations = self._counter("reconciliations", "Looks at a cluster and its resources.", CLUSTER)
+        self.reconciliations_failed = self._counter(
+            "reconciliations_failed", "Looks that ended with an error.", ("cluster", "reason")
+        )
+        self.reconciliation_duration = Histogram(
+            "reconciliation_duration_seconds",
+            "How long one look took, with what was done.",
+            CLUSTER,
+            namespace=PREFIX,
+            registry=self.registry,
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+        )
+        self.partitions_in_flight = self._gauge("partitions_in_flight", "Partitions that we are moving.", CLUSTER)
+        self.kafka_writes = self._counter(
+            "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect.", ("kind",)
+        )
+        self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(name, text, labels, namespace=PREFIX, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...]) -> Gauge:
+        return Gauge(name, text, labels, namespace=PREFIX, registry=self.registry)
+
+    @contextmanager
+    def reconciliation(self, cluster: str) -> Iterator[None]:
+        """Count and time one look at a cluster; an error is counted by its reason and goes on."""
+        self.reconciliations.labels(cluster).inc()
+        try:
+            with self.reconciliation_duration.labels(cluster).time():
+                yield
+        except Exception as error:
+            reason = error.reason if isinstance(error, ReassignError) else Reason.INTERNAL_ERROR
+            self.reconciliation_failed(cluster, reason)
+            raise
+
+    def reconciliation_failed(self, cluster: str, reason: Reason) -> None:
+        self.reconciliations_failed.labels(cluster, reason).inc()
+
+    def kafka_write(self, kind: str) -> None:
+        """Count a step that was sent to Kafka, by its kind."""
+        self.kafka_writes.labels(kind).inc()
+
+    def status_patch(self) -> None:
+        """Count a status that was written to the API server."""
+        self.status_patches.inc()
+
+    def forget(self, cluster: str) -> None:
+        """Drop the series of a cluster that is gone."""
+        self.partitions_in_flight.remove_by_labels({"cluster": cluster})
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)

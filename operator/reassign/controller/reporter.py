@@ -1,0 +1,161 @@
+"""Report: writes finalizers, statuses and events, and only where something changed.
+
+What the API server answers goes into the store at once, so the next tick builds on it and not on a watch that lags.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.controller.metrics import Metrics
+from reassign.controller.serving import unready_status
+from reassign.controller.store import ClusterKey, Object, Store, version
+from reassign.core.decide import Verdict, lets_go
+from reassign.core.model import Problem
+from reassign.core.report import Tell, blind, transitions
+from reassign.core.resource import Record, Resource, read_record
+from reassign.errors import ConflictError, Reason
+from reassign.kube.client import Kind, KubeClient
+from reassign.kube.events import EventRecorder
+
+PROGRESS_SECONDS = 2.0
+
+
+class Reporter:
+    """All that is written to our own resources goes through here."""
+
+    def __init__(self, kube: KubeClient, events: EventRecorder, store: Store, metrics: Metrics) -> None:
+        self._kube = kube
+        self._events = events
+        self._store = store
+        self._metrics = metrics
+        self._written: dict[str, float] = {}
+
+    async def hold(self, resource: Resource) -> None:
+        """Put our finalizer on a resource: from now on its deletion waits for us."""
+        self._learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
+
+    async def let_go(self, resource: Resource) -> None:
+        """Take our finalizer off: there is nothing that a deletion would have to cancel."""
+        self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
+        self._written.pop(resource.uid, None)
+
+    async def release(self, verdict: Verdict) -> None:
+        """Let a resource that is being deleted go, and tell what became of its moves."""
+        await self._release(verdict.resource, verdict.record, verdict.let_go)
+
+    async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
+        left = sorted(str(tp) for tp, entry in record.items() if entry.active)
+        if at_deadline:
+            note = (
+                f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {', '.join(left[:20])}"
+            )
+            tell = Tell(True, "CancelAbandoned", note)
+        elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
+            tell = Tell(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
+        elif left:
+            tell = Tell(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
+        else:
+            tell = Tell(False, "ReassignmentReleased", "nothing of it is in flight any more")
+        if record:
+            await self._tell(self._object(resource), tell)
+        await self.let_go(resource)
+
+    async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
+        """Write a status if it changed, with the events that tell of it; the resource as it is then, None if gone.
+
+        What is progress alone is written every PROGRESS_SECONDS at most. Raises ConflictError when the object is
+        not the one that was judged.
+        """
+        before, uid = resource.status, resource.uid
+        if status == before or (self._lately(uid) and _without_progress(status) == _without_progress(before)):
+            return resource
+        obj = self._object(resource)
+        written = await self._kube.write_status(obj, status.wire())
+        self._metrics.status_patch()
+        self._learn(uid, written)
+        if written is None:
+            return None
+        self._written[uid] = time.monotonic()
+        for tell in transitions(before.conditions, status.conditions):
+            await self._tell(obj, tell)
+        return self._store.resource(uid)
+
+    async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
+        """Say on a resource that its cluster cannot be used; let it go if it is deleted and need not wait."""
+        record = read_record(resource.status)
+        if resource.deleted:
+            at_deadline = lets_go(resource, record, now)
+            idle = not resource.status_lost and not any(entry.active for entry in record.values())
+            if at_deadline is not None or idle:
+                await self._release(resource, record, bool(at_deadline))
+                return
+        if not resource.settled and not resource.status_lost:
+            await self.write(resource, blind(resource, problem, now))
+
+    async def keep_cluster(self, obj: Object) -> None:
+        """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
+        if not obj["metadata"].get("deletionTimestamp"):
+            self._learn_cluster(obj, await self._kube.add_finalizer(obj))
+
+    async def release_cluster(self, obj: Object) -> None:
+        self._learn_cluster(obj, await self._kube.remove_finalizer(obj))
+
+    async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
+        obj = self._store.cluster(key)
+        if obj is None:
+            return
+        before = KafkaCluster.parse(obj).status
+        if status == before:
+            return
+        written = await self._kube.write_status(obj, status.wire())
+        self._metrics.status_patch()
+        self._learn_cluster(obj, written)
+        for tell in transitions(before.conditions, status.conditions):
+            await self._tell(obj, tell)
+
+    async def write_unready_cluster(self, key: ClusterKey, problem: Problem, now: datetime) -> None:
+        if obj := self._store.cluster(key):
+            await self.write_cluster(key, unready_status(KafkaCluster.parse(obj), problem, now))
+
+    async def refresh(self, resource: Resource) -> None:
+        """Look at what the API server has, where a watch lags behind it."""
+        found = await self._kube.get(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name)
+        self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
+
+    def _lately(self, uid: str) -> bool:
+        return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
+
+    def _object(self, resource: Resource) -> Object:
+        obj = self._store.reassignment(resource.uid)
+        if obj is None or version(obj) != resource.version:
+            raise ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
+        return obj
+
+    def _learn(self, uid: str, obj: Object | None) -> None:
+        if obj is None:
+            self._store.drop_reassignment(uid)
+        else:
+            self._store.put_reassignment(obj)
+
+    def _learn_cluster(self, before: Object, obj: Object | None) -> None:
+        if obj is None:
+            self._store.drop_cluster(before["metadata"]["uid"])
+        else:
+            self._store.put_cluster(obj)
+
+    async def _tell(self, obj: Object, tell: Tell) -> None:
+        await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
+
+
+def _without_progress(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
+    progress = status.progress and status.progress.model_copy(
+        update=dict.fromkeys(
+            ("bytes_total", "bytes_copied", "percent", "bytes_per_second", "estimated_completion_time")
+        )
+    )
+    partitions = tuple(p.model_copy(update={"bytes_copied": None, "bytes_total": None}) for p in status.partitions)
+    return status.model_copy(update={"progress": progress, "partitions": partitions, "summary": None})

@@ -1,0 +1,61 @@
+"""Budgets: how much may be in flight at once, over a cluster and for one resource.
+
+Destinations are never above `moves_per_broker`; sources (a partition's leader) are counted at admission only,
+since a leader can change later. A partition that needs more slots than there are runs alone on its source.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from reassign.core.model import Problem, Snapshot, TopicPartition
+from reassign.errors import Reason
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limits (None: unbounded) and what is used of them: partitions, and replicas by broker."""
+
+    max_partitions: int | None
+    moves_per_broker: int | None
+    partitions: int = 0
+    destinations: Counter[int] = field(default_factory=Counter)
+    sources: Counter[int] = field(default_factory=Counter)
+
+    def take(self, added: Iterable[int], source: int | None) -> None:
+        """Count a partition that gets replicas on the brokers `added`, read from `source`."""
+        added = list(added)
+        self.partitions += 1
+        self.destinations.update(added)
+        if source is not None:
+            self.sources[source] += len(added)
+
+    def lacks(self, added: Iterable[int], source: int | None) -> str | None:
+        """What stands in the way of one more partition, or None when there is room."""
+        added = list(added)
+        if self.max_partitions is not None and self.partitions >= self.max_partitions:
+            return f"all {self.max_partitions} places for partitions in flight are taken"
+        if self.moves_per_broker is None:
+            return None
+        for broker in sorted(added):
+            if self.destinations[broker] >= self.moves_per_broker:
+                return f"broker {broker} receives {self.moves_per_broker} replicas already"
+        if source is not None and added:
+            used = self.sources[source]
+            if used and used + len(added) > self.moves_per_broker:
+                return f"broker {source} sends {used} replicas already"
+        return None
+
+
+def waiting(lack: str) -> Problem:
+    """A partition that waits for room; not an error."""
+    return Problem(Reason.WAITING_FOR_BUDGET, f"{lack}; it starts when one of them is done")
+
+
+def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:
+    """Count reassignments that are in flight; one whose topic is not in the snapshot has no known source."""
+    for tp in partitions:
+        partition = snapshot.partition(tp)
+        budget.take(snapshot.reassignments[tp].adding, partition.leader if partition else None)

@@ -1,0 +1,164 @@
+"""Whether a partition may be moved now: ordered checks, the first violation wins.
+
+Each check is a function `Candidate -> Problem | None`; the problem's sentence says what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import ReplicationFactorChange
+from reassign.core.model import Broker, Partition, Problem, Snapshot, Topic, TopicPartition
+from reassign.errors import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A partition that waits to be moved, and what is known about it."""
+
+    tp: TopicPartition
+    target: tuple[int, ...]
+    expected: tuple[int, ...] | None
+    factor_change: ReplicationFactorChange
+    topic: Topic
+    partition: Partition
+    snapshot: Snapshot
+    claimed_by: str | None
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """The replicas that it has, those being added not counted."""
+        in_flight = self.snapshot.reassignments.get(self.tp)
+        return in_flight.original if in_flight else self.partition.replicas
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """Broker ids for a sentence."""
+    return ", ".join(str(b) for b in sorted(brokers))
+
+
+def unknown_broker(c: Candidate) -> Problem | None:
+    missing = set(c.target) - set(c.snapshot.brokers)
+    if not missing:
+        return None
+    return Problem(
+        Reason.UNKNOWN_BROKER,
+        f"no broker {ids(missing)} is registered in the cluster; choose from {ids(c.snapshot.brokers)}",
+    )
+
+
+def fenced_broker(c: Candidate) -> Problem | None:
+    fenced = {b for b in c.target if c.snapshot.brokers[b].fenced}
+    if not fenced:
+        return None
+    return Problem(
+        Reason.BROKER_FENCED, f"broker {ids(fenced)} is fenced (down or still starting); start it, or choose another"
+    )
+
+
+def expected_replicas(c: Candidate) -> Problem | None:
+    if c.expected is None or set(c.expected) == set(c.current):
+        return None
+    return Problem(
+        Reason.EXPECTED_REPLICAS_MISMATCH,
+        f"expected replicas {list(c.expected)}, but it has {list(c.current)}; look again, then correct the entry",
+    )
+
+
+def replication_factor(c: Candidate) -> Problem | None:
+    """KIP-860, on our side of the API; the broker judges again at the alter where it can."""
+    if c.factor_change is ReplicationFactorChange.ALLOW or len(c.target) == len(c.current):
+        return None
+    return Problem(
+        Reason.REPLICATION_FACTOR_CHANGE,
+        f"the replication factor would change from {len(c.current)} to {len(c.target)}; "
+        "set replicationFactorChange: Allow if that is meant",
+    )
+
+
+def min_in_sync_replicas(c: Candidate) -> Problem | None:
+    """Brokers take a target below min.insync.replicas, and producers with acks=all then stand still."""
+    required = c.topic.min_insync_replicas
+    if len(c.target) >= required or len(c.target) >= len(c.current):
+        return None
+    return Problem(
+        Reason.BELOW_MIN_IN_SYNC_REPLICAS,
+        f"{len(c.target)} replicas are fewer than min.insync.replicas={required}; name more replicas, or lower it",
+    )
+
+
+def claimed(c: Candidate) -> Problem | None:
+    if c.claimed_by is None:
+        return None
+    return Problem(
+        Reason.PARTITION_CLAIMED,
+        f"the PartitionReassignment {c.claimed_by} has it; wait until that one is settled, or remove the entry there",
+    )
+
+
+def in_flight_elsewhere(c: Candidate) -> Problem | None:
+    in_flight = c.snapshot.reassignments.get(c.tp)
+    if in_flight is None:
+        return None
+    return Problem(
+        Reason.IN_FLIGHT_ELSEWHERE,
+        f"somebody else is moving it (adding {ids(in_flight.adding) or 'none'}, "
+        f"removing {ids(in_flight.removing) or 'none'}); it goes on when that is over",
+    )
+
+
+CHECKS: tuple[Callable[[Candidate], Problem | None], ...] = (
+    unknown_broker,
+    fenced_broker,
+    expected_replicas,
+    replication_factor,
+    min_in_sync_replicas,
+    claimed,
+    in_flight_elsewhere,
+)
+
+
+def first_problem(candidate: Candidate) -> Problem | None:
+    """The first violated check, in the order of CHECKS."""
+    return next((problem for check in CHECKS if (problem := check(candidate))), None)
+
+
+def existence(tp: TopicPartition, snapshot: Snapshot) -> Problem | None:
+    """Why nothing is known of a partition, or None when it is there."""
+    if tp.topic in snapshot.unauthorized_topics:
+        return Problem(
+            Reason.NOT_AUTHORIZED, f"DESCRIBE on the topic {tp.topic} is not allowed; grant it to the operator's user"
+        )
+    if tp.topic not in snapshot.topics:
+        return Problem(
+            Reason.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}; create it, or remove the entry"
+        )
+    partitions = snapshot.topics[tp.topic].partitions
+    if tp.partition not in partitions:
+        return Problem(
+            Reason.UNKNOWN_TOPIC_OR_PARTITION,
+            f"the topic {tp.topic} has no partition {tp.partition}, only 0 to {max(partitions, default=-1)}; "
+            "correct the entry",
+        )
+    return None
+
+
+def cancel_problem(
+    original: tuple[int, ...], partition: Partition, required: int, brokers: Mapping[int, Broker]
+) -> Problem | None:
+    """Why going back to the original replicas is unsafe now, or None.
+
+    The partition must keep min.insync.replicas, or all of its originals where they are fewer, among those that
+    are alive and in sync (KIP-236 asks the same of whatever is dropped in flight).
+    """
+    good = {b for b in original if b in partition.isr and b in brokers and not brokers[b].fenced}
+    needed = min(required, len(original))
+    if len(good) >= needed:
+        return None
+    lacking = set(original) - good
+    return Problem(
+        Reason.CANCEL_UNSAFE,
+        f"going back to {list(original)} would leave {len(good)} of at least {needed} in-sync replicas; "
+        f"it is held back until broker {ids(lacking)} is alive and in sync again",
+    )

@@ -1,0 +1,198 @@
+"""What to do next about a partition that a resource holds: follow its move to the end, or bring it back.
+
+What is in flight is known from ListPartitionReassignments alone. Metadata can lag behind a write, so what it says
+of a partition that is not in flight is believed at once only where it cannot be stale (it shows the target), and
+otherwise after `SETTLE_SECONDS` without anything in flight.
+
+A change in flight is never an override: cancel, see that it is no longer listed, restore the order (a cancel of
+[1,2,3] → [4,2,3] leaves [2,3,1]), and only then, if there is a new target, submit that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reassign.api.partition_reassignment import PreferredLeader, RecordState
+from reassign.core.checks import cancel_problem, existence
+from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
+from reassign.core.resource import Entry, recorded
+from reassign.errors import Reason
+
+SETTLE_SECONDS = 3.0
+LANDING_SECONDS = 7.0
+"""How much longer to wait where an answer was lost: the request may land as late as this."""
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What brokers would not do, when to ask again, and how long that was put off."""
+
+    problem: Problem
+    until: float
+    delay: float
+
+
+@dataclass(slots=True)
+class Recent:
+    """What this process saw in its last seconds, by a monotonic clock. Losing it costs a wait, never a decision.
+
+    `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
+    or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
+    and whose order is still to be restored. `refused` is by partition and the replicas asked for.
+    """
+
+    now: float = 0.0
+    started: float = 0.0
+    busy: dict[TopicPartition, float] = field(default_factory=dict)
+    cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    refused: dict[tuple[TopicPartition, tuple[int, ...]], Refusal] = field(default_factory=dict)
+
+    def observe(self, began: float, ended: float, in_flight: Collection[TopicPartition]) -> None:
+        """Take note of a snapshot that was read between these moments."""
+        self.now = began
+        self.busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
+        self.busy |= dict.fromkeys(in_flight, ended)
+        self.cancelled = {key for key in self.cancelled if key[1] not in in_flight}
+        self.refused = {k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS}
+
+    def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
+        """A step was taken for it; one without an answer may land later."""
+        self.busy[tp] = at if answered else at + LANDING_SECONDS
+
+    def settled(self, tp: TopicPartition) -> bool:
+        """Whether nothing has been in flight for it long enough that metadata is not stale.
+
+        An earlier process may have altered it just before it ended, so a new one waits as long first.
+        """
+        last = self.busy.get(tp, self.started)
+        return self.now - max(last, self.started) >= SETTLE_SECONDS
+
+    def refuse(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
+        """Do not ask for this again for a while, each time longer."""
+        before = self.refused.get((tp, replicas))
+        delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
+        self.refused[tp, replicas] = Refusal(problem, at + delay, delay)
+
+    def refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> Problem | None:
+        """Why it is not asked for now."""
+        refusal = self.refused.get((tp, replicas))
+        return refusal.problem if refusal and refusal.until > self.now else None
+
+
+class Move(NamedTuple):
+    """The entry as it is from now on (None: forget it), what to do, and what stands in the way."""
+
+    entry: Entry | None
+    step: Step | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A partition with an active entry, and what is observed of it."""
+
+    uid: str
+    tp: TopicPartition
+    entry: Entry
+    snapshot: Snapshot
+    recent: Recent
+    leader: PreferredLeader
+    keep: bool
+    """Whether a cancelled entry stays in the record: it does while the resource is being deleted."""
+
+    def lost(self) -> Problem | None:
+        """Why the partition cannot be followed: the topic is gone, or another one has its name."""
+        if problem := existence(self.tp, self.snapshot):
+            return problem
+        if self.snapshot.topics[self.tp.topic].id != self.entry.topic_id:
+            return Problem(
+                Reason.TOPIC_RECREATED,
+                f"the topic {self.tp.topic} was deleted and made again while it was moved; "
+                "remove the entry, and add it again if the new topic is meant",
+            )
+        return None
+
+    def cancelled(self, problem: Problem | None = None) -> Move:
+        return Move(self.entry.to(RecordState.CANCELLED, problem) if self.keep else None)
+
+
+def follow(held: Held) -> Move:
+    """A move that is still wanted."""
+    tp, entry, snapshot = held.tp, held.entry, held.snapshot
+    if problem := held.lost():
+        return Move(entry, problem=problem)
+    in_flight = snapshot.reassignments.get(tp)
+    if in_flight is not None:
+        if in_flight.target == frozenset(entry.target):
+            entry = _with_true_original(entry, in_flight.original)
+            return Move(entry.to(RecordState.IN_FLIGHT, entry.problem))
+        if entry.state is RecordState.SUBMITTING:
+            return Move(None)
+        return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
+    partition = snapshot.topics[tp.topic].partitions[tp.partition]
+    if partition.replicas == entry.target:
+        return _finish(held, partition)
+    if not held.recent.settled(tp):
+        return Move(entry)
+    if entry.state is RecordState.SUBMITTING:
+        return Move(None)
+    return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
+
+
+def _with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
+    """The controller's word on which replicas there were; the recorded order, where it is about the same ones."""
+    if set(entry.original) == set(listed):
+        return entry
+    return Entry(entry.topic_id, listed, entry.target, entry.state, recorded(Reason.ORDER_UNKNOWN))
+
+
+def _finish(held: Held, partition: Partition) -> Move:
+    """Done is: not in flight, replicas equal the target in order, and all of them in sync."""
+    entry = held.entry.to(RecordState.IN_FLIGHT, held.entry.problem)
+    if not partition.isr >= set(entry.target):
+        return Move(entry)
+    if held.leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
+        return Move(entry, Elect(held.tp))
+    return Move(entry.to(RecordState.COMPLETED, entry.problem))
+
+
+def bring_back(held: Held) -> Move:
+    """A move that is no longer wanted: the resource is being deleted, or its entry was removed or changed."""
+    tp, snapshot, recent = held.tp, held.snapshot, held.recent
+    entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
+    if problem := held.lost():
+        gone = problem.reason is not Reason.NOT_AUTHORIZED and recent.settled(tp)
+        return held.cancelled(problem) if gone else Move(entry, problem=problem)
+    partition = snapshot.topics[tp.topic].partitions[tp.partition]
+    in_flight = snapshot.reassignments.get(tp)
+    if in_flight is not None:
+        hangs = set(in_flight.adding) & set(in_flight.removing)
+        if in_flight.target == frozenset(entry.original) and not hangs:
+            return Move(entry)
+        if in_flight.target != frozenset(entry.target) and not hangs:
+            return held.cancelled(recorded(Reason.CANCELLED_EXTERNALLY))
+        entry = _with_true_original(entry, in_flight.original)
+        required = snapshot.topics[tp.topic].min_insync_replicas
+        if problem := cancel_problem(entry.original, partition, required, snapshot.brokers):
+            return Move(entry, problem=problem)
+        refusal = recent.refusal(tp, ())
+        return Move(entry, None if refusal else Cancel(tp, tuple(sorted(in_flight.target))), refusal)
+    if (held.uid, tp) in recent.cancelled:
+        return _restore(held, entry)
+    if not recent.settled(tp):
+        return Move(entry)
+    if partition.replicas == entry.target:
+        return Move(entry.to(RecordState.COMPLETED) if held.keep else None)
+    if partition.replicas == entry.original:
+        return held.cancelled(entry.problem)
+    if set(partition.replicas) == set(entry.original):
+        return _restore(held, entry)
+    return held.cancelled(recorded(Reason.CANCELLED_EXTERNALLY))
+
+
+def _restore(held: Held, entry: Entry) -> Move:
+    refusal = held.recent.refusal(held.tp, entry.original)
+    return Move(entry, None if refusal else Alter(held.tp, entry.original), refusal)

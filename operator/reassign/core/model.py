@@ -1,0 +1,153 @@
+"""What is observed of a Kafka cluster, what can be done to it, and what came of doing it: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from reassign.errors import Reason
+
+
+class TopicPartition(NamedTuple):
+    """A partition by topic name and number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class ReplicationFactorGuard(StrEnum):
+    """Who holds the replication factor (KIP-860): the broker, or we by looking right before the alter."""
+
+    NATIVE = "Native"
+    EMULATED = "Emulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker; fenced ones take no part (they are down, or still starting)."""
+
+    id: int
+    rack: str | None = None
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Metadata of a partition: all its replicas (while one is reassigned, the adding ones too)."""
+
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+    leader: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Metadata of a topic. The id tells a topic from another made later under the same name."""
+
+    id: str
+    min_insync_replicas: int
+    partitions: Mapping[int, Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A reassignment in flight, as ListPartitionReassignments has it (KIP-455)."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> frozenset[int]:
+        """The replicas that remain when it is complete."""
+        return frozenset(self.replicas) - frozenset(self.removing)
+
+    @property
+    def original(self) -> tuple[int, ...]:
+        """The replicas that it started from; their first order is not known."""
+        return tuple(r for r in self.replicas if r not in self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at a cluster.
+
+    `reassignments` is the truth of what is in flight; `topics` holds those asked for that exist, and can lag
+    behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for;
+    None when sizes were not asked for at this tick.
+    """
+
+    cluster_id: str
+    guard: ReplicationFactorGuard
+    brokers: Mapping[int, Broker]
+    topics: Mapping[str, Topic]
+    reassignments: Mapping[TopicPartition, Reassignment]
+    unauthorized_topics: frozenset[str] = frozenset()
+    sizes: Mapping[TopicPartition, Mapping[int, int]] | None = None
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        topic = self.topics.get(tp.topic)
+        return topic.partitions.get(tp.partition) if topic else None
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Make these the replicas of a partition, in this order (AlterPartitionReassignments).
+
+    With the guard, the replication factor must not change (KIP-860).
+    """
+
+    tp: TopicPartition
+    replicas: tuple[int, ...]
+    allow_replication_factor_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Revert what is in flight for a partition to `target` (AlterPartitionReassignments with no replicas)."""
+
+    tp: TopicPartition
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """Make the first replica the leader (ElectLeaders, preferred)."""
+
+    tp: TopicPartition
+
+
+Step = Alter | Cancel | Elect
+
+
+class Result(StrEnum):
+    """What came of a step; UNKNOWN when the answer was lost, so that only observing again can tell."""
+
+    APPLIED = "Applied"
+    REFUSED = "Refused"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step met; reason and message unless it was applied."""
+
+    result: Result
+    reason: Reason | None = None
+    message: str = ""
+
+
+APPLIED = Outcome(Result.APPLIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a partition cannot be moved now, with a sentence that says what to do."""
+
+    reason: Reason
+    message: str

@@ -1,0 +1,85 @@
+"""Progress that can be trusted: bytes on the replicas being added, against the leader's.
+
+DescribeLogDirs' offset lag is of no use for this. A replica's size can go back (retention, compaction), so the
+total never does, and a replica counts as whole only once it is in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.model import Snapshot, TopicPartition
+from reassign.core.resource import Entry
+
+WINDOW_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes that replicas being added hold, and will hold."""
+
+    copied: int
+    total: int
+
+
+def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot) -> Bytes | None:
+    """Bytes that one partition's move copies; None while sizes are not known."""
+    sizes = (snapshot.sizes or {}).get(tp)
+    partition = snapshot.partition(tp)
+    if not sizes or partition is None:
+        return None
+    whole = sizes.get(partition.leader) if partition.leader is not None else None
+    if whole is None:
+        whole = max(sizes.values())
+    if entry is None:
+        return Bytes(0, whole * len(set(target) - set(partition.replicas)))
+    total = whole * len(entry.added)
+    if entry.state is RecordState.COMPLETED:
+        return Bytes(total, total)
+    held = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
+    return Bytes(sum(held), total)
+
+
+def rate(samples: Sequence[tuple[float, int]]) -> int | None:
+    """Bytes per second over a window of (seconds, bytes copied); None until it can be told."""
+    if len(samples) < 2:
+        return None
+    (start, first), (end, last) = samples[0], samples[-1]
+    if end - start < 1 or last <= first:
+        return None
+    return int((last - first) / (end - start))
+
+
+def percent(copied: int, total: int, completed: int, partitions: int) -> int:
+    """Of the bytes, or of the partitions where there are none; 100 only when every partition is completed."""
+    if completed == partitions:
+        return 100
+    share = copied / total if total else completed / partitions
+    return min(int(share * 100), 99)
+
+
+def completion_time(remaining: int, bytes_per_second: int | None, now: datetime) -> datetime | None:
+    """When the remaining bytes are copied at this rate."""
+    if not bytes_per_second:
+        return None
+    return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
+
+
+def duration(seconds: float) -> str:
+    """A duration for people: `40 s`, `4 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def count(states: Iterable[PartitionState]) -> Mapping[PartitionState, int]:
+    """How many partitions are in each state."""
+    counts = dict.fromkeys(PartitionState, 0)
+    for state in states:
+        counts[state] += 1
+    return counts

@@ -1,0 +1,326 @@
+"""Report: from a verdict and the snapshot to the status of a resource, and the events that its change tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from reassign.api.common import Condition, ConditionStatus
+from reassign.api.partition_reassignment import (
+    MAX_DETAILS,
+    PartitionDetail,
+    PartitionReassignmentStatus,
+    PartitionState,
+    Progress,
+    RecordState,
+)
+from reassign.core.decide import STATES, Verdict
+from reassign.core.model import Problem, Snapshot, TopicPartition
+from reassign.core.progress import Bytes, completion_time, count, duration, partition_bytes, percent, rate
+from reassign.core.resource import ACTIVE, Resource, write_record
+
+DETAIL_ORDER = {
+    state: rank
+    for rank, state in enumerate(
+        (
+            PartitionState.FAILED,
+            PartitionState.IN_FLIGHT,
+            PartitionState.CANCELLING,
+            PartitionState.BLOCKED,
+            PartitionState.CANCELLED,
+            PartitionState.PENDING,
+            PartitionState.COMPLETED,
+        )
+    )
+}
+UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
+
+
+class Aspect(NamedTuple):
+    """A condition without its bookkeeping."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str
+
+
+def conditions(
+    before: Sequence[Condition], aspects: Sequence[Aspect], generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """The conditions, each with the time of its last transition."""
+    old = {c.type: c for c in before}
+    result = []
+    for aspect in aspects:
+        status = ConditionStatus.TRUE if aspect.status else ConditionStatus.FALSE
+        last = old.get(aspect.type)
+        since = last.last_transition_time if last and last.status is status else now
+        result.append(
+            Condition(
+                type=aspect.type,
+                status=status,
+                observed_generation=generation,
+                last_transition_time=since,
+                reason=aspect.reason,
+                message=aspect.message,
+            )
+        )
+    return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One partition's state, before it is cut to what status shows."""
+
+    tp: TopicPartition
+    state: PartitionState
+    problem: Problem | None
+    bytes: Bytes | None
+
+
+def report(
+    verdict: Verdict, snapshot: Snapshot, samples: Sequence[tuple[float, int]], now: datetime
+) -> PartitionReassignmentStatus:
+    """The status of a resource. `samples` are (seconds, bytes copied), oldest first, for the rate."""
+    resource, before = verdict.resource, verdict.resource.status
+    targets = {tp: entry.target for tp, entry in verdict.record.items()} | resource.wanted
+    lines = [_line(verdict, tp, target, snapshot) for tp, target in targets.items()]
+    counts = count(line.state for line in lines)
+    progress = _progress(resource, lines, counts, samples, now)
+    flights = [r for tp, r in snapshot.reassignments.items() if tp in verdict.record and verdict.record[tp].active]
+    aspects = _aspects(verdict, snapshot, lines, counts)
+    settled = not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
+    started = before.start_time or (now if any(e.state in ACTIVE for e in verdict.record.values()) else None)
+    return PartitionReassignmentStatus(
+        observed_generation=resource.generation,
+        conditions=conditions(before.conditions, aspects, resource.generation, now),
+        start_time=started,
+        completion_time=(before.completion_time or now) if settled else None,
+        summary=_summary(counts, progress, len(lines), now),
+        progress=progress,
+        adding=sum(len(r.adding) for r in flights),
+        removing=sum(len(r.removing) for r in flights),
+        partitions=tuple(
+            _detail(verdict, line, targets[line.tp], snapshot)
+            for line in sorted(lines, key=lambda x: (DETAIL_ORDER[x.state], x.tp))[:MAX_DETAILS]
+        ),
+        record=write_record(verdict.record),
+    )
+
+
+def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot) -> Line:
+    entry = verdict.record.get(tp)
+    size = partition_bytes(tp, entry, target, snapshot)
+    if entry is None:
+        state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
+        return Line(tp, state, problem, size)
+    problem = verdict.problems.get(tp) or entry.problem
+    state = STATES[entry.state]
+    if problem and entry.state is RecordState.IN_FLIGHT and tp in verdict.problems:
+        state = PartitionState.BLOCKED
+    return Line(tp, state, problem, size)
+
+
+def _progress(
+    resource: Resource,
+    lines: Sequence[Line],
+    counts: Mapping[PartitionState, int],
+    samples: Sequence[tuple[float, int]],
+    now: datetime,
+) -> Progress:
+    before = resource.status.progress
+    completed, partitions = counts[PartitionState.COMPLETED], len(lines)
+    numbers = Progress(
+        partitions_total=partitions,
+        partitions_completed=completed,
+        partitions_in_flight=counts[PartitionState.IN_FLIGHT],
+        partitions_pending=counts[PartitionState.PENDING],
+        partitions_blocked=counts[PartitionState.BLOCKED],
+        partitions_failed=counts[PartitionState.FAILED],
+        partitions_cancelled=counts[PartitionState.CANCELLING] + counts[PartitionState.CANCELLED],
+    )
+    if before and not before.partitions_in_flight and _only_grown(resource, before, numbers):
+        kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
+        return numbers.model_copy(update=kept)
+    counted = [
+        line.bytes
+        for line in lines
+        if line.bytes and line.state not in (PartitionState.FAILED, PartitionState.CANCELLED)
+    ]
+    total, copied = sum(b.total for b in counted), sum(b.copied for b in counted)
+    same_generation = resource.status.observed_generation == resource.generation
+    if before and before.bytes_copied and same_generation and not resource.deleted:
+        copied = max(copied, min(before.bytes_copied, total))
+    per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
+    return numbers.model_copy(
+        update={
+            "bytes_total": total,
+            "bytes_copied": copied,
+            "percent": percent(copied, total, completed, partitions) if partitions else None,
+            "bytes_per_second": per_second,
+            "estimated_completion_time": completion_time(total - copied, per_second, now),
+        }
+    )
+
+
+def _only_grown(resource: Resource, before: Progress, now: Progress) -> bool:
+    """Whether nothing has moved: that topics grow meanwhile is no progress."""
+    same_generation = resource.status.observed_generation == resource.generation
+    idle = not now.partitions_in_flight and before.partitions_completed == now.partitions_completed
+    return same_generation and idle and before.bytes_total is not None
+
+
+def _summary(counts: Mapping[PartitionState, int], progress: Progress, partitions: int, now: datetime) -> str:
+    parts = [f"{counts[PartitionState.COMPLETED]}/{partitions} partitions"]
+    if progress.percent is not None:
+        parts.append(f"{progress.percent} %")
+    if progress.estimated_completion_time:
+        left = (progress.estimated_completion_time - now).total_seconds()
+        parts.append(f"about {duration(max(left, 0))} left")
+    for state in (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED):
+        if counts[state]:
+            parts.append(f"{counts[state]} {state.lower()}")
+    return ", ".join(parts)
+
+
+def _aspects(
+    verdict: Verdict, snapshot: Snapshot, lines: Sequence[Line], counts: Mapping[PartitionState, int]
+) -> list[Aspect]:
+    resource, total = verdict.resource, len(lines)
+    done = f"{counts[PartitionState.COMPLETED]} of {total} partitions are at their target"
+    first = next(
+        (line for line in sorted(lines, key=lambda x: x.tp) if line.problem and _stands_still(line.state)), None
+    )
+    because = f"{done}; {first.tp}: {first.problem.message}" if first and first.problem else done
+    if resource.deleted:
+        held_at, held = next(iter(sorted(verdict.problems.items())), (None, None))
+        message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
+        return _in_progress("Cancelling", f"{message}; {held_at}: {held.message}" if held else message, held)
+    if problem := resource.unsupported:
+        return _stalled(problem.reason, problem.message)
+    if any(counts[state] for state in UNSETTLED):
+        waits = next((line.problem for line in lines if line.state is PartitionState.PENDING and line.problem), None)
+        moving = counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]
+        reason = waits.reason if waits and not moving else "PartitionsInFlight" if moving else "PartitionsPending"
+        held = next((x.problem for x in lines if x.state is PartitionState.CANCELLING and x.problem), None)
+        return _in_progress(reason, f"{because}; {waits.message}" if waits and not moving else because, held)
+    if counts[PartitionState.BLOCKED] and first and first.problem:
+        return _stalled(first.problem.reason, because)
+    if counts[PartitionState.FAILED] or counts[PartitionState.CANCELLED]:
+        reason = first.problem.reason if first and first.problem else "Failed"
+        return [
+            Aspect("Ready", False, reason, because),
+            Aspect("Succeeded", False, reason, because),
+            Aspect("Failed", True, reason, because),
+        ]
+    message = f"all {total} partitions are at their target, in sync"
+    settled = [Aspect("Ready", True, "Completed", message), Aspect("Succeeded", True, "Completed", message)]
+    if drifted := _drifted(verdict, snapshot):
+        where = ", ".join(str(tp) for tp in drifted[:5])
+        settled.append(
+            Aspect("Drifted", True, "MovedAfterwards", f"{len(drifted)} partitions left their target: {where}")
+        )
+    return settled
+
+
+def _stands_still(state: PartitionState) -> bool:
+    return state in (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
+
+
+def _in_progress(reason: str, message: str, held: Problem | None) -> list[Aspect]:
+    aspects = [
+        Aspect("Ready", False, held.reason if held else reason, message),
+        Aspect("Succeeded", False, reason, message),
+        Aspect("Reconciling", True, reason, message),
+    ]
+    if held:
+        aspects.append(Aspect("Stalled", True, held.reason, held.message))
+    return aspects
+
+
+def _stalled(reason: str, message: str) -> list[Aspect]:
+    return [
+        Aspect("Ready", False, reason, message),
+        Aspect("Succeeded", False, reason, message),
+        Aspect("Stalled", True, reason, message),
+    ]
+
+
+def _drifted(verdict: Verdict, snapshot: Snapshot) -> list[TopicPartition]:
+    """Completed partitions that are no longer where they were brought; those moving right now are not judged."""
+    return [
+        tp
+        for tp, entry in sorted(verdict.record.items())
+        if entry.state is RecordState.COMPLETED
+        and tp not in snapshot.reassignments
+        and (partition := snapshot.partition(tp)) is not None
+        and partition.replicas != entry.target
+    ]
+
+
+def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snapshot) -> PartitionDetail:
+    entry = verdict.record.get(line.tp)
+    partition = snapshot.partition(line.tp)
+    in_flight = snapshot.reassignments.get(line.tp)
+    current = in_flight.replicas if in_flight else partition.replicas if partition else None
+    moving = line.state in (PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
+    return PartitionDetail(
+        topic=line.tp.topic,
+        partition=line.tp.partition,
+        state=line.state,
+        original_replicas=entry.original if entry else None,
+        current_replicas=current,
+        target_replicas=tuple(target),
+        adding_replicas=in_flight.adding if in_flight else None,
+        removing_replicas=in_flight.removing if in_flight else None,
+        bytes_copied=line.bytes.copied if line.bytes and moving else None,
+        bytes_total=line.bytes.total if line.bytes and moving else None,
+        reason=line.problem.reason if line.problem else None,
+        message=line.problem.message if line.problem else None,
+    )
+
+
+def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReassignmentStatus:
+    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
+    before = resource.status
+    if resource.deleted:
+        message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
+        aspects = _in_progress("Cancelling", message, Problem(problem.reason, message))
+    else:
+        aspects = _stalled(problem.reason, problem.message)
+    return before.model_copy(
+        update={
+            "observed_generation": resource.generation,
+            "completion_time": before.completion_time if before.observed_generation == resource.generation else None,
+            "conditions": conditions(before.conditions, aspects, resource.generation, now),
+        }
+    )
+
+
+class Tell(NamedTuple):
+    """An event: `warning` or normal, a reason in the past tense, a note."""
+
+    warning: bool
+    reason: str
+    note: str
+
+
+def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:
+    """The events that a change of conditions tells of; none where nothing changed."""
+    old = {c.type: c for c in before if c.status is ConditionStatus.TRUE}
+    new = {c.type: c for c in after if c.status is ConditionStatus.TRUE}
+    tells = []
+    now, then = new.get("Reconciling"), old.get("Reconciling")
+    for reason, event in (("Cancelling", "CancelStarted"), ("PartitionsInFlight", "ReassignmentStarted")):
+        if now and now.reason == reason and not (then and then.reason == reason):
+            tells.append(Tell(False, event, now.message))
+    if "Succeeded" in new and "Succeeded" not in old:
+        tells.append(Tell(False, "ReassignmentCompleted", new["Succeeded"].message))
+    for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
+        if kind in new and kind not in old:
+            tells.append(Tell(True, reason, new[kind].message))
+    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
+        tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
+    return tells

@@ -1,0 +1,149 @@
+"""A PartitionReassignment as the core sees it: what is asked for, and the record of what was done about it.
+
+The record is the only memory that outlives the process. An entry is written to status before the alter that
+needs it, so that whoever reads it later knows what to follow, what to undo, and to which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reassign.api.partition_reassignment import (
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+    RecordPartition,
+    RecordState,
+    RecordTopic,
+)
+from reassign.core.model import Problem, TopicPartition
+from reassign.errors import Reason
+
+ACTIVE = frozenset({RecordState.SUBMITTING, RecordState.IN_FLIGHT, RecordState.CANCELLING})
+"""States in which a resource holds a partition: Kafka has been, or is about to be, told to move it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was done about one partition: from `original` to `target`, of the topic with that id."""
+
+    topic_id: str
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+    state: RecordState
+    problem: Problem | None = None
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+    @property
+    def added(self) -> frozenset[int]:
+        """The brokers that get a replica by this move."""
+        return frozenset(self.target) - frozenset(self.original)
+
+    def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
+        return replace(self, state=state, problem=problem)
+
+
+Record = Mapping[TopicPartition, Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One PartitionReassignment; `unsupported` says what it asks for that is not built or cannot be done."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    generation: int
+    created: datetime
+    spec: PartitionReassignmentSpec
+    status: PartitionReassignmentStatus
+    has_finalizer: bool
+    deleted: datetime | None = None
+    unsupported: Problem | None = None
+
+    @property
+    def age_key(self) -> tuple[datetime, str]:
+        """Sorts resources by who came first; the uid breaks a tie."""
+        return (self.created, self.uid)
+
+    @property
+    def status_lost(self) -> bool:
+        """The finalizer is only ever set after a first status: with it and no status, the status was lost."""
+        return self.has_finalizer and self.status.observed_generation is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do, and status says so: it is only looked at for drift."""
+        up_to_date = self.status.observed_generation == self.generation
+        return up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
+
+    @property
+    def named(self) -> set[TopicPartition]:
+        """Every partition that the spec or the record names."""
+        return {TopicPartition(e.topic, e.partition) for e in self.spec.partitions} | read_record(self.status).keys()
+
+    @property
+    def wanted(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The target replicas by partition; nothing once it is being deleted."""
+        if self.deleted:
+            return {}
+        return {TopicPartition(e.topic, e.partition): tuple(e.replicas) for e in self.spec.partitions}
+
+
+RECORDED_PROBLEMS = {
+    Reason.CANCELLED_EXTERNALLY: "somebody else cancelled or changed this move; edit the entry to move it again",
+    Reason.ORDER_UNKNOWN: "only the brokers know which replicas it started from, and not in which order",
+    Reason.ELECTION_FAILED: "the first replica did not become leader; elect preferred leaders by hand",
+    Reason.INVALID_REPLICA_ASSIGNMENT: "the brokers refused to restore the order of the original replicas",
+}
+"""What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
+
+
+def recorded(reason: Reason) -> Problem:
+    """A problem that a record keeps."""
+    return Problem(reason, RECORDED_PROBLEMS[reason])
+
+
+def _known_problem(reason: str | None) -> Problem | None:
+    if reason is None or reason not in RECORDED_PROBLEMS:
+        return None
+    return recorded(Reason(reason))
+
+
+def read_record(status: PartitionReassignmentStatus) -> dict[TopicPartition, Entry]:
+    """The record as it stands in a status."""
+    return {
+        TopicPartition(topic.topic, p.partition): Entry(
+            topic_id=topic.topic_id,
+            original=tuple(p.original_replicas),
+            target=tuple(p.target_replicas),
+            state=p.state,
+            problem=_known_problem(p.reason),
+        )
+        for topic in status.record
+        for p in topic.partitions
+    }
+
+
+def write_record(record: Record) -> tuple[RecordTopic, ...]:
+    """The record in the shape of the status, ordered, so that equal records are equal bytes."""
+    topics: dict[tuple[str, str], list[RecordPartition]] = {}
+    for tp, entry in sorted(record.items()):
+        topics.setdefault((tp.topic, entry.topic_id), []).append(
+            RecordPartition(
+                partition=tp.partition,
+                original_replicas=entry.original,
+                target_replicas=entry.target,
+                state=entry.state,
+                reason=entry.problem.reason if entry.problem else None,
+            )
+        )
+    return tuple(
+        RecordTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+        for (topic, topic_id), partitions in topics.items()
+    )

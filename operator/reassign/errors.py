@@ -1,0 +1,94 @@
+"""The errors of this package: one small tree, each with the reason that becomes a condition's reason.
+
+ReassignError
+├── ClusterError     the Kafka cluster as a whole cannot be used now
+├── MissingReferenceError something that a resource names (a KafkaCluster, a Secret, a key in it) is missing
+└── ConflictError    an object of the API server is not what we last saw; the next tick looks again
+
+What goes wrong with one partition is no exception but an `Outcome` or a `Problem`: the others go on.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why something is as it is, in the words of conditions, events and per-partition status."""
+
+    # one partition cannot be moved, or not now
+    UNKNOWN_TOPIC_OR_PARTITION = "UnknownTopicOrPartition"
+    TOPIC_RECREATED = "TopicRecreated"
+    UNKNOWN_BROKER = "UnknownBroker"
+    BROKER_FENCED = "BrokerFenced"
+    BELOW_MIN_IN_SYNC_REPLICAS = "BelowMinInSyncReplicas"
+    REPLICATION_FACTOR_CHANGE = "ReplicationFactorChange"
+    EXPECTED_REPLICAS_MISMATCH = "ExpectedReplicasMismatch"
+    IN_FLIGHT_ELSEWHERE = "InFlightElsewhere"
+    PARTITION_CLAIMED = "PartitionClaimed"
+    INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
+    NO_REASSIGNMENT_IN_PROGRESS = "NoReassignmentInProgress"
+    CANCELLED_EXTERNALLY = "CancelledExternally"
+    CANCEL_UNSAFE = "CancelUnsafe"
+    ORDER_UNKNOWN = "OrderUnknown"
+    ELECTION_FAILED = "ElectionFailed"
+    REQUEST_FAILED = "RequestFailed"
+    NOT_AUTHORIZED = "NotAuthorized"
+    WAITING_FOR_BUDGET = "WaitingForBudget"
+
+    # the resource as a whole
+    NOT_SUPPORTED_YET = "NotSupportedYet"
+    RESOURCE_TOO_LARGE = "ResourceTooLarge"
+    SUSPENDED = "Suspended"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+
+    # the cluster, or what leads to it
+    CLUSTER_NOT_FOUND = "ClusterNotFound"
+    CONNECTING = "Connecting"
+    CLUSTER_DELETED = "ClusterDeleted"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_ID_CHANGED = "ClusterIdChanged"
+    CLUSTER_NOT_SUPPORTED = "ClusterNotSupported"
+    DUPLICATE_CLUSTER = "DuplicateCluster"
+    AUTHENTICATION_FAILED = "AuthenticationFailed"
+    SECRET_NOT_FOUND = "SecretNotFound"
+    SECRET_KEY_NOT_FOUND = "SecretKeyNotFound"
+    INVALID_SECRET = "InvalidSecret"
+
+    # the API server
+    API_SERVER_UNAVAILABLE = "ApiServerUnavailable"
+    CONFLICT = "Conflict"
+
+    # a mistake of this program
+    INTERNAL_ERROR = "InternalError"
+
+
+class ReassignError(Exception):
+    """An error with a reason for machines and a sentence for people that says what to do."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class ClusterError(ReassignError):
+    """The Kafka cluster cannot be used now: unreachable, refused, not the one that was pinned."""
+
+
+class MissingReferenceError(ReassignError):
+    """Something that a resource refers to does not exist."""
+
+
+class ApiServerError(ReassignError):
+    """The API server did not answer, or not now: unreachable, too slow, overloaded, or failing within."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Reason.API_SERVER_UNAVAILABLE, message)
+
+
+class ConflictError(ReassignError):
+    """The API server holds another version of the object than the one that was changed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Reason.CONFLICT, message)

@@ -1,0 +1,312 @@
+"""The Kafka adapter: look at a cluster, and carry out steps on it.
+
+The client library behind it blocks; it runs in a few threads of the adapter's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from kafka.errors import IncompatibleBrokerVersion, KafkaError
+
+from reassign.core.model import (
+    APPLIED,
+    Alter,
+    Cancel,
+    Elect,
+    Outcome,
+    Reassignment,
+    ReplicationFactorGuard,
+    Result,
+    Snapshot,
+    Step,
+    Topic,
+    TopicPartition,
+)
+from reassign.errors import ClusterError, Reason
+from reassign.kafka import requests
+from reassign.kafka.configs import MinInsyncReplicas
+from reassign.kafka.connection import Connection
+from reassign.kafka.credentials import refused_credentials
+from reassign.kafka.errors import cluster_error, lost, outcome
+from reassign.kafka.wire import AnswerLostError, Wire
+
+BATCH = 200
+"""Partitions in one request: the controller takes no more than 10,000 records of one."""
+SIZES_SECONDS = 2.0
+"""For one broker's log directories: a slow broker delays a look by no more; its sizes are missing then."""
+REFUSAL_SECONDS = 2.0
+"""For finding out whether a cluster that does not answer refuses our credentials."""
+THREADS = 4  # the brokers' log directories are asked in parallel; kafka-python takes five requests per broker
+
+NOT_ANSWERED = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "the brokers did not answer for this partition")
+
+T = TypeVar("T")
+
+
+class KafkaClient:
+    """One cluster. Made with `connect`; one task looks and acts at a time."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        wire: Wire,
+        executor: ThreadPoolExecutor,
+        before_write: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._wire = wire
+        self._min_insync_replicas = MinInsyncReplicas(partial(requests.min_insync_replicas, wire))
+        self._executor = executor
+        self._before_write = before_write
+
+    @classmethod
+    async def connect(
+        cls,
+        connection: Connection,
+        *,
+        timeout: float = 10.0,  # noqa: ASYNC109  (calls in a thread cannot be cancelled)
+        before_write: Callable[[], None] = lambda: None,
+    ) -> KafkaClient:
+        """Connect within `timeout` seconds, and see that the cluster is one that we can serve.
+
+        `before_write` is called right before each request that changes something, in any thread; when it raises,
+        that request is not sent, and `perform` raises the same.
+
+        A ClusterError says why not: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
+        ClusterNotSupported. Refused credentials stay refused: connect again, do not keep the client.
+        """
+        executor = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
+        try:
+            loop = asyncio.get_running_loop()
+            wire = await loop.run_in_executor(executor, _open, connection, timeout)
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        return cls(connection, wire, executor, before_write)
+
+    async def close(self) -> None:
+        """Close all connections; calls under way fail."""
+        await self._call(self._wire.close)
+        self._executor.shutdown(wait=False)
+
+    @property
+    def guard(self) -> ReplicationFactorGuard:
+        return requests.guard(self._wire)
+
+    async def observe(self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
+        """Look at the cluster: everything in flight, all brokers, these topics, the sizes of these partitions.
+
+        Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`).
+        Sizes of a broker that does not answer in time are left out. A ClusterError when the cluster does not answer.
+        """
+        try:
+            return await self._look(topics, sizes_of)
+        except ClusterError as error:
+            raise await self._call(_explained, error, self._connection) from error
+
+    async def _look(self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None) -> Snapshot:
+        # The list first: it is the truth, and what is read after it can only be newer.
+        reassignments = await self._call(requests.reassignments, self._wire)
+        (cluster_id, brokers), (found, unauthorized) = await asyncio.gather(
+            self._call(requests.cluster, self._wire), self._call(self._topics, topics)
+        )
+        sizes = None
+        if sizes_of is not None:
+            holders = _holders(sizes_of, found, reassignments)
+            sizes = await self._sizes({b: tps for b, tps in holders.items() if b in brokers and not brokers[b].fenced})
+        return Snapshot(
+            cluster_id=cluster_id,
+            guard=self.guard,
+            brokers=brokers,
+            topics=found,
+            reassignments=reassignments,
+            unauthorized_topics=frozenset(unauthorized),
+            sizes=sizes,
+        )
+
+    async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+        """Carry the steps out in their order, in batches, and say what each one met.
+
+        What fails never keeps the others from being tried; UNKNOWN means that it may have been carried out.
+        """
+        outcomes: dict[Step, Outcome] = {}
+        for batch in batches(steps):
+            run = self._elect if isinstance(batch[0], Elect) else self._alter
+            outcomes |= await self._call(run, batch)
+        return outcomes
+
+    def _topics(self, names: Collection[str]) -> tuple[dict[str, Topic], set[str]]:
+        """Those that exist, and the names of those that we may not see."""
+        described, unseen = requests.topics(self._wire, names)
+        minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
+        topics = {
+            name: Topic(id, minima[name], partitions) for name, (id, partitions) in described.items() if name in minima
+        }
+        return topics, unseen | withheld
+
+    async def _sizes(self, holders: Mapping[int, Collection[TopicPartition]]) -> dict[TopicPartition, dict[int, int]]:
+        async def ask(broker: int, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            try:
+                return await self._call(requests.sizes, self._wire, broker, partitions, SIZES_SECONDS)
+            except ClusterError:
+                return {}  # one broker that is down or slow hides its own sizes only
+
+        answers = await asyncio.gather(*(ask(broker, tps) for broker, tps in holders.items()))
+        sizes: dict[TopicPartition, dict[int, int]] = {}
+        for broker, answer in zip(holders, answers, strict=True):
+            for tp, size in answer.items():
+                sizes.setdefault(tp, {})[broker] = size
+        return sizes
+
+    def _elect(self, batch: Sequence[Elect]) -> dict[Step, Outcome]:
+        return self._send(batch, lambda: requests.elect(self._wire, [step.tp for step in batch], self._before_write))
+
+    def _alter(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
+        """List once more, right before the request: what others have begun since must be neither overridden nor
+        cancelled. There is no compare-and-set on the wire, so a race of one round trip remains."""
+        try:
+            in_flight = requests.reassignments(self._wire, [step.tp for step in batch])
+        except KafkaError as error:
+            return dict.fromkeys(batch, lost(error))
+        overtaken = {step: outcome for step in batch if (outcome := _overtaken(step, in_flight.get(step.tp)))}
+        return overtaken | self._request([step for step in batch if step not in overtaken])
+
+    def _request(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
+        guarded = any(isinstance(step, Alter) and not step.allow_replication_factor_change for step in batch)
+        if guarded and self.guard is ReplicationFactorGuard.EMULATED:
+            return self._alter_guarded_by_us(batch)
+        try:
+            return self._submit(batch, allow=not guarded)
+        except IncompatibleBrokerVersion:  # a broker older than the first one, in a rolling upgrade
+            return self._alter_guarded_by_us(batch)
+
+    def _alter_guarded_by_us(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
+        """Look right before the request, and hold back what would change the replication factor."""
+        try:
+            refused = self._changes_of_replication_factor([step for step in batch if isinstance(step, Alter)])
+        except KafkaError as error:
+            message = f"not sent, since its replication factor could not be read: {cluster_error(error).message}"
+            return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
+        return refused | self._submit([step for step in batch if step not in refused], allow=True)
+
+    def _changes_of_replication_factor(self, alters: Sequence[Alter]) -> dict[Step, Outcome]:
+        topics, _ = requests.topics(self._wire, {step.tp.topic for step in alters})
+        refused: dict[Step, Outcome] = {}
+        for step in alters:
+            _, partitions = topics.get(step.tp.topic, ("", {}))
+            settled = partitions.get(step.tp.partition)
+            if settled and len(settled.replicas) != len(step.replicas):
+                message = f"The replication factor is changed from {len(settled.replicas)} to {len(step.replicas)}"
+                refused[step] = Outcome(Result.REFUSED, Reason.REPLICATION_FACTOR_CHANGE, message)
+        return refused
+
+    def _submit(self, batch: Sequence[Alter | Cancel], *, allow: bool) -> dict[Step, Outcome]:
+        if not batch:
+            return {}
+        targets = {step.tp: step.replicas if isinstance(step, Alter) else None for step in batch}
+        return self._send(
+            batch,
+            lambda: requests.alter(
+                self._wire, targets, allow_replication_factor_change=allow, before_write=self._before_write
+            ),
+        )
+
+    def _send(self, batch: Sequence[Step], send: Callable[[], requests.Answers]) -> dict[Step, Outcome]:
+        try:
+            return _outcomes(batch, send())
+        except IncompatibleBrokerVersion:
+            raise
+        except AnswerLostError as error:
+            message = f"the answer was lost: {error}"
+            return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
+        except KafkaError as error:
+            return dict.fromkeys(batch, lost(error))
+
+    async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a blocking call in a thread of ours; the library's errors become ours."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._executor, partial(function, *arguments))
+        except KafkaError as error:
+            raise cluster_error(error) from error
+
+
+def batches(steps: Sequence[Step]) -> Iterator[list[Any]]:
+    """The steps in order, in groups that one request can carry: elections, alters that may change the replication
+    factor, or other alters and cancels; of no partition two."""
+    batch: list[Step] = []
+    for step in steps:
+        fits = len(batch) < BATCH and all(step.tp != other.tp for other in batch)
+        if batch and not (fits and _kind(step) == _kind(batch[0])):
+            yield batch
+            batch = []
+        batch.append(step)
+    if batch:
+        yield batch
+
+
+def _kind(step: Step) -> str:
+    if isinstance(step, Elect):
+        return "elect"
+    # a cancel, which never changes the replication factor, goes with the guarded ones
+    return "alter" if isinstance(step, Alter) and step.allow_replication_factor_change else "guarded alter"
+
+
+def _open(connection: Connection, timeout: float) -> Wire:
+    wire = Wire(connection)
+    try:
+        wire.open(timeout)
+        return wire
+    except KafkaError as error:
+        wire.close()
+        raise _explained(cluster_error(error), connection) from error
+    except BaseException:
+        wire.close()
+        raise
+
+
+def _explained(error: ClusterError, connection: Connection) -> ClusterError:
+    """An unreachable cluster may be one that refuses our credentials: ask again in another way."""
+    if error.reason is Reason.CLUSTER_UNREACHABLE and connection.scram:
+        return refused_credentials(connection, REFUSAL_SECONDS) or error
+    return error
+
+
+def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome | None:
+    """The outcome of a step that need not, or must not, be sent, since the partition is not as it was judged."""
+    if isinstance(step, Alter):
+        if in_flight is None:
+            return None
+        if in_flight.target == set(step.replicas):
+            return APPLIED
+        return Outcome(Result.REFUSED, Reason.IN_FLIGHT_ELSEWHERE, "somebody else has begun to move it")
+    if in_flight is None:
+        return Outcome(Result.REFUSED, Reason.NO_REASSIGNMENT_IN_PROGRESS, "nothing is in flight for the partition")
+    if in_flight.target != set(step.target):
+        return Outcome(Result.REFUSED, Reason.IN_FLIGHT_ELSEWHERE, "somebody else has changed the move")
+    return None
+
+
+def _outcomes(batch: Sequence[Step], answers: requests.Answers) -> dict[Step, Outcome]:
+    return {step: outcome(step, *answers[step.tp]) if step.tp in answers else NOT_ANSWERED for step in batch}
+
+
+def _holders(
+    partitions: Collection[TopicPartition],
+    topics: Mapping[str, Topic],
+    reassignments: Mapping[TopicPartition, Reassignment],
+) -> dict[int, list[TopicPartition]]:
+    """The partitions that each broker has a replica of, or gets one."""
+    holders: dict[int, list[TopicPartition]] = {}
+    for tp in partitions:
+        replicas = set(reassignments[tp].replicas) if tp in reassignments else set()
+        if tp.topic in topics and (found := topics[tp.topic].partitions.get(tp.partition)):
+            replicas |= set(found.replicas)
+        for broker in replicas:
+            holders.setdefault(broker, []).append(tp)
+    return holders

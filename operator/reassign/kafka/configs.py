@@ -1,0 +1,43 @@
+"""min.insync.replicas of topics, remembered for a while: it changes rarely, and a look is taken every second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+CONFIG_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    topic_id: str
+    value: int
+    at: float
+
+
+class MinInsyncReplicas:
+    """What `ask` answered for each topic in the last CONFIG_SECONDS.
+
+    `ask` takes topic names and gives values by name, and the names of topics whose configs we may not see.
+    """
+
+    def __init__(self, ask: Callable[[Collection[str]], tuple[dict[str, int], set[str]]]) -> None:
+        self._ask = ask
+        self._kept: dict[str, _Read] = {}
+
+    def of(self, topic_ids: Mapping[str, str]) -> tuple[dict[str, int], set[str]]:
+        """For topics by name, with the ids that they have now: one made again is asked for again.
+
+        Values by name, and the names of topics that withhold them; topics that are gone by now are left out.
+        """
+        now = time.monotonic()
+        self._kept = {
+            name: read
+            for name, read in self._kept.items()
+            if read.topic_id == topic_ids.get(name) and now - read.at < CONFIG_SECONDS
+        }
+        missing = topic_ids.keys() - self._kept.keys()
+        answers, withheld = self._ask(missing) if missing else ({}, set())
+        self._kept |= {name: _Read(topic_ids[name], value, now) for name, value in answers.items()}
+        return {name: read.value for name, read in self._kept.items()}, withheld

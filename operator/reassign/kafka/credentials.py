@@ -1,0 +1,32 @@
+"""Whether a cluster that does not answer refuses our credentials, asked through librdkafka."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from reassign.errors import ClusterError
+from reassign.kafka.connection import Connection
+from reassign.kafka.errors import cluster_error
+
+
+def refused_credentials(connection: Connection, seconds: float) -> ClusterError | None:
+    """What the brokers have against the credentials, if one of them says so within `seconds`.
+
+    kafka-python loses that answer when the broker closes the connection right behind it.
+    """
+    errors: list[KafkaError] = []
+    settings: dict[str, Any] = {**connection.librdkafka(), "log_level": 0, "error_cb": errors.append}
+    client = AdminClient(settings)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        client.poll(0.1)
+        for error in errors:
+            if error.code() == KafkaError._AUTHENTICATION:
+                return cluster_error(KafkaException(error))
+        if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors):
+            break
+    return None

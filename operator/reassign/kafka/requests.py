@@ -1,0 +1,199 @@
+"""The requests of this product, as kafka-python encodes them: one function each, from a line to plain values.
+
+librdkafka has none of AlterPartitionReassignments, ListPartitionReassignments and DescribeLogDirs, and no fenced
+brokers in DescribeCluster. The others come this way too, for what confluent-kafka 2.16.1 did on live brokers: its
+elect_leaders reads past its argument list and fails now and then, its describe_configs waits for a dead broker that
+metadata still calls the controller, and its describe_topics costs six times the CPU.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from kafka import errors
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+from kafka.protocol.api_key import ApiKey
+from kafka.protocol.metadata import MetadataRequest
+
+from reassign.core.model import Broker, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
+
+TOPIC_RESOURCE = 2
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+Answers = dict[TopicPartition, tuple[int, str | None]]
+"""Code and message of each partition that was answered for."""
+
+
+def guard(wire: Wire) -> ReplicationFactorGuard:
+    """Native when the brokers take AlterPartitionReassignments v1 (KIP-860, Kafka 4.1)."""
+    newest = wire.newest_version(ApiKey.AlterPartitionReassignments)
+    return ReplicationFactorGuard.NATIVE if newest >= 1 else ReplicationFactorGuard.EMULATED
+
+
+def reassignments(wire: Wire, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Reassignment]:
+    """What is in flight, on the cluster or of the given partitions (ListPartitionReassignments)."""
+    listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only or ()).items()]
+    answer = wire.read(
+        lambda: ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
+    )
+    _raise_for(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(topic.name, p.partition_index): Reassignment(
+            tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas)
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+    }
+
+
+def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
+    """The cluster id and its registered brokers; fenced ones only from Kafka 4.0 (KIP-1073)."""
+    answer = wire.read(lambda: DescribeClusterRequest(include_fenced_brokers=True))
+    _raise_for(answer.error_code, answer.error_message)
+    brokers = (Broker(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in answer.brokers)
+    return answer.cluster_id, {broker.id: broker for broker in brokers}
+
+
+def topics(wire: Wire, names: Collection[str]) -> tuple[dict[str, tuple[str, dict[int, Partition]]], set[str]]:
+    """Topic id and partitions of those that exist, and the names of those that we may not see (Metadata)."""
+    if not names:
+        return {}, set()
+    named = MetadataRequest.MetadataRequestTopic
+    answer = wire.read(lambda: MetadataRequest(topics=[named(name=n) for n in names], allow_auto_topic_creation=False))
+    found: dict[str, tuple[str, dict[int, Partition]]] = {}
+    unauthorized: set[str] = set()
+    for topic in answer.topics:
+        if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
+            unauthorized.add(topic.name)
+        elif topic.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+            _raise_for(topic.error_code, None)
+            partitions = {
+                p.partition_index: Partition(
+                    replicas=tuple(p.replica_nodes),
+                    isr=frozenset(p.isr_nodes),
+                    leader=p.leader_id if p.leader_id >= 0 else None,
+                )
+                for p in topic.partitions
+            }
+            found[topic.name] = (_topic_id(topic.topic_id), partitions)
+    return found, unauthorized
+
+
+def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
+    """By topic, and the topics whose configs we may not see (DescribeConfigs); those that are gone are left out."""
+    described = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = [
+        described(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_INSYNC_REPLICAS])
+        for topic in topics
+    ]
+    found: dict[str, int] = {}
+    unauthorized: set[str] = set()
+    for result in wire.read(lambda: DescribeConfigsRequest(resources=wanted)).results:
+        if result.error_code == TOPIC_AUTHORIZATION_FAILED:
+            unauthorized.add(result.resource_name)
+        elif result.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+            _raise_for(result.error_code, result.error_message)
+            found[result.resource_name] = int(next(c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS))
+    return found, unauthorized
+
+
+def sizes(wire: Wire, broker: int, partitions: Collection[TopicPartition], seconds: float) -> dict[TopicPartition, int]:
+    """Bytes of the broker's replicas of these partitions (DescribeLogDirs).
+
+    Offline directories and future logs, which are copies under way to another directory, do not count.
+    """
+    described = DescribeLogDirsRequest.DescribableLogDirTopic
+    topics = [described(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+    answer = wire.read_from(broker, DescribeLogDirsRequest(topics=topics), seconds)
+    _raise_for(answer.error_code or 0, None)  # the field is there since v3
+    return {
+        TopicPartition(topic.name, p.partition_index): p.partition_size
+        for directory in answer.results
+        if directory.error_code == 0
+        for topic in directory.topics
+        for p in topic.partitions
+        if not p.is_future_key
+    }
+
+
+def alter(
+    wire: Wire,
+    targets: Mapping[TopicPartition, tuple[int, ...] | None],
+    allow_replication_factor_change: bool,
+    before_write: Callable[[], None],
+) -> Answers:
+    """Submit replicas, or None to cancel (AlterPartitionReassignments): the code and message of each answered.
+
+    A change of the replication factor that is not allowed needs the native guard, IncompatibleBrokerVersion
+    without. AnswerLostError when it may have been carried out; any other error: it was not sent.
+    """
+    of_topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    topics: dict[str, list[Any]] = defaultdict(list)
+    for tp, target in targets.items():
+        replicas = None if target is None else list(target)
+        topics[tp.topic].append(of_topic.ReassignablePartition(partition_index=tp.partition, replicas=replicas))
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=int(WRITE_SECONDS * 1000),
+        allow_replication_factor_change=allow_replication_factor_change,
+        topics=[of_topic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        # v0 has no guard and would drop it silently
+        min_version=0 if allow_replication_factor_change else 1,
+    )
+    answer = wire.write(request, before_write)
+    if answer.error_code:
+        return dict.fromkeys(targets, (answer.error_code, answer.error_message))
+    return {
+        TopicPartition(topic.name, p.partition_index): (p.error_code, p.error_message)
+        for topic in answer.responses
+        for p in topic.partitions
+    }
+
+
+def elect(wire: Wire, partitions: Collection[TopicPartition], before_write: Callable[[], None]) -> Answers:
+    """Elect preferred leaders (KIP-460): the code and message of each partition answered; errors as `alter`."""
+    of_topic = ElectLeadersRequest.TopicPartitions
+    request = ElectLeadersRequest(
+        election_type=0,
+        topic_partitions=[of_topic(topic=t, partitions=numbers) for t, numbers in _by_topic(partitions).items()],
+        timeout_ms=int(WRITE_SECONDS * 1000),
+        min_version=1,
+    )
+    answer = wire.write(request, before_write)
+    if answer.error_code:
+        return dict.fromkeys(partitions, (answer.error_code, None))
+    return {
+        TopicPartition(topic.topic, p.partition_id): (p.error_code, p.error_message)
+        for topic in answer.replica_election_results
+        for p in topic.partition_result
+    }
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        found[topic].append(number)
+    return found
+
+
+def _topic_id(raw: UUID) -> str:
+    """As Kafka writes it: base64 for URLs, without padding."""
+    return urlsafe_b64encode(raw.bytes).decode().rstrip("=")
+
+
+def _raise_for(code: int, message: str | None) -> None:
+    if code:
+        raise errors.for_code(code)(message or "")

@@ -1,0 +1,161 @@
+"""The line to a cluster, through kafka-python: which broker is asked, for how long, and which one next.
+
+Blocking calls; a thread of the library does the I/O. A request goes to one broker, or to any: in KRaft every
+broker forwards what is the controller's. Reads are tried at one broker after another; a write is sent once.
+The names of kafka-python that we use stand here and in `requests`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka import errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.api_key import ApiKey
+
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.connection import Connection
+
+# What it has to say comes as exceptions too; its debug output would hold credentials.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+CONNECT_SECONDS = 2.0
+READ_SECONDS = 3.0
+"""For one broker's answer; then the next one is asked."""
+WRITE_SECONDS = 5.0
+SEARCH_SECONDS = 10.0
+"""For finding a broker that answers; then the cluster counts as unreachable."""
+OLDEST = (3, 9)
+
+Node = int | str
+"""A broker's id, or kafka-python's name of a bootstrap server."""
+
+
+class AnswerLostError(Exception):
+    """A write was sent, and no answer came: it may have been carried out."""
+
+
+class Wire:
+    """A line to a cluster. Its methods raise errors of kafka-python (`kafka.errors.KafkaError`).
+
+    A refused password sticks to it: make a new one.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        settings = connection.kafka_python() | {
+            "client_id": "kafka-reassign-operator",
+            "reconnect_backoff_max_ms": 1000,
+            "metadata_max_age_ms": 60_000,
+            "receive_message_max_bytes": 100_000_000,
+        }
+        self._net: Any = NetworkSelector(**settings)
+        self._manager: Any = KafkaConnectionManager(self._net, **settings)
+        self._last: Node | None = None
+        self._opened = False
+
+    def open(self, seconds: float) -> None:
+        """Connect to the first bootstrap server that answers; what was wrong with the last one otherwise."""
+        self._net.start()
+        self._opened = True
+        self._manager.run(self._bootstrap, seconds)
+
+    def close(self) -> None:
+        if self._opened:
+            self._manager.run(self._manager.close)
+        self._net.close()
+
+    def newest_version(self, api: ApiKey) -> int:
+        """The newest version of a request that the brokers take."""
+        newest: int = self._manager.broker_version_data.api_versions[api.value][1]
+        return newest
+
+    def read(self, make: Callable[[], Any]) -> Any:
+        """Ask any broker, one after another until one answers; a request fits one broker's version only."""
+        return self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS))
+
+    def read_from(self, broker: int, request: Any, seconds: float) -> Any:
+        """Ask this broker."""
+        return self._manager.run(self._ask, broker, request, seconds)
+
+    def write(self, request: Any, before_write: Callable[[], None]) -> Any:
+        """Send a request once, to the first broker that can be connected to.
+
+        AnswerLostError when it may have been carried out; any other error: it was not sent.
+        """
+        return self._manager.run(self._write, request, before_write)
+
+    async def _bootstrap(self, seconds: float) -> None:
+        # the library's own bootstrap hides a wrong password or certificate behind a time-out
+        servers = self._bootstrap_servers()
+        await self._first(servers, lambda server: self._enter(server, seconds / len(servers)))
+        self._manager.cluster.start_refresh_loop()
+
+    async def _enter(self, server: Node, seconds: float) -> None:
+        connection = await self._connect(server, seconds)
+        data = connection.broker_version_data
+        if ApiKey.DescribeQuorum.value not in data.api_versions:
+            raise ClusterError(
+                Reason.CLUSTER_NOT_SUPPORTED, "the cluster runs in ZooKeeper mode: migrate it to KRaft first"
+            )
+        if data.broker_version < OLDEST:
+            oldest, found = (".".join(map(str, version)) for version in (OLDEST, data.broker_version))
+            raise ClusterError(Reason.CLUSTER_NOT_SUPPORTED, f"Kafka {oldest} or later is needed, this is {found}")
+        await self._manager.cluster.refresh_metadata(server)
+
+    async def _ask(self, node: Node, request: Any, seconds: float) -> Any:
+        connection = await self._connect(node, min(seconds, CONNECT_SECONDS))
+        return await connection.send_request(request, request_timeout_ms=int(seconds * 1000))
+
+    async def _write(self, request: Any, before_write: Callable[[], None]) -> Any:
+        connection = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
+        before_write()
+        try:
+            return await connection.send_request(request, request_timeout_ms=int(WRITE_SECONDS * 1000))
+        except errors.IncompatibleBrokerVersion:
+            raise
+        except errors.KafkaError as error:
+            raise AnswerLostError(str(error) or type(error).__name__) from error
+
+    async def _any(self, attempt: Callable[[Node], Any]) -> Any:
+        """Try all brokers known, first the one that answered last, then at random; last the bootstrap servers."""
+        known: list[Node] = [broker.node_id for broker in self._manager.cluster.brokers()]
+        random.shuffle(known)
+        known.sort(key=lambda node: (node != self._last, self._manager.connection_delay(node) > 0))
+
+        async def remember(node: Node) -> Any:
+            result = await attempt(node)
+            self._last = node
+            return result
+
+        return await self._first([*known, *self._bootstrap_servers()], remember)
+
+    async def _first(self, nodes: Iterable[Node], attempt: Callable[[Node], Any]) -> Any:
+        """The first result that an attempt at a node has; the error of the last one tried when none has."""
+        last: Exception = errors.NodeNotReadyError("no broker is known")
+        deadline = time.monotonic() + SEARCH_SECONDS
+        for node in nodes:
+            if time.monotonic() > deadline:
+                break
+            try:
+                return await attempt(node)
+            except (errors.SaslAuthenticationFailedError, errors.IncompatibleBrokerVersion):
+                raise  # no other broker would say anything else
+            except errors.KafkaError as error:
+                last = error
+        raise last
+
+    async def _connect(self, node: Node, seconds: float) -> Any:
+        # a bootstrap server that fails would start the library's own bootstrap, which goes on for ever
+        connection = self._manager.get_connection(
+            node, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=isinstance(node, int)
+        )
+        await self._manager.wait_for(connection.init_future, int(seconds * 1000))
+        return connection
+
+    def _bootstrap_servers(self) -> list[Node]:
+        return [server.node_id for server in self._manager.cluster.bootstrap_brokers()]

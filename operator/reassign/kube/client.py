@@ -1,0 +1,197 @@
+"""Our side of the API server: reads, the finalizer, the status, Secrets; each with one request and a time-out.
+
+The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
+read: whoever changed the object in between wins, and a `ConflictError` says so. Nothing is retried here, since
+the loop ticks again and looks first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self, cast
+
+import aiohttp
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.config import load_incluster_config, load_kube_config
+
+from reassign.api.common import API_VERSION, FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+
+__all__ = ["REQUEST_SECONDS", "Kind", "KubeClient", "Object"]
+
+Object = dict[str, Any]
+Objects = list[Object]  # within the class, list is a method
+Strings = list[str]
+
+REQUEST_SECONDS = 10.0
+MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
+_JSON_PATCH = "application/json-patch+json"
+
+
+class Kind(StrEnum):
+    """Our kinds, as `kind` of an object has them."""
+
+    KAFKA_CLUSTER = KafkaCluster.KIND
+    PARTITION_REASSIGNMENT = PartitionReassignment.KIND
+
+    @property
+    def plural(self) -> str:
+        return _PLURALS[self.value]
+
+
+_PLURALS = {kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment)}
+
+
+class KubeClient:
+    """Requests to the API server as the pod's ServiceAccount, or as KUBECONFIG says outside of a pod.
+
+    Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
+    context manager: connections are made on entry's event loop and closed on exit.
+    """
+
+    async def __aenter__(self) -> Self:
+        configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
+        kubeconfig = os.environ.get("KUBECONFIG")  # the library looks when it is imported, and never again
+        if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            await load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+        self._api = ApiClient(configuration)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._api.close()  # type: ignore[no-untyped-call]
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object as it is now; None when there is none."""
+        return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True)
+
+    async def list(self, kind: Kind, namespace: str | None = None) -> Objects:
+        """All objects of a kind, of one namespace or of all."""
+        answer = await self.request("GET", _path(kind.plural, namespace))
+        named = {"apiVersion": API_VERSION, "kind": kind.value}  # a list says that once, not on each item
+        return [named | item for item in (answer or {}).get("items") or []]
+
+    async def add_finalizer(self, obj: Object) -> Object | None:
+        """Put our finalizer on the object; None when the object is gone."""
+        others = [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
+        return await self._write_finalizers(obj, [*others, FINALIZER])
+
+    async def remove_finalizer(self, obj: Object) -> Object | None:
+        """Take our finalizer off the object; None when the object is gone."""
+        others = [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
+        return await self._write_finalizers(obj, others)
+
+    async def _write_finalizers(self, obj: Object, finalizers: Strings) -> Object | None:
+        if finalizers == obj["metadata"].get("finalizers", []):
+            return obj
+        change = {"op": "add", "path": "/metadata/finalizers", "value": finalizers}
+        return await self._patch(obj, "", change)
+
+    async def write_status(self, obj: Object, status: Object) -> Object | None:
+        """Make this the whole status of the object; None when the object is gone.
+
+        Raises `ReassignError` with `ResourceTooLarge` when the object would not fit into the API server's
+        storage, and with `RequestFailed` when the schema does not allow the status.
+        """
+        return await self._patch(obj, "/status", {"op": "add", "path": "/status", "value": status})
+
+    async def _patch(self, obj: Object, subresource: str, change: Object) -> Object | None:
+        """One JSON patch. The resourceVersion in it, when it is not the current one, makes the answer 409."""
+        meta = obj["metadata"]
+        same = {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
+        path = _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"]) + subresource
+        answer = await self.request("PATCH", path, [same, change], content_type=_JSON_PATCH, missing_ok=True)
+        if answer is not None and answer["metadata"]["uid"] != meta["uid"]:
+            return None  # cannot be while resource versions are unique; another object is not ours to follow
+        return answer
+
+    async def secret(self, namespace: str, name: str) -> Mapping[str, bytes]:
+        """The decoded data of a Secret, by key; raises `MissingReferenceError` when there is none."""
+        answer = await self.request("GET", f"/api/v1/namespaces/{namespace}/secrets/{name}", missing_ok=True)
+        if answer is None:
+            raise MissingReferenceError(
+                Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in namespace {namespace}; create it"
+            )
+        return {key: base64.b64decode(value) for key, value in (answer.get("data") or {}).items()}
+
+    async def request(
+        self,
+        verb: str,
+        path: str,
+        body: object = None,
+        *,
+        content_type: str = "application/json",
+        missing_ok: bool = False,
+    ) -> Object | None:
+        """One request; what it answered, or None for 404 when that is expected."""
+        try:
+            return await self._request(verb, path, body, content_type)
+        except ApiException as error:
+            if error.status == 404 and missing_ok:
+                return None
+            raise _translated(error, verb, path) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
+
+    async def _request(self, verb: str, path: str, body: object, content_type: str) -> Object:
+        # The calls that the library generates per resource would each need their own types, time-out and
+        # content type; its client underneath does the same for all.
+        async with asyncio.timeout(REQUEST_SECONDS):
+            call = await self._api.param_serialize(
+                verb,
+                path,
+                header_params={"Accept": "application/json", "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            response = await self._api.call_api(*call, _request_timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+            await response.read()  # type: ignore[no-untyped-call]
+        types = {"2XX": "object", "4XX": "object", "5XX": "object"}
+        answer: Any = self._api.response_deserialize(response, types).data
+        return cast(Object, answer)
+
+
+def _path(plural: str, namespace: str | None, name: str | None = None) -> str:
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"/apis/{API_VERSION}{scope}/{plural}" + (f"/{name}" if name else "")
+
+
+def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
+    message = _message(error)
+    if error.status == 409:
+        return ConflictError(message)
+    if error.status == 403:
+        return ReassignError(
+            Reason.NOT_AUTHORIZED, f"the operator may not {verb} {path}: {message}; see the chart's Role"
+        )
+    if error.status == 413 or _too_large(message):
+        return ReassignError(
+            Reason.RESOURCE_TOO_LARGE, f"the object is too large for the API server ({message}); split it"
+        )
+    if error.status in (401, 408, 429) or error.status is None or error.status >= 500:
+        return ApiServerError(f"the API server answered {error.status} to {verb} {path}: {message}")
+    return ReassignError(Reason.REQUEST_FAILED, f"the API server refused {verb} {path}: {message}")
+
+
+def _too_large(message: str) -> bool:
+    # etcd's limit comes back as 500, gRPC's as 500 or 422, each in its own words.
+    return "request is too large" in message or "message larger than max" in message
+
+
+def _message(error: ApiException) -> str:
+    try:
+        return str(json.loads(error.body or "")["message"])[:MESSAGE_CHARACTERS]
+    except (ValueError, TypeError, KeyError):
+        return str(error.reason)

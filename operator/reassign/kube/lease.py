@@ -1,0 +1,171 @@
+"""One writer: a coordination.k8s.io Lease, renewed in a thread of its own, and a deadline to look at before a write.
+
+The deadline is counted on the monotonic clock from before the renewal was sent, and ends earlier than the Lease
+does for others: whoever looks right before a write does not write when another may already have begun. Kafka has
+no fencing token, so a request that was sent in time can still land late.
+
+The library's leader election is not used: it has no deadline to look at, counts on the wall clock, and an
+unreachable API server ends it with an exception of the HTTP client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from reassign.errors import ConflictError, ReassignError
+from reassign.kube.client import KubeClient
+
+__all__ = ["Lease", "LeaseLost"]
+
+DURATION_SECONDS = 15
+"""What others wait, after the last renewal that they saw, before they take the Lease."""
+DEADLINE_SECONDS = 10.0
+"""What the holder writes for, after it sent its last successful renewal."""
+RENEW_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+ATTEMPT_SECONDS = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+class LeaseLost(RuntimeError):  # noqa: N818 - it is no error of a resource; the process ends
+    """This process may not write any more."""
+
+
+class Lease:
+    """A Lease that this process holds or waits for.
+
+    `identity` is the pod's name: a container that is started again in the same pod has it at once, since
+    the one before has ended by then. `on_lost` is called in the lease's thread, once, when the deadline has
+    passed; it ends the process.
+    """
+
+    def __init__(self, namespace: str, name: str, identity: str, on_lost: Callable[[], None]) -> None:
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._namespace, self._name, self._identity, self._on_lost = namespace, name, identity, on_lost
+        self._deadline = 0.0
+        self._held = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._seen: tuple[str, float] = ("", 0.0)
+
+    @property
+    def held(self) -> bool:
+        """Whether this process may write now."""
+        return time.monotonic() < self._deadline
+
+    def check(self) -> None:
+        """Raise `LeaseLost` unless this process may write now; to be called right before a write."""
+        if not self.held:
+            raise LeaseLost(f"the Lease {self._namespace}/{self._name} was not renewed in time")
+
+    async def acquire(self) -> None:
+        """Wait until the Lease is ours; it is renewed from then on."""
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._hold()), name="lease", daemon=True)
+        self._thread.start()
+        while not self._held.is_set():
+            if not self._thread.is_alive():
+                raise LeaseLost(f"the Lease {self._namespace}/{self._name} could not be asked for")
+            await asyncio.sleep(0.05)
+
+    async def release(self) -> None:
+        """Give the Lease up, so that another need not wait; nothing may be written after."""
+        self._deadline = 0.0
+        self._stop.set()
+        if self._thread:
+            await asyncio.to_thread(self._thread.join)
+
+    async def _hold(self) -> None:
+        async with KubeClient() as kube:
+            while not self._stop.is_set():
+                sent = time.monotonic()
+                if await self._renew(kube):
+                    if not self._stop.is_set():
+                        self._deadline = sent + DEADLINE_SECONDS
+                    if not self._held.is_set():
+                        self._held.set()
+                        log.info("lease acquired", lease=self._name, identity=self._identity)
+                    pause = RENEW_SECONDS
+                else:
+                    pause = RETRY_SECONDS
+                await self._pause(pause)
+            await self._give_up(kube)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but end the process as soon as the deadline of a Lease that was ours has passed."""
+        end = time.monotonic() + seconds
+        while not self._stop.is_set() and time.monotonic() < end:
+            self._end_if_lost()
+            await asyncio.sleep(0.1)
+
+    def _end_if_lost(self) -> None:
+        if self._held.is_set() and not self._stop.is_set() and not self.held:
+            log.error("lease lost", lease=self._name, identity=self._identity)
+            self._on_lost()
+            self._stop.set()
+
+    async def _renew(self, kube: KubeClient) -> bool:
+        """Take or renew the Lease; False when another holds it or the API server does not let us know."""
+        try:
+            async with asyncio.timeout(ATTEMPT_SECONDS):
+                return await self._renewed(kube)
+        except ConflictError:
+            return False  # another was faster; the next look says who
+        except (ReassignError, TimeoutError) as error:
+            log.warning("lease not renewed", lease=self._name, error=str(error))
+            return False
+
+    async def _renewed(self, kube: KubeClient) -> bool:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        spec: dict[str, Any] = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": DURATION_SECONDS,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        }
+        lease = await kube.request("GET", f"{self._path}/{self._name}", missing_ok=True)
+        if lease is None:
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": self._name, "namespace": self._namespace},
+                "spec": spec,
+            }
+            await kube.request("POST", self._path, lease)
+            return True
+        before = lease.get("spec") or {}
+        if before.get("holderIdentity") == self._identity:
+            spec |= {key: before[key] for key in ("acquireTime", "leaseTransitions") if key in before}
+        elif self._held_by_another(before, lease["metadata"]["resourceVersion"]):
+            self._deadline = 0.0
+            return False
+        else:
+            spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
+        await kube.request("PUT", f"{self._path}/{self._name}", lease | {"spec": spec})
+        return True
+
+    def _held_by_another(self, spec: dict[str, Any], version: str) -> bool:
+        """Whether its holder may still write: clocks differ, so what counts is how long we saw no renewal."""
+        if not spec.get("holderIdentity"):
+            return False
+        if self._seen[0] != version:
+            self._seen = (version, time.monotonic())
+        duration = int(spec.get("leaseDurationSeconds", DURATION_SECONDS))
+        return time.monotonic() - self._seen[1] < duration
+
+    async def _give_up(self, kube: KubeClient) -> None:
+        try:
+            lease = await kube.request("GET", f"{self._path}/{self._name}", missing_ok=True)
+            if lease and lease["spec"].get("holderIdentity") == self._identity:
+                lease["spec"]["holderIdentity"] = ""
+                await kube.request("PUT", f"{self._path}/{self._name}", lease)
+        except ReassignError as error:
+            log.warning("lease not released", lease=self._name, error=error.message)

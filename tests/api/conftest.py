@@ -1,0 +1,44 @@
+"""One real API server, with our CRDs, for all tests of this folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localplatform.controlplane import ApiServer, api_server
+from localplatform.processes import wait_until
+from tests.api.kubectl import Kubectl, RefusedError
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with api_server(tmp_path_factory.mktemp("api")) as server:
+        kubectl = Kubectl(server)
+        kubectl("apply", "--server-side", "-f", str(CRDS))
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        assert wait_until(lambda: _served(kubectl), 30)
+        yield server
+
+
+def _served(kubectl: Kubectl) -> bool:
+    """An established kind is not yet a served one: its documentation comes last."""
+    try:
+        return bool(kubectl("explain", "kpr.spec") and kubectl("explain", "kcl.spec"))
+    except RefusedError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def kubectl(api: ApiServer) -> Kubectl:
+    """kubectl in namespace default."""
+    return Kubectl(api)
+
+
+@pytest.fixture
+def sandbox(api: ApiServer, request: pytest.FixtureRequest) -> Kubectl:
+    """kubectl in a namespace that only this test uses."""
+    namespace = f"test-{abs(hash(request.node.nodeid)):x}"
+    Kubectl(api)("create", "namespace", namespace)
+    return Kubectl(api, namespace)

@@ -1,0 +1,248 @@
+"""The chart, rendered by helm and installed on a real API server (which runs no pods)."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from localplatform.controlplane import ApiServer, api_server, binaries
+from reassign.kube.access import RIGHTS, lease_rights
+from tests.api.kubectl import Kubectl, Object, RefusedError, reassignment
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "kafka-reassign-operator"
+NAME = "kafka-reassign-operator"
+
+
+class Helm:
+    """Runs helm with a home of its own; a failure is an error that quotes what it said."""
+
+    def __init__(self, home: Path, kubeconfig: Path | None = None) -> None:
+        self._environment = os.environ | {
+            "HELM_CACHE_HOME": str(home / "cache"),
+            "HELM_CONFIG_HOME": str(home / "config"),
+            "HELM_DATA_HOME": str(home / "data"),
+            "KUBECONFIG": str(kubeconfig or home / "none"),
+        }
+
+    def __call__(self, *arguments: str) -> str:
+        finished = subprocess.run(
+            [str(binaries() / "helm"), *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if finished.returncode:
+            raise RefusedError(f"helm {' '.join(arguments)}: {finished.stderr}{finished.stdout}")
+        return finished.stdout
+
+    def template(self, **values: Any) -> list[Object]:
+        """What the chart renders to with these values (crds=..., watchNamespaces=...)."""
+        text = self("template", NAME, str(CHART), "--namespace=system", *flags(values))
+        return [document for document in yaml.safe_load_all(text) if document]
+
+
+def flags(values: dict[str, Any]) -> list[str]:
+    return [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    """Helm without a cluster."""
+    return Helm(tmp_path)
+
+
+def of_kind(documents: list[Object], *kinds: str) -> list[Object]:
+    return [document for document in documents if document["kind"] in kinds]
+
+
+def rights(role: Object) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of all that a role allows."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+NEEDED = {(right.group, right.resource, verb) for right in RIGHTS for verb in right.verbs}
+NEEDED_FOR_LEASE = {(right.group, right.resource, verb) for right in lease_rights(NAME) for verb in right.verbs}
+
+
+def test_helm_finds_nothing_to_complain_about(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -> None:
+    rendered = of_kind(helm.template(), "CustomResourceDefinition")
+    assert {crd["metadata"]["annotations"]["helm.sh/resource-policy"] for crd in rendered} == {"keep"}
+    source = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").iterdir())]
+    assert [crd["spec"] for crd in rendered] == [crd["spec"] for crd in source]
+
+
+def test_the_definitions_can_go_with_the_release_or_be_left_out(helm: Helm) -> None:
+    gone = of_kind(helm.template(crds={"keep": False}), "CustomResourceDefinition")
+    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None]
+    assert of_kind(helm.template(crds={"enabled": False}), "CustomResourceDefinition") == []
+
+
+def test_the_operator_may_do_what_it_asks_for_and_nothing_else(helm: Helm) -> None:
+    documents = helm.template()
+    everywhere = [role for role in of_kind(documents, "ClusterRole") if role["metadata"]["name"] == NAME]
+    assert [rights(role) for role in everywhere] == [NEEDED]
+    assert [rights(role) for role in of_kind(documents, "Role")] == [NEEDED_FOR_LEASE]
+    bound = of_kind(documents, "ClusterRoleBinding", "RoleBinding")
+    assert [binding["roleRef"]["name"] for binding in bound] == [NAME, f"{NAME}-lease"]
+
+
+def test_of_leases_it_may_change_its_own_alone(helm: Helm) -> None:
+    (role,) = of_kind(helm.template(), "Role")
+    named = {tuple(rule["verbs"]): rule.get("resourceNames") for rule in role["rules"]}
+    assert named == {right.verbs: [right.name] if right.name else None for right in lease_rights(NAME)}
+
+
+def test_with_watched_namespaces_it_may_do_that_in_these_alone(helm: Helm) -> None:
+    documents = helm.template(watchNamespaces=["kafka", "team-a"])
+    assert of_kind(documents, "ClusterRoleBinding") == []
+    allowed = {role["metadata"]["namespace"]: rights(role) for role in of_kind(documents, "Role")}
+    assert allowed == {"kafka": NEEDED, "team-a": NEEDED, "system": NEEDED_FOR_LEASE}
+    (deployment,) = of_kind(documents, "Deployment")
+    environment = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "REASSIGN_WATCH_NAMESPACES", "value": "kafka,team-a"} in environment
+
+
+def test_who_may_view_or_edit_a_namespace_may_view_or_edit_our_kinds(helm: Helm) -> None:
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    aggregated = {
+        label.removeprefix(prefix): {verb for _, _, verb in rights(role)}
+        for role in of_kind(helm.template(), "ClusterRole")
+        for label in role["metadata"]["labels"]
+        if label.startswith(prefix)
+    }
+    assert aggregated == {
+        "view": {"get", "list", "watch"},
+        "edit": {"create", "update", "patch", "delete", "deletecollection"},
+    }
+
+
+def test_the_image_is_the_one_that_was_asked_for(helm: Helm) -> None:
+    def image(**values: Any) -> str:
+        (deployment,) = of_kind(helm.template(**values), "Deployment")
+        return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    assert image() == f"{NAME}:{version}"
+    assert image(image={"repository": "registry.example/op", "tag": "dev"}) == "registry.example/op:dev"
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"watchNamespaces": "kafka"}, "/watchNamespaces"),
+        ({"watchNamespaces": ["Kafka"]}, "/watchNamespaces/0"),
+        ({"logLevel": "verbose"}, "/logLevel"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
+        ({"crds": {"keep": "yes"}}, "/crds/keep"),
+        ({"replicas": 2}, "replicas"),
+    ],
+)
+def test_a_value_that_the_chart_does_not_know_is_refused_by_name(
+    helm: Helm, values: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(RefusedError, match=named):
+        helm.template(**values)
+
+
+# --- On an API server of their own, since a release owns the definitions ---
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without our kinds, with a namespace where Kubernetes admits only restricted pods."""
+    with api_server(tmp_path_factory.mktemp("chart")) as server:
+        kubectl = Kubectl(server)
+        kubectl("create", "namespace", "system")
+        kubectl("label", "namespace", "system", "pod-security.kubernetes.io/enforce=restricted")
+        yield server
+
+
+@pytest.fixture
+def cluster_helm(bare: ApiServer, tmp_path: Path) -> Helm:
+    """Helm with a cluster, on which another test may have left the release."""
+    return Helm(tmp_path, bare.kubeconfig)
+
+
+def install(helm: Helm, kubectl: Kubectl, **values: Any) -> str:
+    """Install the release with these values, or make it what it would be then; returns the notes."""
+    told = helm("upgrade", "--install", "--reset-values", NAME, str(CHART), "--namespace=system", *flags(values))
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return told
+
+
+def may(kubectl: Kubectl, verb: str, resource: str, namespace: str) -> bool:
+    """Whether the operator's ServiceAccount may."""
+    account = f"--as=system:serviceaccount:system:{NAME}"
+    try:
+        kubectl("auth", "can-i", verb, resource, account, f"--namespace={namespace}", "--quiet")
+    except RefusedError:
+        return False
+    return True
+
+
+def test_the_pod_is_admitted_where_only_restricted_ones_are(bare: ApiServer, cluster_helm: Helm) -> None:
+    kubectl = Kubectl(bare, "system")
+    install(cluster_helm, kubectl)
+    template = kubectl.json("get", "deployment", NAME)["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": template["spec"]}
+    kubectl.apply(pod, "--dry-run=server")
+    del template["spec"]["containers"][0]["securityContext"]["capabilities"]
+    with pytest.raises(RefusedError, match='violates PodSecurity "restricted'):
+        kubectl.apply(pod, "--dry-run=server")
+
+
+def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_helm: Helm) -> None:
+    kubectl = Kubectl(bare)
+    install(cluster_helm, kubectl, watchNamespaces=["default"])
+    resource = "partitionreassignments.kafka.reassign.dev"
+    assert may(kubectl, "patch", f"{resource}/status", "default")
+    assert may(kubectl, "update", f"leases.coordination.k8s.io/{NAME}", "system")
+    assert not may(kubectl, "update", "leases.coordination.k8s.io/another", "system")
+    assert not may(kubectl, "patch", f"{resource}/status", "system")
+    assert not may(kubectl, "get", "secrets", "system")
+    install(cluster_helm, kubectl)
+    assert may(kubectl, "patch", f"{resource}/status", "system")
+    assert not may(kubectl, "delete", resource, "default")
+    assert not may(kubectl, "list", "secrets", "default")
+
+
+def test_resources_outlive_the_release_and_are_there_when_it_comes_back(bare: ApiServer, cluster_helm: Helm) -> None:
+    kubectl = Kubectl(bare)
+    install(cluster_helm, kubectl)
+    kubectl.apply(reassignment())
+    cluster_helm("uninstall", NAME, "--namespace=system")
+    assert kubectl.read("kpr", "move")["spec"]["clusterRef"] == {"name": "main"}
+    install(cluster_helm, kubectl)
+    assert kubectl.read("kpr", "move")["spec"]["clusterRef"] == {"name": "main"}
+
+
+def test_definitions_that_are_not_kept_go_with_the_release(bare: ApiServer, cluster_helm: Helm) -> None:
+    kubectl = Kubectl(bare)
+    install(cluster_helm, kubectl, crds={"keep": False})
+    cluster_helm("uninstall", NAME, "--namespace=system")
+    # the API server looks for objects of a kind in rounds, and puts off the next one when it is still being set up
+    kubectl("wait", "--for=delete", "crd", "--all", "--timeout=180s")
+
+
+def test_the_notes_say_in_which_order_to_uninstall(bare: ApiServer, cluster_helm: Helm) -> None:
+    notes = install(cluster_helm, Kubectl(bare))
+    order = [notes.index(step) for step in ("delete partitionreassignments", "delete kafkaclusters", "helm uninstall")]
+    assert order == sorted(order)

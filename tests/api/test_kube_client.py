@@ -1,0 +1,194 @@
+"""The adapter to the API server: what it reads and writes, and what it says when it may not or cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from localplatform.controlplane import ApiServer
+from reassign.api.common import FINALIZER
+from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.kube.access import missing_rights
+from reassign.kube.client import Kind, KubeClient
+from tests.api.kubectl import Kubectl, reassignment
+
+T = TypeVar("T")
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def kubeconfig(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Chooses as whom the adapter logs in."""
+
+    def log_in(user: str) -> None:
+        monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig_of(user)))
+
+    log_in("administrator")
+    return log_in
+
+
+@pytest.fixture
+def namespace(sandbox: Kubectl) -> str:
+    return sandbox.namespace
+
+
+@pytest.fixture
+def move(sandbox: Kubectl, kubeconfig: object) -> Object:
+    """A PartitionReassignment."""
+    return sandbox.apply(reassignment())
+
+
+def with_client(use: Callable[[KubeClient], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with KubeClient() as kube:
+            return await use(kube)
+
+    return asyncio.run(run())
+
+
+def get(obj: Object) -> Object | None:
+    meta = obj["metadata"]
+    return with_client(lambda kube: kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"]))
+
+
+def test_an_object_that_is_not_there_is_none(kubeconfig: object) -> None:
+    assert with_client(lambda kube: kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")) is None
+
+
+def test_objects_are_listed_in_one_namespace_and_in_all(move: Object, namespace: str) -> None:
+    def names(where: str | None) -> list[tuple[str, str]]:
+        found = with_client(lambda kube: kube.list(Kind.PARTITION_REASSIGNMENT, where))
+        return [(obj["kind"], obj["metadata"]["uid"]) for obj in found]
+
+    this = ("PartitionReassignment", move["metadata"]["uid"])
+    assert names(namespace) == [this]
+    assert this in names(None)
+    assert names("elsewhere") == []
+
+
+def test_our_finalizer_comes_and_goes_and_others_stay(move: Object, sandbox: Kubectl) -> None:
+    other = {"metadata": {"finalizers": ["example.com/other"]}}
+    move = sandbox.patch("kpr", "move", other)
+    held = with_client(lambda kube: kube.add_finalizer(move))
+    assert held is not None
+    assert held["metadata"]["finalizers"] == ["example.com/other", FINALIZER]
+    released = with_client(lambda kube: kube.remove_finalizer(held))
+    assert released is not None
+    assert released["metadata"]["finalizers"] == ["example.com/other"]
+
+
+def test_a_finalizer_that_is_there_already_is_not_written_again(move: Object) -> None:
+    held = with_client(lambda kube: kube.add_finalizer(move))
+    assert held is not None
+    again = with_client(lambda kube: kube.add_finalizer(held))
+    assert again == held == get(move)
+
+
+def test_taking_the_last_finalizer_of_a_deleted_object_lets_it_go(move: Object, sandbox: Kubectl) -> None:
+    with_client(lambda kube: kube.add_finalizer(move))
+    sandbox("delete", "kpr", "move", "--wait=false")
+    deleted = get(move)
+    assert deleted is not None
+    with_client(lambda kube: kube.remove_finalizer(deleted))
+    assert get(move) is None
+    assert with_client(lambda kube: kube.remove_finalizer(deleted)) is None
+    assert with_client(lambda kube: kube.write_status(deleted, {"summary": "too late"})) is None
+
+
+def test_a_status_is_replaced_as_a_whole(move: Object) -> None:
+    first = with_client(lambda kube: kube.write_status(move, {"summary": "one", "adding": 3}))
+    assert first is not None
+    assert first["status"]["adding"] == 3
+    second = with_client(lambda kube: kube.write_status(first, {"summary": "two"}))
+    assert second is not None
+    assert second["status"]["summary"] == "two"
+    assert "adding" not in second["status"]
+    assert second["metadata"]["generation"] == move["metadata"]["generation"]
+
+
+def test_a_status_judged_on_an_older_version_is_a_conflict(move: Object, sandbox: Kubectl) -> None:
+    sandbox.patch("kpr", "move", {"spec": {"suspend": True}})
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.write_status(move, {"summary": "stale"}))
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.add_finalizer(move))
+    now = get(move)
+    assert now is not None
+    assert "summary" not in now.get("status", {})
+    assert "finalizers" not in now["metadata"]
+
+
+def test_a_status_for_an_object_made_again_under_the_same_name_is_not_written(move: Object, sandbox: Kubectl) -> None:
+    sandbox("delete", "kpr", "move")
+    sandbox.apply(reassignment())
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.write_status(move, {"summary": "of another"}))
+
+
+def condition(n: int) -> dict[str, str]:
+    now = "2026-01-01T00:00:00Z"
+    return {"type": f"C{n}", "status": "True", "reason": "R", "message": "m" * 32000, "lastTransitionTime": now}
+
+
+def record(topics: int) -> list[Object]:
+    return [{"topic": f"{n:0249}", "topicId": "i" * 22, "partitions": []} for n in range(topics)]
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+@pytest.mark.parametrize("topics", [1900, 7000], ids=["beyond the storage's limit", "beyond the limit of a request"])
+def test_a_status_that_does_not_fit_is_too_large(move: Object, topics: int) -> None:
+    status = {"conditions": [condition(n) for n in range(32)], "record": record(topics)}
+    with pytest.raises(ReassignError) as caught:
+        with_client(lambda kube: kube.write_status(move, status))
+    assert caught.value.reason == Reason.RESOURCE_TOO_LARGE, caught.value.message
+
+
+def test_a_status_that_the_schema_does_not_know_is_refused_with_the_fields_name(move: Object) -> None:
+    with pytest.raises(ReassignError, match=r"status\.summary") as caught:
+        with_client(lambda kube: kube.write_status(move, {"summary": 3}))
+    assert caught.value.reason == Reason.REQUEST_FAILED
+
+
+def test_a_secret_is_read_decoded(kubeconfig: object, sandbox: Kubectl, namespace: str) -> None:
+    sandbox("create", "secret", "generic", "user", "--from-literal=password=s e c")
+    assert with_client(lambda kube: kube.secret(namespace, "user")) == {"password": b"s e c"}
+
+
+def test_a_missing_secret_is_named(kubeconfig: object) -> None:
+    with pytest.raises(MissingReferenceError, match="no Secret nobody in namespace default") as caught:
+        with_client(lambda kube: kube.secret("default", "nobody"))
+    assert caught.value.reason == Reason.SECRET_NOT_FOUND
+
+
+def test_what_is_not_allowed_names_verb_and_resource(kubeconfig: Callable[[str], None]) -> None:
+    kubeconfig("system:kube-scheduler")
+    with pytest.raises(ReassignError, match=r"may not GET .*secrets/user") as caught:
+        with_client(lambda kube: kube.secret("default", "user"))
+    assert caught.value.reason == Reason.NOT_AUTHORIZED
+
+
+def test_an_api_server_that_is_not_there_is_unavailable(
+    kubeconfig: object, api: ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    elsewhere = tmp_path / "kubeconfig"
+    elsewhere.write_text(api.kubeconfig.read_text().replace(api.url, "https://127.0.0.1:1"))
+    monkeypatch.setenv("KUBECONFIG", str(elsewhere))
+    with pytest.raises(ApiServerError) as caught:
+        with_client(lambda kube: kube.secret("default", "user"))
+    assert caught.value.reason == Reason.API_SERVER_UNAVAILABLE
+
+
+def test_the_administrator_misses_no_right(kubeconfig: object) -> None:
+    assert with_client(lambda kube: missing_rights(kube, (), ("kafka", "operator"))) == []
+
+
+def test_each_missing_right_is_a_sentence(kubeconfig: Callable[[str], None]) -> None:
+    kubeconfig("system:kube-proxy")
+    missing = with_client(lambda kube: missing_rights(kube, ("team-a",), ("kafka", "operator")))
+    assert "the operator may not patch partitionreassignments/status.kafka.reassign.dev in namespace team-a" in missing
+    assert "the operator may not get secrets in namespace team-a" in missing
+    assert "the operator may not update leases.coordination.k8s.io in namespace kafka" in missing
+    assert with_client(lambda kube: missing_rights(kube, ("team-a",), None)) == [m for m in missing if "lease" not in m]

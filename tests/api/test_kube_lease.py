@@ -1,0 +1,140 @@
+"""One writer: who holds the Lease may write, and stops in time when it is not renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from localplatform.controlplane import ApiServer
+from reassign.kube import lease as module
+from reassign.kube.lease import Lease, LeaseLost
+from tests.api.kubectl import Kubectl
+
+New = Callable[..., Lease]
+
+
+@pytest.fixture(autouse=True)
+def kubeconfig(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
+
+
+@pytest.fixture
+def new(sandbox: Kubectl) -> New:
+    """Makes a Lease for an identity."""
+    return lambda identity, on_lost=unexpected: Lease(sandbox.namespace, "writer", identity, on_lost)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds short enough to see a Lease run out."""
+    monkeypatch.setattr(module, "DURATION_SECONDS", 2)
+    monkeypatch.setattr(module, "DEADLINE_SECONDS", 1.2)
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.3)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.1)
+
+
+def unexpected() -> None:
+    pytest.fail("the lease was lost")
+
+
+@asynccontextmanager
+async def holding(lease: Lease) -> AsyncIterator[Lease]:
+    await lease.acquire()
+    try:
+        yield lease
+    finally:
+        await lease.release()
+
+
+def holder(sandbox: Kubectl) -> str:
+    return str(sandbox.read("lease", "writer")["spec"]["holderIdentity"])
+
+
+def test_the_first_one_has_it_and_gives_it_up(new: New, sandbox: Kubectl) -> None:
+    async def run() -> None:
+        async with holding(new("pod-1")) as lease:
+            lease.check()
+            assert holder(sandbox) == "pod-1"
+        with pytest.raises(LeaseLost):
+            lease.check()
+        async with asyncio.timeout(5):  # much less than the Lease lasts
+            async with holding(new("pod-2")):
+                assert holder(sandbox) == "pod-2"
+
+    asyncio.run(run())
+
+
+def test_nobody_may_write_before_having_it(new: New) -> None:
+    with pytest.raises(LeaseLost):
+        new("pod-1").check()
+
+
+def test_a_container_started_again_in_the_same_pod_has_it_at_once(new: New, sandbox: Kubectl) -> None:
+    async def run() -> None:
+        async with holding(new("pod-1")) as before:
+            before._stop.set()  # as if it had been killed: nothing given up
+            async with asyncio.timeout(5):
+                async with holding(new("pod-1")) as after:
+                    after.check()
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("short")
+def test_another_waits_until_no_renewal_was_seen_for_as_long_as_the_lease_lasts(new: New, sandbox: Kubectl) -> None:
+    sandbox.apply(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "writer"},
+            # A clock that is years ahead: only what is seen from here counts.
+            "spec": {
+                "holderIdentity": "dead",
+                "leaseDurationSeconds": 2,
+                "renewTime": "2099-01-01T00:00:00.000000Z",
+            },
+        }
+    )
+
+    async def run() -> None:
+        async with asyncio.timeout(10), holding(new("pod-2")) as lease:
+            lease.check()
+            assert sandbox.read("lease", "writer")["spec"]["leaseTransitions"] == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("short")
+def test_a_holder_that_renews_is_not_followed_by_another(new: New) -> None:
+    async def run() -> None:
+        async with holding(new("pod-1")) as first:
+            second = new("pod-2")
+            waiting = asyncio.create_task(second.acquire())
+            done, _ = await asyncio.wait({waiting}, timeout=5)  # more than twice what the Lease lasts
+            assert not done
+            first.check()
+            assert not second.held
+        await waiting
+        await second.release()
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("short")
+def test_who_cannot_renew_may_not_write_and_is_told(new: New, sandbox: Kubectl) -> None:
+    lost = threading.Event()
+
+    async def run() -> None:
+        async with holding(new("pod-1", lost.set)) as lease:
+            taken = {"spec": {"holderIdentity": "pod-2", "leaseDurationSeconds": 3600}}
+            sandbox.patch("lease", "writer", taken)
+            assert await asyncio.to_thread(lost.wait, 10)
+            with pytest.raises(LeaseLost):
+                lease.check()
+
+    asyncio.run(run())
+    assert holder(sandbox) == "pod-2"

@@ -1,0 +1,195 @@
+"""What a person sees of the resources: columns, names, explanations; and what programs wait for."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reassign.api.common import Condition, ConditionStatus
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
+from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
+from tests.api.kubectl import Kubectl, Object, cluster, reassignment
+
+NOW = "2026-01-02T03:04:05Z"
+READY: Object = {
+    "type": "Ready",
+    "status": "False",
+    "observedGeneration": 1,
+    "lastTransitionTime": NOW,
+    "reason": "Moving",
+    "message": "1 partition in flight",
+}
+REASSIGNMENT_STATUS: Object = {
+    "observedGeneration": 1,
+    "conditions": [READY],
+    "startTime": NOW,
+    "completionTime": NOW,
+    "summary": "0/1 partitions, 31 %",
+    "progress": {
+        "partitionsTotal": 1,
+        "partitionsCompleted": 0,
+        "partitionsInFlight": 1,
+        "partitionsPending": 0,
+        "partitionsBlocked": 0,
+        "partitionsFailed": 0,
+        "partitionsCancelled": 0,
+        "bytesTotal": 2**50,
+        "bytesCopied": 2**49,
+        "percent": 31,
+        "bytesPerSecond": 2**33,
+        "estimatedCompletionTime": NOW,
+    },
+    "adding": 7,
+    "removing": 8,
+    "partitions": [
+        {
+            "topic": "orders",
+            "partition": 0,
+            "state": "InFlight",
+            "originalReplicas": [0, 1, 2],
+            "currentReplicas": [3, 0, 1, 2],
+            "targetReplicas": [3, 1, 2],
+            "addingReplicas": [3],
+            "removingReplicas": [0],
+            "bytesCopied": 2**49,
+            "bytesTotal": 2**50,
+            "reason": "Moving",
+            "message": "half of it is there",
+        }
+    ],
+    "record": [
+        {
+            "topic": "orders",
+            "topicId": "XbsmHWQ7T7aJbTZGRA8vGw",
+            "partitions": [
+                {
+                    "partition": 0,
+                    "originalReplicas": [0, 1, 2],
+                    "targetReplicas": [3, 1, 2],
+                    "state": "Failed",
+                    "reason": "CancelledExternally",
+                }
+            ],
+        }
+    ],
+}
+CONFIG: Object = {"name": "leader.replication.throttled.rate", "value": "1024"}
+CLUSTER_STATUS: Object = {
+    "observedGeneration": 1,
+    "conditions": [READY | {"status": "True", "reason": "Connected"}],
+    "clusterId": "XbsmHWQ7T7aJbTZGRA8vGw",
+    "brokers": [{"id": 0, "rack": "a", "fenced": False}, {"id": 1, "fenced": True}],
+    "replicationFactorGuard": "Native",
+    "inFlight": 4,
+    "foreignInFlight": {
+        "count": 9,
+        "partitions": [{"topic": "t", "partition": 0, "addingReplicas": [1], "removingReplicas": []}],
+    },
+    "throttle": {
+        "interBroker": 1024,
+        "logDir": 2048,
+        "users": [{"namespace": "kafka", "name": "move", "uid": "u"}],
+        "brokers": [{"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}]}],
+        "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],
+    },
+}
+
+
+def columns(kubectl: Kubectl, kind: str, *flags: str) -> dict[str, str]:
+    """The table of one object: what is under each heading."""
+    heading, row = kubectl("get", kind, *flags).splitlines()
+    starts = [index for index, c in enumerate(heading) if c != " " and (index == 0 or heading[index - 1] == " ")]
+    ends = [*starts[1:], None]
+    return {heading[a:b].strip(): row[a:b].strip() for a, b in zip(starts, ends, strict=True)}
+
+
+def test_a_status_with_every_field_is_stored_whole_and_read_by_the_models(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment())
+    sandbox.apply(cluster())
+    stored = sandbox.write_status("kpr", "move", REASSIGNMENT_STATUS)
+    assert stored["status"] == REASSIGNMENT_STATUS
+    assert PartitionReassignment.parse(stored).status.wire() == REASSIGNMENT_STATUS
+    stored = sandbox.write_status("kcl", "main", CLUSTER_STATUS)
+    assert stored["status"] == CLUSTER_STATUS
+    assert KafkaCluster.parse(stored).status.wire() == CLUSTER_STATUS
+
+
+def test_the_columns_of_a_reassignment(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment())
+    sandbox.write_status("kpr", "move", REASSIGNMENT_STATUS)
+    seen = columns(sandbox, "kpr")
+    assert seen.pop("AGE")
+    assert seen == {"NAME": "move", "READY": "False", "REASON": "Moving", "PROGRESS": "0/1 partitions, 31 %"}
+    wide = columns(sandbox, "kpr", "-o", "wide")
+    assert (wide["CLUSTER"], wide["INFLIGHT"], wide["BLOCKED"], wide["ADDING"], wide["REMOVING"]) == (
+        "main",
+        "1",
+        "0",
+        "7",
+        "8",
+    )
+    assert wide["MESSAGE"] == "1 partition in flight"
+
+
+def test_the_columns_of_a_cluster(sandbox: Kubectl) -> None:
+    sandbox.apply(cluster())
+    sandbox.write_status("kcl", "main", CLUSTER_STATUS)
+    seen = columns(sandbox, "kcl")
+    assert seen.pop("AGE")
+    assert seen == {"NAME": "main", "READY": "True", "REASON": "Connected", "INFLIGHT": "4"}
+    wide = columns(sandbox, "kcl", "-o", "wide")
+    assert (wide["FOREIGN"], wide["EXECUTION"], wide["CLUSTER-ID"]) == ("9", "Run", "XbsmHWQ7T7aJbTZGRA8vGw")
+
+
+def test_both_kinds_are_in_one_category(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment())
+    sandbox.apply(cluster())
+    assert sandbox("get", "kafka-reassign", "-o", "name").split() == [
+        "kafkacluster.kafka.reassign.dev/main",
+        "partitionreassignment.kafka.reassign.dev/move",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("kpr", "brings what is still in flight back to its original replicas when it is deleted"),
+        ("kpr.spec.partitions.replicas", "The first is the preferred leader."),
+        ("kpr.spec.deletionPolicy", "Orphan leaves them moving"),
+        ("kpr.status.partitions.addingReplicas", "Brokers whose replica is being added now."),
+        ("kcl.spec.limits.movesPerBroker", "Default: 5."),
+        ("kcl.spec.execution", "ENUM: Run Pause CancelOurs CancelAll"),
+    ],
+)
+def test_kubectl_explains_a_field(kubectl: Kubectl, field: str, told: str) -> None:
+    assert told in " ".join(kubectl("explain", field).split())
+
+
+def test_kubectl_wait_sees_a_condition_only_for_the_current_generation(sandbox: Kubectl) -> None:
+    def status(generation: int) -> dict[str, Any]:
+        condition = Condition(
+            type="Succeeded",
+            status=ConditionStatus.TRUE,
+            observed_generation=generation,
+            last_transition_time=datetime.now(UTC),
+            reason="Succeeded",
+            message="all partitions are on their target replicas",
+        )
+        return PartitionReassignmentStatus(observed_generation=generation, conditions=(condition,)).wire()
+
+    sandbox.apply(reassignment())
+    sandbox.write_status("kpr", "move", status(1))
+    assert "condition met" in sandbox("wait", "kpr/move", "--for=condition=Succeeded", "--timeout=5s")
+    sandbox.apply(reassignment(suspend=True))
+    with pytest.raises(AssertionError, match="timed out"):
+        sandbox("wait", "kpr/move", "--for=condition=Succeeded", "--timeout=1s")
+    sandbox.write_status("kpr", "move", status(2))
+    assert "condition met" in sandbox("wait", "kpr/move", "--for=condition=Succeeded", "--timeout=5s")
+
+
+def test_an_empty_status_of_the_models_is_accepted(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment())
+    sandbox.apply(cluster())
+    sandbox.write_status("kpr", "move", PartitionReassignmentStatus().wire())
+    sandbox.write_status("kcl", "main", KafkaClusterStatus().wire())
+    assert PartitionReassignment.parse(sandbox.read("kpr", "move")).status == PartitionReassignmentStatus()

@@ -1,0 +1,293 @@
+"""What the API server refuses, and that its answer names the field."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from reassign.api.common import bytes_per_second
+from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.partition_reassignment import PartitionReassignmentSpec
+from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, reassignment
+
+Edit = Callable[[Object], Any]
+
+
+def entries(*items: Object) -> Edit:
+    return lambda spec: spec.update(partitions=list(items))
+
+
+def set_to(**fields: Any) -> Edit:
+    return lambda spec: spec.update(fields)
+
+
+BAD_REASSIGNMENTS: dict[str, tuple[Edit, str]] = {
+    "no clusterRef": (lambda spec: spec.pop("clusterRef"), "spec.clusterRef: Required value"),
+    "a cluster name that no object can have": (set_to(clusterRef={"name": "Main_"}), "spec.clusterRef.name"),
+    "no list of partitions": (lambda spec: spec.pop("partitions"), "spec.partitions: Required value"),
+    "no partitions": (entries(), "spec.partitions"),
+    "more than 2000 partitions": (
+        entries(*(entry(partition=number) for number in range(2001))),
+        "spec.partitions: Too many: 2001: must have at most 2000 items",
+    ),
+    "topic names that are too long together": (
+        entries(*(entry(topic="t" * 80, partition=number) for number in range(2000))),
+        "the topic names in partitions together have 160000 characters or more",
+    ),
+    "the same partition twice": (
+        entries(entry(), entry(replicas=[4, 5, 6])),
+        "spec.partitions[1]: Duplicate value",
+    ),
+    "no replicas": (entries(entry(replicas=[])), "spec.partitions[0].replicas"),
+    "a missing list of replicas": (
+        entries({"topic": "orders", "partition": 0}),
+        "spec.partitions[0].replicas: Required value",
+    ),
+    "more than 16 replicas": (
+        entries(entry(replicas=list(range(17)))),
+        "spec.partitions[0].replicas: Too many: 17: must have at most 16 items",
+    ),
+    "a broker twice in the replicas": (
+        entries(entry(), entry(partition=1, replicas=[1, 2, 1])),
+        "spec.partitions[1].replicas: Invalid value",
+    ),
+    "a negative broker id": (entries(entry(replicas=[1, -1])), "spec.partitions[0].replicas[1]"),
+    "a broker id that is no number": (entries(entry(replicas=["one"])), "spec.partitions[0].replicas[0]"),
+    "a broker twice in what is expected": (
+        entries(entry(expectedReplicas=[1, 1])),
+        "spec.partitions[0].expectedReplicas: Invalid value",
+    ),
+    "a negative partition": (entries(entry(partition=-1)), "spec.partitions[0].partition"),
+    "an empty topic name": (entries(entry(topic="")), "spec.partitions[0].topic"),
+    "a topic name with a character that Kafka forbids": (entries(entry(topic="a b")), "spec.partitions[0].topic"),
+    "a topic name with a line break": (entries(entry(topic="a\n")), "spec.partitions[0].topic"),
+    "a topic name of 250 characters": (entries(entry(topic="t" * 250)), "spec.partitions[0].topic"),
+    "a topic named with one dot": (entries(entry(topic=".")), "spec.partitions[0].topic"),
+    "a topic named with two dots": (entries(entry(topic="..")), "spec.partitions[0].topic"),
+    "fewer log directories than replicas": (
+        entries(entry(logDirs=["any", "any"])),
+        "spec.partitions[0].logDirs: Invalid value",
+    ),
+    "more log directories than replicas": (
+        entries(entry(logDirs=["any"] * 4)),
+        "logDirs must have as many items as replicas",
+    ),
+    "a log directory that is no absolute path": (
+        entries(entry(logDirs=["any", "data", "any"])),
+        "spec.partitions[0].logDirs[1]",
+    ),
+    "an unknown replicationFactorChange": (
+        set_to(replicationFactorChange="Maybe"),
+        "spec.replicationFactorChange: Unsupported value",
+    ),
+    "an unknown whenInFlight": (set_to(whenInFlight="Hope"), "spec.whenInFlight: Unsupported value"),
+    "an unknown admission": (set_to(admission="Sometimes"), "spec.admission: Unsupported value"),
+    "an unknown preferredLeader": (set_to(preferredLeader="elect"), "spec.preferredLeader: Unsupported value"),
+    "an unknown deletionPolicy": (set_to(deletionPolicy="Delete"), "spec.deletionPolicy: Unsupported value"),
+    "an unknown mode": (set_to(mode="Dry"), "spec.mode: Unsupported value"),
+    "a suspend that is no boolean": (set_to(suspend="yes"), "spec.suspend"),
+    "a stall time-out of nothing": (set_to(stallTimeoutSeconds=0), "spec.stallTimeoutSeconds"),
+    "a negative deadline": (set_to(deadlineSeconds=-1), "spec.deadlineSeconds"),
+    "a negative deletion deadline": (set_to(deletionDeadlineSeconds=-1), "spec.deletionDeadlineSeconds"),
+    "a concurrency of no partitions": (set_to(concurrency={"partitions": 0}), "spec.concurrency.partitions"),
+    "a concurrency of no moves": (set_to(concurrency={"movesPerBroker": 0}), "spec.concurrency.movesPerBroker"),
+    "an unknown field": (set_to(supsend=True), 'unknown field "spec.supsend"'),
+}
+
+SECRET = {"name": "user", "key": "password"}
+OAUTH = {
+    "tokenEndpointUrl": "https://id.example.org/token",
+    "clientId": "mover",
+    "clientSecretRef": {"name": "oauth", "key": "secret"},
+}
+
+
+def sasl(mechanism: str = "SCRAM-SHA-512", **fields: Any) -> Edit:
+    return set_to(sasl={"mechanism": mechanism, **fields})
+
+
+BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
+    "no bootstrapServers": (lambda spec: spec.pop("bootstrapServers"), "spec.bootstrapServers: Required value"),
+    "bootstrap servers without a port": (set_to(bootstrapServers="b0"), "spec.bootstrapServers"),
+    "bootstrap servers with a scheme": (set_to(bootstrapServers="kafka://b0:9092"), "spec.bootstrapServers"),
+    "bootstrap servers that end in a comma": (set_to(bootstrapServers="b0:9092,"), "spec.bootstrapServers"),
+    "an unknown execution": (set_to(execution="Stop"), "spec.execution: Unsupported value"),
+    "an unknown pauseWhen": (set_to(pauseWhen="Always"), "spec.pauseWhen: Unsupported value"),
+    "an unknown mechanism": (sasl("GSSAPI"), "spec.sasl.mechanism: Unsupported value"),
+    "both a username and a usernameSecretRef": (
+        sasl(username="mover", usernameSecretRef=SECRET, passwordSecretRef=SECRET),
+        "sasl needs exactly one of username and usernameSecretRef",
+    ),
+    "no user name": (sasl(passwordSecretRef=SECRET), "sasl needs exactly one of username and usernameSecretRef"),
+    "no password": (sasl(username="mover"), "sasl needs passwordSecretRef"),
+    "no oauth with its mechanism": (sasl("OAUTHBEARER"), "sasl needs oauth with mechanism OAUTHBEARER"),
+    "oauth with another mechanism": (
+        sasl("PLAIN", username="mover", passwordSecretRef=SECRET, oauth=OAUTH),
+        "sasl needs oauth with mechanism OAUTHBEARER, and takes it with no other",
+    ),
+    "a password beside oauth": (
+        sasl("OAUTHBEARER", oauth=OAUTH, passwordSecretRef=SECRET),
+        "sasl takes neither user name nor password with mechanism OAUTHBEARER",
+    ),
+    "a Secret's name that no Secret can have": (
+        set_to(tls={"caSecretRef": {"name": "_", "key": "ca.crt"}}),
+        "spec.tls.caSecretRef.name",
+    ),
+    "a Secret without a key": (set_to(tls={"caSecretRef": {"name": "ca"}}), "spec.tls.caSecretRef.key"),
+    "no partitions in flight": (set_to(limits={"partitionsInFlight": 0}), "spec.limits.partitionsInFlight"),
+    "no moves per broker": (set_to(limits={"movesPerBroker": 0}), "spec.limits.movesPerBroker"),
+    "more free disk than there is": (set_to(limits={"minFreeDiskPercent": 101}), "spec.limits.minFreeDiskPercent"),
+    "a highest throttle that is no quantity": (set_to(limits={"maxThrottle": "fast"}), "spec.limits.maxThrottle"),
+    "an allowed namespace without topics": (
+        set_to(allowedNamespaces=[{"name": "team-a"}]),
+        "spec.allowedNamespaces[0].topics: Required value",
+    ),
+    "an allowed namespace twice": (
+        set_to(allowedNamespaces=[{"name": "a", "topics": ["*"]}, {"name": "a", "topics": ["b"]}]),
+        "spec.allowedNamespaces[1]: Duplicate value",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "answer"), BAD_REASSIGNMENTS.values(), ids=BAD_REASSIGNMENTS.keys())
+def test_a_bad_reassignment_is_refused_and_its_field_named(sandbox: Kubectl, edit: Edit, answer: str) -> None:
+    manifest = reassignment()
+    edit(manifest["spec"])
+    with pytest.raises(RefusedError) as refusal:
+        sandbox.apply(manifest, "--dry-run=server")
+    assert answer in str(refusal.value)
+
+
+@pytest.mark.parametrize(("edit", "answer"), BAD_CLUSTERS.values(), ids=BAD_CLUSTERS.keys())
+def test_a_bad_cluster_is_refused_and_its_field_named(sandbox: Kubectl, edit: Edit, answer: str) -> None:
+    manifest = cluster()
+    edit(manifest["spec"])
+    with pytest.raises(RefusedError) as refusal:
+        sandbox.apply(manifest, "--dry-run=server")
+    assert answer in str(refusal.value)
+
+
+@pytest.mark.parametrize("quantity", ["50m", 0, "0", "50MB", 1023, "1025Gi", "-1Mi", "fast", "1" * 33])
+@pytest.mark.parametrize("field", ["interBroker", "logDir"])
+def test_a_throttle_that_is_no_quantity_or_out_of_bounds_is_refused(
+    sandbox: Kubectl, quantity: int | str, field: str
+) -> None:
+    with pytest.raises(RefusedError, match=rf"spec\.throttle\.{field}"):
+        sandbox.apply(reassignment(throttle={field: quantity}), "--dry-run=server")
+
+
+def test_every_quantity_that_the_api_server_accepts_is_a_number_to_the_operator(sandbox: Kubectl) -> None:
+    for quantity in (1024, "1Ki", "50Mi", "1.5Gi", "1e6", "2k", "1Ti", 2**40):
+        sandbox.apply(reassignment(throttle={"interBroker": quantity}), "--dry-run=server")
+        bytes_per_second(quantity)
+
+
+BAD_CHANGES: dict[str, tuple[Edit, Edit, str]] = {
+    "another cluster": (set_to(), set_to(clusterRef={"name": "other"}), "clusterRef cannot be changed"),
+    "another namespace of the cluster": (
+        set_to(),
+        set_to(clusterRef={"name": "main", "namespace": "other"}),
+        "clusterRef cannot be changed",
+    ),
+    "Execute turned into DryRun": (
+        set_to(),
+        set_to(mode="DryRun"),
+        "mode cannot be changed from Execute to DryRun",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "answer"), BAD_CHANGES.values(), ids=BAD_CHANGES.keys())
+def test_a_change_that_cannot_be_is_refused(sandbox: Kubectl, before: Edit, after: Edit, answer: str) -> None:
+    manifest = reassignment()
+    before(manifest["spec"])
+    sandbox.apply(manifest)
+    after(manifest["spec"])
+    with pytest.raises(RefusedError) as refusal:
+        sandbox.apply(manifest)
+    assert f"spec.{answer.split()[0]}: Invalid value" in str(refusal.value)
+    assert answer in str(refusal.value)
+
+
+def test_a_dry_run_can_be_turned_into_the_real_thing(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment(mode="DryRun"))
+    sandbox.apply(reassignment(mode="Execute"))
+    assert sandbox.read("kpr", "move")["spec"]["mode"] == "Execute"
+
+
+def test_an_entry_and_an_option_can_be_changed_in_flight(sandbox: Kubectl) -> None:
+    sandbox.apply(reassignment())
+    sandbox.apply(reassignment(partitions=[entry(replicas=[4, 5, 6])], suspend=True, deletionPolicy="Orphan"))
+    spec = sandbox.read("kpr", "move")["spec"]
+    assert spec["partitions"][0]["replicas"] == [4, 5, 6]
+    assert spec["deletionPolicy"] == "Orphan"
+
+
+def test_a_spec_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> None:
+    wanted = {
+        "clusterRef": {"name": "main", "namespace": "kafka"},
+        "partitions": [entry(expectedReplicas=[0, 1, 2], logDirs=["any", "any", "/data/b"])],
+        "replicationFactorChange": "Allow",
+        "whenInFlight": "Supersede",
+        "admission": "WhenIdle",
+        "throttle": {"interBroker": "50Mi", "logDir": 20971520},
+        "concurrency": {"partitions": 100, "movesPerBroker": 5},
+        "preferredLeader": "Keep",
+        "deletionPolicy": "Orphan",
+        "deletionDeadlineSeconds": 3600,
+        "mode": "DryRun",
+        "suspend": True,
+        "stallTimeoutSeconds": 60,
+        "deadlineSeconds": 86400,
+    }
+    sandbox.apply(reassignment(**wanted), *by("tester"))
+    stored = sandbox.read("kpr", "move")["spec"]
+    assert stored == wanted
+    assert PartitionReassignmentSpec.parse(stored).wire() == wanted
+
+
+def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> None:
+    wanted = {
+        "bootstrapServers": "b0.kafka:9092,10.0.0.1:9093,[::1]:9094",
+        "tls": {
+            "caSecretRef": {"name": "kafka-ca", "key": "ca.crt"},
+            "certificateSecretRef": {"name": "client", "certificateKey": "user.crt", "privateKeyKey": "user.key"},
+        },
+        "sasl": {
+            "mechanism": "OAUTHBEARER",
+            "oauth": {**OAUTH, "scope": "kafka", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},
+        },
+        "execution": "CancelOurs",
+        "limits": {"partitionsInFlight": 10, "movesPerBroker": 1, "maxThrottle": "200Mi", "minFreeDiskPercent": 0},
+        "throttle": {"interBroker": "50Mi"},
+        "pauseWhen": "Never",
+        "allowedNamespaces": [{"name": "team-a", "topics": ["team-a-*"]}],
+    }
+    sandbox.apply(cluster(**wanted), *by("tester"))
+    stored = sandbox.read("kcl", "main")["spec"]
+    assert stored == wanted
+    assert KafkaClusterSpec.parse(stored).wire() == wanted
+
+
+def test_the_api_server_fills_in_the_defaults_that_the_models_have(sandbox: Kubectl) -> None:
+    minimal = {"clusterRef": {"name": "main"}, "partitions": [entry()]}
+    sandbox.apply(reassignment())
+    sandbox.apply(cluster())
+    stored = sandbox.read("kpr", "move")["spec"]
+    assert stored == PartitionReassignmentSpec.parse(minimal).wire()
+    stored = sandbox.read("kcl", "main")["spec"]
+    filled = KafkaClusterSpec.parse({"bootstrapServers": stored["bootstrapServers"]})
+    assert KafkaClusterSpec.parse(deepcopy(stored)) == filled
+    assert stored["limits"] == filled.limits.wire()
+
+
+def test_empty_tls_stays_and_a_client_certificate_gets_its_usual_keys(sandbox: Kubectl) -> None:
+    sandbox.apply(cluster(tls={}))
+    assert sandbox.read("kcl", "main")["spec"]["tls"] == {}
+    sandbox.apply(cluster(tls={"certificateSecretRef": {"name": "client"}}))
+    assert sandbox.read("kcl", "main")["spec"]["tls"]["certificateSecretRef"] == {
+        "name": "client",
+        "certificateKey": "tls.crt",
+        "privateKeyKey": "tls.key",
+    }

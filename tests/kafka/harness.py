@@ -1,0 +1,133 @@
+"""What a test does to a real cluster besides what it tests: topics, records, throttles; and the adapter, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from localplatform.brokers import Brokers
+from localplatform.processes import wait_until
+from reassign.core.model import Outcome, Partition, Snapshot, Step, TopicPartition
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+
+MEGABYTE = 1_000_000
+HOLDING_RATE = 1000
+"""Bytes per second at which a move of megabytes stands still for a test's purposes."""
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+_numbers = itertools.count()
+
+
+class Kafka:
+    """The adapter under test, each call awaited in a loop of its own; `admin` is the test's own way in."""
+
+    def __init__(self, brokers: Brokers, connection: Connection | None = None, **options: Callable[[], None]) -> None:
+        self.brokers = brokers
+        self.admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+        connection = connection or Connection(brokers.bootstrap_servers)
+        self.client = asyncio.run(KafkaClient.connect(connection, **options))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        asyncio.run(self.client.close())
+
+    def observe(self, *topics: str, sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
+        return asyncio.run(self.client.observe(topics, sizes_of))
+
+    def perform(self, *steps: Step) -> list[Outcome]:
+        """The outcomes in the order of the steps."""
+        outcomes = asyncio.run(self.client.perform(steps))
+        return [outcomes[step] for step in steps]
+
+    def partition(self, tp: TopicPartition) -> Partition:
+        found = self.observe(tp.topic).partition(tp)
+        assert found, f"there is no {tp}"
+        return found
+
+    def in_flight(self, tp: TopicPartition) -> bool:
+        return tp in self.observe().reassignments
+
+    def settled(self, tp: TopicPartition, replicas: Sequence[int]) -> bool:
+        """Whether a move is over: not in flight, these replicas in this order, all in sync."""
+        return is_settled(self.observe(tp.topic), tp, replicas)
+
+    def topic(self, *assignment: Sequence[int], megabytes: int = 0, **config: str) -> str:
+        """A new topic with these replicas of each partition, all in sync; records go to its first partition."""
+        test = re.sub(r"\W+", "-", os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split("[")[0])
+        name = f"{test[:60]}-{next(_numbers)}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        wanted = [list(replicas) for replicas in assignment]
+        new = NewTopic(name, num_partitions=len(wanted), replica_assignment=wanted, config=settings)
+        self.admin.create_topics([new])[name].result()
+
+        def there() -> bool:
+            snapshot = self.observe(name)
+            return all(is_settled(snapshot, TopicPartition(name, n), replicas) for n, replicas in enumerate(wanted))
+
+        eventually(there)
+        self.produce(TopicPartition(name, 0), megabytes)
+        return name
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result()
+        eventually(lambda: topic not in self.observe(topic).topics)
+
+    def produce(self, tp: TopicPartition, megabytes: int) -> None:
+        """Write records that do not compress, to all replicas."""
+        producer = Producer({"bootstrap.servers": self.brokers.bootstrap_servers, "acks": "all", "log_level": 0})
+        for _ in range(megabytes * 10):
+            producer.produce(tp.topic, os.urandom(MEGABYTE // 10), partition=tp.partition)
+        assert producer.flush(30) == 0
+
+    @contextmanager
+    def held(self, topic: str) -> Iterator[None]:
+        """Within the block, what the topic's moves copy crawls; after it, it runs."""
+        set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
+        self._alter_throttle(topic, set_)
+        try:
+            yield
+        finally:
+            self._alter_throttle(topic, delete)
+
+    def _alter_throttle(self, topic: str, operation: AlterConfigOpType) -> None:
+        def resource(kind: ResourceType, name: str, keys: Sequence[str], value: str) -> ConfigResource:
+            entries = [ConfigEntry(key, value, incremental_operation=operation) for key in keys]
+            return ConfigResource(kind, name, incremental_configs=entries)
+
+        alive = [broker for broker in self.brokers.ids if self.brokers.alive(broker)]
+        resources = [resource(ResourceType.TOPIC, topic, THROTTLED, "*")]
+        resources += [resource(ResourceType.BROKER, str(b), RATES, str(HOLDING_RATE)) for b in alive]
+        for one in resources:  # the library takes one broker at a time
+            for future in self.admin.incremental_alter_configs([one]).values():
+                future.result()
+
+
+def is_settled(snapshot: Snapshot, tp: TopicPartition, replicas: Sequence[int]) -> bool:
+    found = snapshot.partition(tp)
+    return (
+        tp not in snapshot.reassignments
+        and found is not None
+        and found.replicas == tuple(replicas)
+        and found.isr == set(replicas)
+    )
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 40) -> None:
+    """Wait until the condition holds."""
+    assert wait_until(condition, seconds), "it did not come true"

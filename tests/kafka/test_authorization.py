@@ -1,0 +1,125 @@
+"""What a Kafka user with too few rights is told. The brokers deny what no ACL allows."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from localplatform.brokers import USER, Brokers, running
+from reassign.core.model import APPLIED, Alter, Elect, Result, TopicPartition
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.connection import Connection, Scram, Tls
+from tests.kafka.harness import Kafka, eventually
+
+CLUSTER, TOPIC = (ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "*")
+DESCRIBE, DESCRIBE_CONFIGS, ALTER = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with running(tmp_path_factory.mktemp("strict"), brokers=2, secure=True, authorizer=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def superuser(strict: Brokers) -> Iterator[Kafka]:
+    found = Kafka(strict)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def mover(strict: Brokers) -> Iterator[Kafka]:
+    tls = Tls(ca_pem=(strict.certificates / "ca.crt").read_text())
+    found = Kafka(strict, Connection(strict.scram_bootstrap_servers, tls, Scram(USER, strict.password)))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def rights(superuser: Kafka, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Gives the user the rights that the test names, until it ends."""
+    terms = [
+        (kind, name, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, AclPermissionType.ALLOW)
+        for (kind, name), operation in request.param
+    ]
+    for made in superuser.admin.create_acls([AclBinding(*term) for term in terms]).values():
+        made.result()
+    yield
+    for deleted in superuser.admin.delete_acls([AclBindingFilter(*term) for term in terms]).values():
+        deleted.result()
+
+
+def may_look(user: Kafka) -> bool:
+    try:
+        user.observe()
+    except ClusterError:
+        return False
+    return True
+
+
+def test_no_rights_at_all(mover: Kafka) -> None:
+    with pytest.raises(ClusterError, match="needs DESCRIBE") as caught:
+        mover.observe()
+    assert caught.value.reason is Reason.NOT_AUTHORIZED
+
+
+@pytest.mark.parametrize("rights", [[(CLUSTER, DESCRIBE)]], indirect=True, ids=["describe on the cluster"])
+@pytest.mark.usefixtures("rights")
+def test_topics_that_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> None:
+    name = superuser.topic([0, 1])
+    eventually(lambda: may_look(mover))
+    snapshot = mover.observe(name)
+    assert snapshot.unauthorized_topics == {name}
+    assert snapshot.topics == {}
+
+
+@pytest.mark.parametrize(
+    "rights", [[(CLUSTER, DESCRIBE), (TOPIC, DESCRIBE)]], indirect=True, ids=["describe on cluster and topics"]
+)
+@pytest.mark.usefixtures("rights")
+def test_topics_whose_configs_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> None:
+    name = superuser.topic([0, 1])
+    eventually(lambda: may_look(mover))
+    eventually(lambda: mover.observe(name).unauthorized_topics == {name})
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [[(CLUSTER, DESCRIBE), (TOPIC, DESCRIBE), (TOPIC, DESCRIBE_CONFIGS)]],
+    indirect=True,
+    ids=["all but alter"],
+)
+@pytest.mark.usefixtures("rights")
+def test_looking_is_allowed_and_moving_is_not(mover: Kafka, superuser: Kafka) -> None:
+    tp = TopicPartition(superuser.topic([0, 1]), 0)
+    eventually(lambda: may_look(mover))
+    for step in (Alter(tp, (1, 0)), Elect(tp)):
+        [outcome] = mover.perform(step)
+        assert (outcome.result, outcome.reason) == (Result.REFUSED, Reason.NOT_AUTHORIZED)
+        assert outcome.message
+    assert superuser.settled(tp, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [[(CLUSTER, DESCRIBE), (CLUSTER, ALTER), (TOPIC, DESCRIBE), (TOPIC, DESCRIBE_CONFIGS)]],
+    indirect=True,
+    ids=["describe, describe configs, alter"],
+)
+@pytest.mark.usefixtures("rights")
+def test_the_rights_that_looking_and_moving_need_are_enough(mover: Kafka, superuser: Kafka) -> None:
+    tp = TopicPartition(superuser.topic([0, 1], megabytes=1), 0)
+    eventually(lambda: may_look(mover))
+    eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
+    eventually(lambda: mover.perform(Alter(tp, (1, 0)), Elect(tp)) == [APPLIED, APPLIED])
+    sizes = mover.observe(tp.topic, sizes_of=[tp]).sizes
+    assert sizes is not None
+    assert set(sizes[tp]) == {0, 1}

@@ -1,0 +1,79 @@
+"""Brokers that die, hang and come back, with moves under way."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from localplatform.brokers import CONTROLLER_ID
+from reassign.core.model import APPLIED, Alter, Broker, Cancel, Reassignment, Result, TopicPartition
+from reassign.errors import Reason
+from tests.kafka.harness import Kafka, eventually
+
+
+@pytest.fixture(scope="module")
+def broker_3_is_dead(kafka: Kafka) -> Iterator[None]:
+    kafka.brokers.kill(3)
+    eventually(lambda: kafka.observe().brokers[3].fenced)
+    yield
+    kafka.brokers.restart(3)
+    eventually(lambda: not kafka.observe().brokers[3].fenced)
+
+
+def test_looking_goes_on_while_a_broker_dies_and_comes_back(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([2, 0]), 0)
+    kafka.brokers.kill(2)
+    assert kafka.partition(tp).replicas == (2, 0)
+    eventually(lambda: kafka.partition(tp).leader == 0)
+    kafka.brokers.restart(2)
+    eventually(lambda: kafka.settled(tp, [2, 0]))
+
+
+def test_a_broker_that_hangs_hides_no_more_than_its_own_sizes(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
+    with kafka.brokers.frozen(1):
+        sizes = kafka.observe(tp.topic, sizes_of=[tp]).sizes
+    assert sizes is not None
+    assert set(sizes[tp]) == {0}
+    eventually(lambda: kafka.settled(tp, [0, 1]))
+
+
+def test_a_write_without_an_answer_is_unknown_and_may_have_been_carried_out(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0, 1]), 0)
+    with kafka.brokers.frozen(CONTROLLER_ID):
+        [outcome] = kafka.perform(Alter(tp, (1, 0)))
+    assert (outcome.result, outcome.reason) == (Result.UNKNOWN, Reason.REQUEST_FAILED)
+    eventually(lambda: not any(broker.fenced for broker in kafka.observe().brokers.values()))
+    assert kafka.perform(Alter(tp, (1, 0))) == [APPLIED]  # safe to repeat
+    eventually(lambda: kafka.settled(tp, [1, 0]))
+
+
+@pytest.mark.usefixtures("broker_3_is_dead")
+def test_a_dead_broker_is_a_fenced_one(kafka: Kafka) -> None:
+    assert kafka.observe().brokers[3] == Broker(3, rack="r3", fenced=True)
+
+
+@pytest.mark.usefixtures("broker_3_is_dead")
+def test_a_move_to_a_fenced_broker_is_accepted_and_waits_until_it_is_cancelled(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0, 1]), 0)
+    assert kafka.perform(Alter(tp, (3, 1))) == [APPLIED]
+    assert kafka.observe().reassignments[tp] == Reassignment((3, 1, 0), adding=(3,), removing=(0,))
+    assert kafka.observe(tp.topic, sizes_of=[tp]).sizes == {tp: {0: 0, 1: 0}}
+    assert kafka.perform(Cancel(tp, (1, 3))) == [APPLIED]
+    assert not kafka.in_flight(tp)
+
+
+@pytest.mark.usefixtures("broker_3_is_dead")
+def test_a_cancel_that_would_leave_no_replica_in_sync_is_unsafe(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0]), 0)
+    kafka.perform(Alter(tp, (1, 3), allow_replication_factor_change=True))  # it waits for 3
+    eventually(lambda: kafka.partition(tp).isr == {0, 1})
+    kafka.brokers.kill(0)
+    try:
+        eventually(lambda: kafka.partition(tp).isr == {1})
+        [outcome] = kafka.perform(Cancel(tp, (1, 3)))
+    finally:
+        kafka.brokers.restart(0)
+    assert (outcome.result, outcome.reason) == (Result.REFUSED, Reason.CANCEL_UNSAFE)
+    assert "unclean leader election" in outcome.message
+    eventually(lambda: kafka.partition(tp).isr == {0, 1})
+    assert kafka.perform(Cancel(tp, (1, 3))) == [APPLIED]

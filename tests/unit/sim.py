@@ -1,0 +1,276 @@
+"""A cluster in memory that answers as KRaft's controller does, and a driver that ticks the core against it.
+
+For the pure core's tests only: what real brokers do is shown in tests/kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from reassign.api.kafka_cluster import Limits
+from reassign.api.partition_reassignment import PartitionReassignmentSpec, PartitionReassignmentStatus
+from reassign.core.decide import Verdict, decide, fold
+from reassign.core.follow import Recent
+from reassign.core.model import (
+    APPLIED,
+    Alter,
+    Broker,
+    Cancel,
+    Elect,
+    Outcome,
+    Partition,
+    Problem,
+    Reassignment,
+    ReplicationFactorGuard,
+    Result,
+    Snapshot,
+    Step,
+    Topic,
+    TopicPartition,
+)
+from reassign.core.report import report
+from reassign.core.resource import Resource
+from reassign.errors import Reason
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+Metadata = dict[TopicPartition, Partition]
+
+
+def refused(reason: Reason) -> Outcome:
+    return Outcome(Result.REFUSED, reason, "refused by the broker")
+
+
+@dataclass
+class SimKafka:
+    """Partitions with their replicas; a reassignment completes when `copy` is called for it."""
+
+    replicas: dict[TopicPartition, tuple[int, ...]]
+    brokers: dict[int, Broker] = field(default_factory=lambda: {b: Broker(b, f"r{b}") for b in range(6)})
+    min_insync: int = 1
+    isr: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    leader: dict[TopicPartition, int] = field(default_factory=dict)
+    reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    writes: list[Step] = field(default_factory=list)
+    sizes: dict[TopicPartition, dict[int, int]] | None = None
+    denied: set[TopicPartition] = field(default_factory=set)
+    """Partitions that the operator's user may not alter."""
+
+    def __post_init__(self) -> None:
+        for tp, replicas in self.replicas.items():
+            self.isr.setdefault(tp, frozenset(replicas))
+            self.leader.setdefault(tp, replicas[0])
+            self.topic_ids.setdefault(tp.topic, f"id-{tp.topic}")
+
+    def metadata(self) -> Metadata:
+        """Replicas, in-sync replicas and leader of each partition now; a broker may show it only later."""
+        return {tp: Partition(replicas, self.isr[tp], self.leader[tp]) for tp, replicas in self.replicas.items()}
+
+    def snapshot(self, metadata: Metadata | None = None) -> Snapshot:
+        """What observing shows; `metadata` is what it was earlier, where a broker lags."""
+        topics: dict[str, dict[int, Partition]] = {}
+        for tp, partition in (metadata or self.metadata()).items():
+            topics.setdefault(tp.topic, {})[tp.partition] = partition
+        return Snapshot(
+            cluster_id="sim",
+            guard=ReplicationFactorGuard.NATIVE,
+            brokers=dict(self.brokers),
+            topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
+            reassignments=dict(self.reassignments),
+            sizes=self.sizes,
+        )
+
+    def perform(self, step: Step) -> Outcome:
+        self.writes.append(step)
+        if step.tp not in self.replicas:
+            return refused(Reason.UNKNOWN_TOPIC_OR_PARTITION)
+        if step.tp in self.denied:
+            return refused(Reason.NOT_AUTHORIZED)
+        if isinstance(step, Cancel):
+            return self._cancel(step.tp)
+        if isinstance(step, Elect):
+            self.leader[step.tp] = self.replicas[step.tp][0]
+            return APPLIED
+        return self._alter(step)
+
+    def _alter(self, step: Alter) -> Outcome:
+        tp, target = step.tp, step.replicas
+        current = self.replicas[tp]
+        in_flight = self.reassignments.get(tp)
+        size = len(in_flight.target) if in_flight else len(current)
+        if not set(target) <= set(self.brokers):
+            return refused(Reason.INVALID_REPLICA_ASSIGNMENT)
+        if not step.allow_replication_factor_change and len(target) != size:
+            return refused(Reason.REPLICATION_FACTOR_CHANGE)
+        assert in_flight is None or in_flight.target == set(target), f"{tp} was overridden in flight"
+        adding = tuple(b for b in target if b not in current)
+        removing = tuple(b for b in current if b not in target)
+        if not adding and not removing:
+            self.replicas[tp] = target
+            return APPLIED
+        merged = (*target, *removing)
+        self.replicas[tp] = merged
+        self.reassignments[tp] = Reassignment(merged, adding, removing)
+        return APPLIED
+
+    def _cancel(self, tp: TopicPartition) -> Outcome:
+        in_flight = self.reassignments.pop(tp, None)
+        if in_flight is None:
+            return refused(Reason.NO_REASSIGNMENT_IN_PROGRESS)
+        back = tuple(b for b in in_flight.replicas if b not in in_flight.adding)
+        self.replicas[tp], self.isr[tp] = back, self.isr[tp] & set(back)
+        if self.leader[tp] not in back:
+            self.leader[tp] = back[0]
+        return APPLIED
+
+    def perform_as_another(self, tp: TopicPartition) -> None:
+        """Somebody else cancels it."""
+        self._cancel(tp)
+
+    def copy(self, tp: TopicPartition) -> None:
+        """Everything that is being added catches up, and the reassignment completes."""
+        in_flight = self.reassignments.pop(tp)
+        target = tuple(b for b in in_flight.replicas if b not in in_flight.removing)
+        self.replicas[tp], self.isr[tp] = target, frozenset(target)
+        if self.leader[tp] not in target:
+            self.leader[tp] = target[0]
+
+
+def spec(entries: Mapping[TopicPartition, Sequence[int]], **fields: object) -> PartitionReassignmentSpec:
+    """A spec from target replicas; other fields by their names on the wire."""
+    partitions = [{"topic": t.topic, "partition": t.partition, "replicas": list(r)} for t, r in entries.items()]
+    return PartitionReassignmentSpec.parse({"clusterRef": {"name": "main"}, "partitions": partitions, **fields})
+
+
+def resource(entries: Mapping[TopicPartition, Sequence[int]], uid: str = "a", **fields: object) -> Resource:
+    """A resource as it is when our finalizer and its first status are there."""
+    return Resource(
+        uid=uid,
+        version=1,
+        namespace="kafka",
+        name=uid,
+        generation=1,
+        created=START,
+        spec=spec(entries, **fields),
+        status=PartitionReassignmentStatus(observed_generation=1),
+        has_finalizer=True,
+    )
+
+
+@dataclass
+class Driver:
+    """Ticks the core as the loop does: record before the alter, steps, report after."""
+
+    kafka: SimKafka
+    resources: dict[str, Resource]
+    limits: Limits = field(default_factory=Limits)
+    hold: Problem | None = None
+    now: float = 100.0
+    recent: Recent = field(default_factory=lambda: Recent(started=0.0))
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    lag: int = 0
+    """By how many ticks metadata is older than the list of what is in flight."""
+    limbo: list[tuple[float, Step]] = field(default_factory=list)
+    """Requests that are still on their way, and when they land."""
+    _shown: list[Metadata] = field(default_factory=list)
+
+    @property
+    def time(self) -> datetime:
+        return START + timedelta(seconds=self.now)
+
+    def restart(self) -> None:
+        """The process is new: what it knew of its last seconds is lost."""
+        self.recent = Recent(started=self.now)
+
+    def tick(self, *, die_after: int | None = None, lose_answers: bool = False, lands_after: float = 0) -> None:
+        """One tick, a second later. `die_after` steps the process is killed and another one starts.
+
+        Where answers are lost, the requests land `lands_after` seconds later.
+        """
+        self.now += 1
+        for _, step in [late for late in self.limbo if late[0] <= self.now]:
+            self.kafka.perform(step)
+        self.limbo = [late for late in self.limbo if late[0] > self.now]
+        self.recent.observe(self.now, self.now, self.kafka.reassignments.keys())
+        self._shown.append(self.kafka.metadata())
+        snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
+        left = die_after
+        for verdict in decide(list(self.resources.values()), snapshot, self.limits, self.hold, self.recent, self.time):
+            uid = verdict.resource.uid
+            self.verdicts[uid] = verdict
+            if verdict.release:
+                del self.resources[uid]
+                self.gone.add(uid)
+                continue
+            if verdict.must_record:
+                self._write(verdict, snapshot)
+            outcomes = {}
+            for step in verdict.steps:
+                if left is not None and left == 0:
+                    self.restart()
+                    return
+                if lands_after:
+                    self.limbo.append((self.now + lands_after, step))
+                    outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
+                    continue
+                outcome = self.kafka.perform(step)
+                outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost") if lose_answers else outcome
+                left = None if left is None else left - 1
+            if left == 0:
+                self.restart()
+                return
+            fold(verdict, outcomes, self.recent, self.now)
+            self._write(verdict, snapshot)
+
+    def ticks(self, count: int) -> None:
+        for _ in range(count):
+            self.tick()
+
+    def finish(self, limit: int = 200) -> None:
+        """Let every move complete and tick until nothing changes any more."""
+        for _ in range(limit):
+            before = {uid: r.status for uid, r in self.resources.items()}, len(self.kafka.writes)
+            for tp in list(self.kafka.reassignments):
+                self.kafka.copy(tp)
+            self.ticks(5)
+            if before == ({uid: r.status for uid, r in self.resources.items()}, len(self.kafka.writes)):
+                return
+        raise AssertionError("it does not come to rest")
+
+    def delete(self, uid: str) -> None:
+        self.resources[uid] = replace(self.resources[uid], deleted=self.time)
+
+    def edit(self, uid: str, entries: Mapping[TopicPartition, Sequence[int]], **fields: object) -> None:
+        old = self.resources[uid]
+        self.resources[uid] = replace(old, spec=spec(entries, **fields), generation=old.generation + 1)
+
+    def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
+        status = report(verdict, snapshot, (), self.time)
+        status = PartitionReassignmentStatus.parse(status.wire())
+        verdict.resource = replace(verdict.resource, status=status)
+        self.resources[verdict.resource.uid] = verdict.resource
+
+
+def drive(kafka: SimKafka, *resources: Resource, **options: object) -> Driver:
+    return Driver(kafka, {r.uid: r for r in resources}, **options)  # type: ignore[arg-type]
+
+
+def partitions(count: int, topic: str = "orders") -> list[TopicPartition]:
+    return [TopicPartition(topic, p) for p in range(count)]
+
+
+def states(driver: Driver, uid: str = "a") -> dict[TopicPartition, str]:
+    return {TopicPartition(p.topic, p.partition): str(p.state) for p in driver.resources[uid].status.partitions}
+
+
+def true_conditions(driver: Driver, uid: str = "a") -> dict[str, str]:
+    """The conditions that are True, with their reasons."""
+    return {c.type: c.reason for c in driver.resources[uid].status.conditions if c.status == "True"}
+
+
+__all__: Iterable[str] = ("Driver", "SimKafka", "drive", "partitions", "resource", "spec", "states", "true_conditions")

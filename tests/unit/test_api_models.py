@@ -1,0 +1,127 @@
+"""The resources as models: what is read, what is written, what is filled in."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from pydantic import ValidationError
+
+from reassign.api.common import Condition, ConditionStatus, bytes_per_second
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
+from reassign.api.partition_reassignment import (
+    DeletionPolicy,
+    Mode,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+    RecordPartition,
+    RecordState,
+    RecordTopic,
+)
+
+SPEC = {"clusterRef": {"name": "main"}, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1, 2]}]}
+
+
+def test_an_object_without_a_status_reads_as_one_with_an_empty_status() -> None:
+    metadata = {"name": "move", "namespace": "kafka", "uid": "u", "resourceVersion": "7", "managedFields": []}
+    bare = PartitionReassignment.parse({"metadata": metadata, "spec": SPEC})
+    empty = PartitionReassignment.parse({"metadata": metadata, "spec": SPEC, "status": {}})
+    assert bare == empty
+    assert bare.status.record == ()
+    assert bare.metadata.resource_version == "7"
+
+
+def test_a_spec_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+    spec = PartitionReassignmentSpec.parse(SPEC)
+    assert spec.mode is Mode.EXECUTE
+    assert spec.deletion_policy is DeletionPolicy.CANCEL
+    assert spec.stall_timeout_seconds == 600
+    assert spec.deadline_seconds is None
+    cluster = KafkaClusterSpec.parse({"bootstrapServers": "b0:9092"})
+    assert (cluster.limits.partitions_in_flight, cluster.limits.moves_per_broker) == (200, 5)
+    assert cluster.tls is None
+
+
+def test_empty_tls_is_not_the_same_as_no_tls() -> None:
+    assert KafkaClusterSpec.parse({"bootstrapServers": "b0:9092", "tls": {}}).tls is not None
+
+
+def test_fields_of_a_newer_version_are_ignored() -> None:
+    cluster = KafkaCluster.parse(
+        {"metadata": {"name": "a", "namespace": "b"}, "spec": {"bootstrapServers": "b0:9092", "novelty": 1}}
+    )
+    assert "novelty" not in cluster.wire()["spec"]
+
+
+def test_a_status_is_written_in_camel_case_without_nulls_and_reads_back_the_same() -> None:
+    status = PartitionReassignmentStatus(
+        observed_generation=3,
+        conditions=(
+            Condition(
+                type="Ready",
+                status=ConditionStatus.FALSE,
+                observed_generation=3,
+                last_transition_time=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+                reason="Moving",
+                message="1 of 2 partitions",
+            ),
+        ),
+        record=(
+            RecordTopic(
+                topic="orders",
+                topic_id="x",
+                partitions=(
+                    RecordPartition(
+                        partition=0,
+                        original_replicas=(0, 1, 2),
+                        target_replicas=(3, 1, 2),
+                        state=RecordState.IN_FLIGHT,
+                    ),
+                ),
+            ),
+        ),
+    )
+    wire = status.wire()
+    assert wire["conditions"][0]["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+    assert wire["record"][0]["partitions"] == [
+        {"partition": 0, "originalReplicas": [0, 1, 2], "targetReplicas": [3, 1, 2], "state": "InFlight"}
+    ]
+    assert "progress" not in wire
+    assert PartitionReassignmentStatus.parse(wire) == status
+
+
+def test_times_are_kept_in_utc_whatever_zone_they_come_from() -> None:
+    east = timezone(timedelta(hours=2))
+    status = PartitionReassignmentStatus(start_time=datetime(2026, 1, 2, 3, 0, tzinfo=east))
+    assert status.wire()["startTime"] == "2026-01-02T01:00:00Z"
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValidationError, match="timezone"):
+        PartitionReassignmentStatus(start_time=datetime(2026, 1, 2, 3, 0))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "number"),
+    [
+        (1024, 1024),
+        ("1048576", 1048576),
+        ("1Ki", 1024),
+        ("50Mi", 50 * 2**20),
+        ("1Ti", 2**40),
+        ("2k", 2000),
+        ("50M", 50_000_000),
+        ("1.5Gi", 3 * 2**29),
+        ("1e6", 1_000_000),
+        ("2E6", 2_000_000),
+        ("5000000m", 5000),
+        ("1500000500m", 1_500_001),
+    ],
+)
+def test_a_quantity_is_so_many_bytes_per_second(quantity: int | str, number: int) -> None:
+    assert bytes_per_second(quantity) == number
+
+
+@pytest.mark.parametrize("quantity", ["50m", 0, "0", "50MB", 1023, "2Ti", "-1Mi", "", "Mi", "1 Mi", "1Ei", "1e99"])
+def test_what_is_no_quantity_or_out_of_bounds_is_refused(quantity: int | str) -> None:
+    with pytest.raises(ValueError, match=r"is not (a quantity|between)"):
+        bytes_per_second(quantity)

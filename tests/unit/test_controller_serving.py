@@ -1,0 +1,153 @@
+"""Which KafkaClusters are served: not one whose brokers are others than at first, nor the younger of two."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.handlers import Supervisor
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.serving import check_identity, duplicate_of, hold_of
+from reassign.controller.store import Store
+from reassign.core.model import TopicPartition
+from reassign.errors import ClusterError, MissingReferenceError, Reason
+from tests.unit.sim import resource
+
+
+def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
+    return {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "KafkaCluster",
+        "metadata": {
+            "name": name,
+            "namespace": "kafka",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": created,
+            "finalizers": ["kafka.reassign.dev/cancel"],
+        },
+        "spec": {"bootstrapServers": "b:9092", **spec},
+        "status": {"clusterId": cluster_id} if cluster_id else {},
+    }
+
+
+def store(*objects: Any) -> Store:
+    made = Store()
+    for obj in objects:
+        made.put_cluster(obj)
+    return made
+
+
+def test_brokers_of_another_cluster_than_at_first_are_not_touched() -> None:
+    pinned = KafkaCluster.parse(cluster("main", cluster_id="one"))
+    check_identity(pinned, "one")
+    with pytest.raises(ClusterError) as raised:
+        check_identity(pinned, "two")
+    assert raised.value.reason is Reason.CLUSTER_ID_CHANGED
+
+
+def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
+    older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
+    both = store(older, younger)
+    held = duplicate_of(KafkaCluster.parse(younger), "one", both)
+    assert held is not None
+    assert held.reason is Reason.DUPLICATE_CLUSTER
+    assert "kafka/a" in held.message
+    assert duplicate_of(KafkaCluster.parse(older), "one", both) is None
+
+
+def test_of_two_of_one_age_the_uid_decides_and_another_cluster_is_none_of_ours() -> None:
+    first, second = cluster("a", cluster_id="one"), cluster("b", cluster_id="one")
+    assert duplicate_of(KafkaCluster.parse(second), "one", store(first, second)) is not None
+    assert duplicate_of(KafkaCluster.parse(first), "one", store(first, second)) is None
+    assert duplicate_of(KafkaCluster.parse(second), "two", store(first, second)) is None
+
+
+def test_nothing_new_starts_on_one_that_is_being_deleted_or_asks_for_what_is_not_built() -> None:
+    deleted = cluster("main")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    held = hold_of(KafkaCluster.parse(deleted), [resource({TopicPartition("t", 0): (1,)}, "first")])
+    assert held is not None
+    assert held.reason is Reason.CLUSTER_DELETED
+    assert "first" in held.message
+    paused = hold_of(KafkaCluster.parse(cluster("main", execution="Pause")), [])
+    assert paused is not None
+    assert paused.reason is Reason.NOT_SUPPORTED_YET
+    assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
+
+
+class EndingLoop:
+    """A loop that takes a moment to end, as one that closes its connection does."""
+
+    def __init__(self) -> None:
+        self.wake = asyncio.Event()
+        self.end = asyncio.Event()
+
+    async def run(self) -> None:
+        await self.end.wait()
+
+
+def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
+    async def scenario() -> int:
+        made: list[EndingLoop] = []
+        again = asyncio.Event()
+        known = store(cluster("main"))
+
+        def make(_: object) -> Any:
+            made.append(EndingLoop())
+            if len(made) == 2:
+                again.set()
+            return made[-1]
+
+        supervisor = Supervisor(known, None, None, (), make)  # type: ignore[arg-type]
+        supervisor._wake(("kafka", "main"))
+        await asyncio.sleep(0)
+        known.drop_cluster("uid-main")
+        known.put_cluster(cluster("main"))
+        supervisor._wake(("kafka", "main"))
+        made[0].end.set()
+        await again.wait()
+        await supervisor.stop()
+        return len(made)
+
+    assert asyncio.run(asyncio.wait_for(scenario(), 5)) == 2
+
+
+class Secrets:
+    """What the API server has of Secrets; it can be emptied."""
+
+    def __init__(self) -> None:
+        self.data = {"password": b"secret"}
+
+    async def secret(self, namespace: str, name: str) -> dict[str, bytes]:
+        if not self.data:
+            raise MissingReferenceError(Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in namespace {namespace}")
+        return self.data
+
+
+def secured(**metadata: Any) -> KafkaCluster:
+    sasl = {
+        "mechanism": "SCRAM-SHA-512",
+        "username": "mover",
+        "passwordSecretRef": {"name": "user", "key": "password"},
+    }
+    obj = cluster("main", sasl=sasl)
+    obj["metadata"] |= metadata
+    return KafkaCluster.parse(obj)
+
+
+def test_when_the_secrets_go_with_the_namespace_the_last_ones_serve_to_undo_the_moves() -> None:
+    secrets: Any = Secrets()
+    unused: Any = None
+    loop = ClusterLoop(("kafka", "main"), store(), secrets, unused, unused, unused, lambda: None)
+    before = asyncio.run(loop._connection_of(secured()))
+    loop._connection, loop._connected_to = before, ("uid-main", secured().spec)
+    secrets.data = {}
+    deleted = secured(deletionTimestamp="2026-01-02T00:00:00Z")
+    assert asyncio.run(loop._connection_of(deleted)) == before
+    with pytest.raises(MissingReferenceError):
+        asyncio.run(loop._connection_of(secured()))

@@ -1,0 +1,310 @@
+"""Bringing a move back: by deletion, by removing an entry, by changing one; and when that is held back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reassign.core.model import Alter, Broker, Cancel, Problem, Reassignment
+from reassign.errors import Reason
+from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+
+P0, P1, P2 = partitions(3)
+
+
+def test_deletion_cancels_what_is_in_flight_and_restores_the_order() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.delete("a")
+    driver.ticks(5)
+    assert driver.kafka.writes == [Alter(P0, (4, 2, 3)), Cancel(P0, (2, 3, 4)), Alter(P0, (1, 2, 3))]
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
+    assert driver.kafka.reassignments == {}
+    assert driver.gone == {"a"}
+
+
+def test_deletion_leaves_what_has_completed() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.copy(P0)
+    driver.ticks(2)
+    driver.delete("a")
+    driver.ticks(6)
+    assert driver.kafka.replicas == {P0: (4, 2, 3), P1: (1, 2, 3)}
+    assert driver.gone == {"a"}
+
+
+def test_what_completes_while_its_cancel_is_on_the_way_stays() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.delete("a")
+    cancel = driver.kafka._cancel
+
+    def completes_first(tp: object) -> object:
+        driver.kafka.copy(P0)
+        return cancel(P0)
+
+    driver.kafka._cancel = completes_first  # type: ignore[method-assign, assignment]
+    driver.tick()
+    driver.kafka._cancel = cancel  # type: ignore[method-assign]
+    driver.ticks(8)
+    assert driver.kafka.replicas[P0] == (4, 2, 3)
+    assert driver.kafka.reassignments == {}
+    assert driver.gone == {"a"}
+
+
+def test_a_cancel_whose_answer_was_lost_is_looked_at_again_before_anything_else() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.delete("a")
+    driver.tick(lose_answers=True)
+    driver.ticks(13)
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
+    assert driver.kafka.writes.count(Cancel(P0, (2, 3, 4))) == 1
+    assert driver.gone == {"a"}
+
+
+def test_an_alter_whose_answer_was_lost_is_not_sent_again_when_it_landed() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lose_answers=True)
+    driver.ticks(8)
+    assert driver.kafka.writes == [Alter(P0, (4, 2, 3))]
+    assert states(driver) == {P0: "InFlight"}
+
+
+def test_an_entry_removed_in_flight_is_cancelled_alone() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.edit("a", {P1: (4, 2, 3)})
+    driver.ticks(3)
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
+    assert P1 in driver.kafka.reassignments
+    driver.finish()
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+def test_an_entry_added_later_is_moved_too() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.edit("a", {P0: (4, 2, 3), P1: (4, 2, 3)})
+    driver.finish()
+    assert driver.kafka.replicas == {P0: (4, 2, 3), P1: (4, 2, 3)}
+    assert driver.kafka.writes.count(Alter(P0, (4, 2, 3))) == 1
+
+
+def test_an_entry_changed_in_flight_is_cancelled_confirmed_restored_and_then_submitted() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 5, 0)}))
+    driver.ticks(3)
+    driver.edit("a", {P0: (4, 2, 3)})
+    driver.ticks(8)
+    assert driver.kafka.writes == [
+        Alter(P0, (4, 5, 0)),
+        Cancel(P0, (0, 4, 5)),
+        Alter(P0, (1, 2, 3)),
+        Alter(P0, (4, 2, 3)),
+    ]
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (4, 2, 3)
+
+
+def test_an_entry_changed_after_completion_is_reopened_from_where_it_is_then() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
+    driver.ticks(2)
+    driver.finish()
+    driver.edit("a", {P0: (5, 2, 3), P1: (4, 2, 3)})
+    driver.ticks(6)
+    detail = driver.resources["a"].status.partitions[0]
+    assert (detail.state, detail.original_replicas) == ("InFlight", (4, 2, 3))
+    driver.finish()
+    assert driver.kafka.replicas == {P0: (5, 2, 3), P1: (4, 2, 3)}
+
+
+def test_a_cancel_that_would_go_below_min_insync_replicas_is_held_back_until_it_is_safe() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=2), resource({P0: (4, 5, 3)}))
+    driver.ticks(3)
+    kafka = driver.kafka
+    kafka.isr[P0] = frozenset({3, 4, 5})
+    kafka.brokers |= {1: Broker(1, fenced=True), 2: Broker(2, fenced=True)}
+    driver.delete("a")
+    driver.ticks(5)
+    assert not any(isinstance(step, Cancel) for step in kafka.writes)
+    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+    kafka.isr[P0] = frozenset({2, 3, 4, 5})
+    kafka.brokers |= {2: Broker(2)}
+    driver.ticks(5)
+    assert kafka.replicas[P0] == (1, 2, 3)
+    assert driver.gone == {"a"}
+
+
+def test_orphan_set_while_it_is_being_deleted_lets_go_with_the_move_in_flight() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.isr[P0] = frozenset({2, 3})
+    driver.delete("a")
+    driver.ticks(3)
+    assert driver.gone == set()
+    deleting = driver.resources["a"]
+    orphan = deleting.spec.model_copy(update={"deletion_policy": type(deleting.spec.deletion_policy).ORPHAN})
+    driver.resources["a"] = replace(deleting, spec=orphan, generation=2)
+    driver.tick()
+    assert driver.gone == {"a"}
+    assert P0 in driver.kafka.reassignments
+
+
+def test_the_deletion_deadline_lets_go_of_what_cannot_be_cancelled() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3)}, deletionDeadlineSeconds=10))
+    driver.ticks(3)
+    driver.kafka.isr[P0] = frozenset({2, 3})
+    driver.delete("a")
+    driver.ticks(9)
+    assert driver.gone == set()
+    driver.ticks(3)
+    assert driver.gone == {"a"}
+    assert driver.verdicts["a"].let_go
+
+
+def test_a_topic_deleted_in_flight_blocks_its_partitions_and_does_not_hold_a_deletion() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.replicas.clear()
+    driver.kafka.reassignments.clear()
+    driver.ticks(3)
+    assert true_conditions(driver)["Stalled"] == "UnknownTopicOrPartition"
+    driver.delete("a")
+    driver.ticks(6)
+    assert driver.gone == {"a"}
+
+
+def test_a_topic_made_again_under_its_name_is_another_topic() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.reassignments.clear()
+    driver.kafka.replicas[P0] = (1, 2, 3)
+    driver.kafka.topic_ids["orders"] = "another"
+    writes = list(driver.kafka.writes)
+    driver.ticks(6)
+    assert true_conditions(driver)["Stalled"] == "TopicRecreated"
+    assert driver.kafka.writes == writes
+
+
+def test_a_suspended_resource_starts_nothing_and_follows_what_is_in_flight() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.edit("a", {P0: (4, 2, 3), P1: (4, 2, 3)}, suspend=True)
+    driver.ticks(3)
+    assert states(driver) == {P0: "InFlight", P1: "Pending"}
+    driver.kafka.copy(P0)
+    driver.ticks(3)
+    assert states(driver) == {P0: "Completed", P1: "Pending"}
+    assert true_conditions(driver)["Reconciling"] == "Suspended"
+
+
+def test_what_is_pending_when_a_resource_is_deleted_is_never_started() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, suspend=True))
+    driver.ticks(2)
+    driver.delete("a")
+    driver.tick()
+    assert driver.gone == {"a"}
+    assert driver.kafka.writes == []
+
+
+def test_a_cancel_is_recorded_before_it_is_sent_so_that_a_reverted_edit_finds_its_own_cancel() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.edit("a", {P0: (5, 2, 3)})
+    driver.tick(die_after=1)
+    driver.edit("a", {P0: (4, 2, 3)})
+    driver.ticks(10)
+    assert states(driver) == {P0: "InFlight"}
+    driver.finish()
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+def test_a_restore_that_is_refused_is_tried_again_before_the_resource_goes() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.delete("a")
+    driver.tick()
+    driver.kafka.denied = {P0}
+    driver.ticks(5)
+    assert driver.gone == set()
+    assert true_conditions(driver)["Stalled"] == "NotAuthorized"
+    driver.kafka.denied = set()
+    driver.ticks(30)
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
+    assert driver.gone == {"a"}
+
+
+def test_a_confirmed_cancel_of_one_resource_does_not_undo_what_another_has_completed() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"))
+    driver.ticks(3)
+    driver.delete("a")
+    driver.tick()
+    deleting = driver.resources["a"]
+    orphan = deleting.spec.model_copy(update={"deletion_policy": type(deleting.spec.deletion_policy).ORPHAN})
+    driver.resources["a"] = replace(deleting, spec=orphan, generation=2)
+    driver.tick()
+    assert driver.gone == {"a"}
+    driver.resources["b"] = resource({P0: (5, 2, 3)}, "b")
+    driver.ticks(8)
+    driver.kafka.copy(P0)
+    driver.delete("b")
+    driver.ticks(10)
+    assert driver.kafka.replicas[P0] == (5, 2, 3)
+    assert driver.kafka.reassignments == {}
+
+
+def test_a_cancel_held_back_for_a_removed_entry_is_said_in_the_conditions() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.isr[P0] = frozenset({2, 3})
+    driver.edit("a", {P1: (4, 2, 3)})
+    driver.ticks(2)
+    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+
+
+def test_an_override_by_others_that_hangs_is_cancelled_when_the_resource_is_deleted() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.reassignments[P0] = Reassignment((1, 2, 3, 4), (4,), (4,))
+    driver.kafka.replicas[P0] = (1, 2, 3, 4)
+    driver.delete("a")
+    driver.ticks(8)
+    assert driver.kafka.reassignments == {}
+    assert driver.gone == {"a"}
+
+
+def test_what_cannot_be_carried_out_claims_no_partition() -> None:
+    unsupported = replace(resource({P0: (5, 2, 3)}, "a"), unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+    driver = drive(SimKafka({P0: (1, 2, 3)}), unsupported, resource({P0: (4, 2, 3)}, "b"))
+    driver.ticks(3)
+    assert states(driver, "b") == {P0: "InFlight"}
+    assert true_conditions(driver, "a") == {"Stalled": "NotSupportedYet"}
+
+
+def test_a_suspended_resource_at_rest_changes_no_status_while_its_topic_grows() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, suspend=True))
+    driver.kafka.sizes = {P0: {1: 100, 2: 100, 3: 100}}
+    driver.ticks(2)
+    before = driver.resources["a"].status
+    driver.kafka.sizes = {P0: {1: 200, 2: 200, 3: 200}}
+    driver.ticks(2)
+    assert driver.resources["a"].status == before
+
+
+def test_an_alter_that_lands_late_is_not_overridden_by_the_edit_that_came_meanwhile() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lands_after=6)
+    driver.edit("a", {P0: (5, 2, 3)})
+    driver.ticks(20)
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (5, 2, 3)
+
+
+def test_an_alter_that_lands_late_is_undone_by_the_deletion_that_came_meanwhile() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lands_after=6)
+    driver.delete("a")
+    driver.ticks(20)
+    assert driver.gone == {"a"}
+    assert driver.kafka.reassignments == {}
+    assert driver.kafka.replicas[P0] == (1, 2, 3)

@@ -1,0 +1,114 @@
+"""What holds whatever happens: kills between any two steps, lost answers, edits, deletion, others' cancels."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from reassign.api.kafka_cluster import Limits
+from reassign.core.follow import SETTLE_SECONDS
+from reassign.core.model import Alter
+from reassign.core.resource import read_record
+from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
+
+ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
+TARGETS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
+
+
+class Moves(RuleBasedStateMachine):
+    """One resource over four partitions. At the end it is deleted, and nothing of it may be left."""
+
+    driver: Driver
+
+    @initialize(wanted=st.fixed_dictionaries(dict.fromkeys(ORIGINAL, TARGETS)), cap=st.integers(1, 3))
+    def begin(self, wanted: dict, cap: int) -> None:  # type: ignore[type-arg]
+        limits = Limits(partitions_in_flight=3, moves_per_broker=cap)
+        self.driver = drive(SimKafka(dict(ORIGINAL), min_insync=2), resource(wanted), limits=limits)
+        self.cap = cap
+
+    @rule(dies=st.integers(0, 3))
+    def is_killed(self, dies: int) -> None:
+        self.driver.tick(die_after=dies)
+
+    @rule()
+    def loses_answers(self) -> None:
+        self.driver.tick(lose_answers=True)
+
+    @rule(seconds=st.integers(1, 6))
+    def goes_on(self, seconds: int) -> None:
+        self.driver.ticks(seconds)
+
+    @rule(ticks=st.integers(0, 2))
+    def metadata_lags(self, ticks: int) -> None:
+        self.driver.lag = ticks
+
+    @rule(choice=st.integers(0, 3))
+    def copies(self, choice: int) -> None:
+        moving = sorted(self.driver.kafka.reassignments)
+        if moving:
+            self.driver.kafka.copy(moving[choice % len(moving)])
+
+    @rule(choice=st.integers(0, 3))
+    def is_cancelled_by_somebody_else(self, choice: int) -> None:
+        moving = sorted(self.driver.kafka.reassignments)
+        if moving:
+            self.driver.kafka.perform_as_another(moving[choice % len(moving)])
+
+    @rule(wanted=st.dictionaries(st.sampled_from(list(ORIGINAL)), TARGETS, min_size=1))
+    def is_edited(self, wanted: dict) -> None:  # type: ignore[type-arg]
+        if "a" in self.driver.resources and not self.driver.resources["a"].deleted:
+            self.driver.edit("a", wanted)
+
+    @invariant()
+    def no_broker_receives_more_than_its_cap(self) -> None:
+        if not hasattr(self, "driver"):
+            return
+        adding = [broker for r in self.driver.kafka.reassignments.values() for broker in r.adding]
+        assert all(adding.count(broker) <= self.cap for broker in adding)
+        assert len(self.driver.kafka.reassignments) <= 3
+
+    @invariant()
+    def what_is_in_flight_is_recorded(self) -> None:
+        if not hasattr(self, "driver") or "a" not in self.driver.resources:
+            return
+        record = read_record(self.driver.resources["a"].status)
+        assert self.driver.kafka.reassignments.keys() <= record.keys()
+
+    @invariant()
+    def every_partition_keeps_its_replication_factor(self) -> None:
+        if hasattr(self, "driver"):
+            for tp, replicas in self.driver.kafka.replicas.items():
+                if tp not in self.driver.kafka.reassignments:
+                    assert len(replicas) == 3
+
+    def teardown(self) -> None:
+        if not hasattr(self, "driver"):
+            return
+        driver, kafka = self.driver, self.driver.kafka
+        lag, driver.lag = driver.lag, 0
+        driver.ticks(int(SETTLE_SECONDS) + 1)
+        driver.lag = lag
+        moving = dict(kafka.reassignments)
+        record = read_record(driver.resources["a"].status)
+        originals = {tp: record[tp].original for tp in moving}
+        at_rest = {
+            tp: kafka.replicas[tp] for tp in kafka.replicas if tp not in moving and not record_active(record, tp)
+        }
+        driver.delete("a")
+        driver.ticks(4 * int(SETTLE_SECONDS))
+        assert driver.gone == {"a"}
+        assert kafka.reassignments == {}
+        for tp, replicas in (originals | at_rest).items():
+            assert kafka.replicas[tp] == replicas
+        assert all(isinstance(step.replicas, tuple) for step in kafka.writes if isinstance(step, Alter))
+
+
+def record_active(record: dict, tp: object) -> bool:  # type: ignore[type-arg]
+    return tp in record and record[tp].active
+
+
+TestMoves = Moves.TestCase
+TestMoves.settings = settings(
+    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

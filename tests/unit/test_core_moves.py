@@ -1,0 +1,153 @@
+"""A move from its first alter to its end: submitted once, followed, completed, its leader elected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.core.model import Alter, Broker, Cancel, Elect, TopicPartition
+from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+
+P0, P1, P2 = partitions(3)
+
+
+def test_a_partition_is_recorded_before_it_is_altered() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.tick(die_after=0)
+    record = driver.resources["a"].status.record
+    assert driver.kafka.writes == []
+    assert record[0].partitions[0].original_replicas == (0, 1, 2)
+
+
+def test_a_move_is_submitted_once_followed_and_completed_with_its_leader_elected() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(10)
+    assert states(driver) == {P0: "InFlight"}
+    assert "Reconciling" in true_conditions(driver)
+    driver.kafka.copy(P0)
+    driver.kafka.leader[P0] = 1
+    driver.finish()
+    assert driver.kafka.writes == [Alter(P0, (3, 1, 2)), Elect(P0)]
+    assert driver.kafka.leader[P0] == 3
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+def test_a_leader_that_is_to_be_kept_is_not_elected() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, preferredLeader="Keep"))
+    driver.ticks(2)
+    driver.kafka.copy(P0)
+    driver.kafka.leader[P0] = 1
+    driver.finish()
+    assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
+
+
+def test_a_partition_is_not_completed_before_all_of_its_target_is_in_sync() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(2)
+    driver.kafka.copy(P0)
+    driver.kafka.isr[P0] = frozenset({3, 1})
+    driver.ticks(5)
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.isr[P0] = frozenset({3, 1, 2})
+    driver.tick()
+    assert states(driver) == {P0: "Completed"}
+
+
+def test_a_partition_already_at_its_target_is_settled_before_any_check() -> None:
+    kafka = SimKafka({P0: (0, 1, 2)}, brokers={0: Broker(0), 1: Broker(1, fenced=True), 2: Broker(2)})
+    driver = drive(kafka, resource({P0: (0, 1, 2)}))
+    driver.tick()
+    assert states(driver) == {P0: "Completed"}
+    assert kafka.writes == []
+
+
+def test_a_move_that_somebody_else_cancels_is_reported_and_not_submitted_again() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(5)
+    driver.kafka._cancel(P0)
+    driver.finish()
+    assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
+    assert states(driver) == {P0: "Cancelled"}
+    assert true_conditions(driver) == {"Failed": "CancelledExternally"}
+
+
+def test_a_move_that_somebody_else_changes_is_reported_and_left_alone() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(5)
+    driver.kafka._cancel(P0)
+    driver.kafka._alter(Alter(P0, (4, 1, 2)))
+    driver.ticks(2)
+    driver.delete("a")
+    driver.ticks(10)
+    assert driver.gone == {"a"}
+    assert P0 in driver.kafka.reassignments
+
+
+def test_after_completion_a_resource_only_reports_drift() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(2)
+    driver.finish()
+    driver.kafka._alter(Alter(P0, (5, 1, 2)))
+    driver.kafka.copy(P0)
+    driver.finish()
+    assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
+    assert true_conditions(driver)["Drifted"] == "MovedAfterwards"
+
+
+def test_a_refused_alter_blocks_its_partition_and_is_asked_again_only_later() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
+    driver.kafka.denied = {P0}
+    driver.ticks(10)
+    assert states(driver) == {P0: "Blocked", P1: "InFlight"}
+    assert [s.tp for s in driver.kafka.writes].count(P0) == 1
+    driver.ticks(20)
+    assert [s.tp for s in driver.kafka.writes].count(P0) == 2
+
+
+def test_a_lost_status_is_rebuilt_from_what_is_in_flight() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(3)
+    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.tick()
+    detail = driver.resources["a"].status.partitions[0]
+    assert (detail.state, detail.reason) == ("InFlight", "OrderUnknown")
+    assert set(detail.original_replicas or ()) == {0, 1, 2}
+    driver.delete("a")
+    driver.ticks(10)
+    assert set(driver.kafka.replicas[P0]) == {0, 1, 2}
+    assert driver.gone == {"a"}
+
+
+@pytest.mark.parametrize("stale", [1, 2])
+def test_metadata_that_lags_behind_a_completed_move_is_not_taken_for_a_cancel(stale: int) -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(3)
+    driver.kafka.copy(P0)
+    driver.lag = stale
+    driver.ticks(stale)
+    driver.lag = 0
+    driver.tick()
+    assert states(driver) == {P0: "Completed"}
+
+
+def test_two_resources_that_want_one_partition_go_one_after_the_other_the_older_first() -> None:
+    older, younger = resource({P0: (3, 1, 2)}, "a"), resource({P0: (4, 1, 2)}, "b")
+    driver = drive(SimKafka({P0: (0, 1, 2)}), younger, older)
+    driver.ticks(4)
+    assert states(driver, "a") == {P0: "InFlight"}
+    assert driver.resources["b"].status.partitions[0].reason == "PartitionClaimed"
+    driver.kafka.copy(P0)
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (4, 1, 2)
+    assert not any(isinstance(step, Cancel) for step in driver.kafka.writes)
+
+
+def test_an_unknown_partition_blocks_alone_and_the_others_go_on() -> None:
+    missing = TopicPartition("nowhere", 0)
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2), missing: (1, 2), P2: (1, 2)}))
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight", missing: "Blocked", P2: "Blocked"}
+    driver.finish()
+    assert true_conditions(driver) == {"Stalled": "UnknownTopicOrPartition"}
