@@ -10,27 +10,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from localplatform.brokers import Brokers
 from localplatform.processes import wait_until
+from localplatform.workload import Workload
 from reassign.core.model import Outcome, Partition, Snapshot, Step, TopicPartition
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 
 MEGABYTE = 1_000_000
-HOLDING_RATE = 1000
-"""Bytes per second at which a move of megabytes stands still for a test's purposes."""
-
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 _numbers = itertools.count()
 
@@ -40,12 +29,16 @@ class Kafka:
 
     def __init__(self, brokers: Brokers, connection: Connection | None = None, **options: Callable[[], None]) -> None:
         self.brokers = brokers
-        self.admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+        self.workload = Workload(brokers.bootstrap_servers)
         connection = connection or Connection(brokers.bootstrap_servers)
         self.client = asyncio.run(KafkaClient.connect(connection, **options))  # type: ignore[arg-type]
 
     def close(self) -> None:
         asyncio.run(self.client.close())
+
+    @property
+    def admin(self) -> AdminClient:
+        return self.workload.admin
 
     def observe(self, *topics: str, sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
         return asyncio.run(self.client.observe(topics, sizes_of))
@@ -98,24 +91,11 @@ class Kafka:
     @contextmanager
     def held(self, topic: str) -> Iterator[None]:
         """Within the block, what the topic's moves copy crawls; after it, it runs."""
-        set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
-        self._alter_throttle(topic, set_)
+        self.workload.throttle([topic])
         try:
             yield
         finally:
-            self._alter_throttle(topic, delete)
-
-    def _alter_throttle(self, topic: str, operation: AlterConfigOpType) -> None:
-        def resource(kind: ResourceType, name: str, keys: Sequence[str], value: str) -> ConfigResource:
-            entries = [ConfigEntry(key, value, incremental_operation=operation) for key in keys]
-            return ConfigResource(kind, name, incremental_configs=entries)
-
-        alive = [broker for broker in self.brokers.ids if self.brokers.alive(broker)]
-        resources = [resource(ResourceType.TOPIC, topic, THROTTLED, "*")]
-        resources += [resource(ResourceType.BROKER, str(b), RATES, str(HOLDING_RATE)) for b in alive]
-        for one in resources:  # the library takes one broker at a time
-            for future in self.admin.incremental_alter_configs([one]).values():
-                future.result()
+            self.workload.unthrottle([topic])
 
 
 def is_settled(snapshot: Snapshot, tp: TopicPartition, replicas: Sequence[int]) -> bool:

@@ -42,7 +42,11 @@ class Workload:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+
+    @property
+    def admin(self) -> AdminClient:
+        """A client for one use: an older one would wait for the broker it knows as controller, dead or alive."""
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
 
     def create(
         self,
@@ -78,7 +82,7 @@ class Workload:
 
     def delete(self, topics: Iterable[str]) -> None:
         """Delete the topics that there are; returns when they are gone."""
-        found = [topic for topic in topics if topic in self.admin.list_topics(timeout=SECONDS).topics]
+        found = sorted(set(topics) & set(self.admin.list_topics(timeout=SECONDS).topics))
         if found:
             _settle(self.admin.delete_topics(found, operation_timeout=SECONDS))
             _wait("the topics are gone", lambda: not set(found) & set(self.admin.list_topics(timeout=SECONDS).topics))
