@@ -38,7 +38,7 @@ def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | 
 def store(*objects: Any) -> Store:
     made = Store()
     for obj in objects:
-        made.put_cluster(obj)
+        made.put(obj)
     return made
 
 
@@ -106,8 +106,8 @@ def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
         supervisor = Supervisor(known, None, None, (), make)  # type: ignore[arg-type]
         supervisor._wake(("kafka", "main"))
         await asyncio.sleep(0)
-        known.drop_cluster("uid-main")
-        known.put_cluster(cluster("main"))
+        known.drop("uid-main")
+        known.put(cluster("main"))
         supervisor._wake(("kafka", "main"))
         made[0].end.set()
         await again.wait()

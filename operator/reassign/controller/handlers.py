@@ -16,14 +16,12 @@ import kopf
 import structlog
 
 from reassign.api.common import GROUP, VERSION
-from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.reporter import Reporter
-from reassign.controller.store import ClusterKey, Object, Store, cluster_key
+from reassign.controller.store import ClusterKey, Store, cluster_key
 from reassign.core.model import Problem
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
-from reassign.kube.client import Kind, KubeClient
+from reassign.kube.client import Kind, KubeClient, Object
 
 log = structlog.get_logger()
 
@@ -57,31 +55,22 @@ class Supervisor:
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Add the watches to kopf's registry."""
-        kopf.on.event(GROUP, VERSION, KafkaCluster.PLURAL, registry=registry)(self._on_cluster)
-        kopf.on.event(GROUP, VERSION, PartitionReassignment.PLURAL, registry=registry)(self._on_reassignment)
+        for kind in Kind:
+            kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(self._on_event)
 
-    async def _on_cluster(self, event: Any, **_: Any) -> None:
+    async def _on_event(self, event: Any, **_: Any) -> None:
         obj = dict(event["object"])
         if event["type"] == "DELETED":
-            if await self._gone(Kind.KAFKA_CLUSTER, obj):
-                self._store.drop_cluster(obj["metadata"]["uid"])
-        elif not self._store.put_cluster(obj):
-            return
-        self._wake((obj["metadata"]["namespace"], obj["metadata"]["name"]))
-
-    async def _on_reassignment(self, event: Any, **_: Any) -> None:
-        obj = dict(event["object"])
-        if event["type"] == "DELETED":
-            if await self._gone(Kind.PARTITION_REASSIGNMENT, obj):
-                self._store.drop_reassignment(obj["metadata"]["uid"])
-        elif not self._store.put_reassignment(obj):
+            if await self._gone(obj):
+                self._store.drop(obj["metadata"]["uid"])
+        elif not self._store.put(obj):
             return
         self._wake(cluster_key(obj))
 
-    async def _gone(self, kind: Kind, obj: dict[str, Any]) -> bool:
+    async def _gone(self, obj: Object) -> bool:
         """A GET decides whether an object is gone; a watch can be mistaken."""
         meta = obj["metadata"]
-        found = await self._kube.get(kind, meta["namespace"], meta["name"])
+        found = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
         return found is None or found["metadata"]["uid"] != meta["uid"]
 
     def _wake(self, key: ClusterKey) -> None:
@@ -113,9 +102,9 @@ class Supervisor:
     async def list_all(self) -> None:
         """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
         clusters = await self._list(Kind.KAFKA_CLUSTER)
-        self._store.keep_only(clusters, await self._list(Kind.PARTITION_REASSIGNMENT))
+        self._store.keep_only(clusters + await self._list(Kind.PARTITION_REASSIGNMENT))
         for obj in clusters:
-            self._wake((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+            self._wake(cluster_key(obj))
         self._listed_at = time.monotonic()
 
     async def list_all_at_first(self) -> None:
@@ -157,7 +146,7 @@ class Supervisor:
 
     async def _answer_for_missing(self, namespace: str, name: str) -> None:
         if found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name):
-            self._store.put_cluster(found)
+            self._store.put(found)
             self._wake((namespace, name))
             return
         problem = Problem(

@@ -12,13 +12,13 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
-from reassign.controller.store import ClusterKey, Object, Store, version
+from reassign.controller.store import ClusterKey, Store, version
 from reassign.core.decide import Verdict, lets_go
 from reassign.core.model import Problem
 from reassign.core.report import Tell, blind, transitions
 from reassign.core.resource import Record, Resource, read_record
 from reassign.errors import ConflictError, Reason
-from reassign.kube.client import Kind, KubeClient
+from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
 
 PROGRESS_SECONDS = 2.0
@@ -99,10 +99,10 @@ class Reporter:
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
         if not obj["metadata"].get("deletionTimestamp"):
-            self._learn_cluster(obj, await self._kube.add_finalizer(obj))
+            self._learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
     async def release_cluster(self, obj: Object) -> None:
-        self._learn_cluster(obj, await self._kube.remove_finalizer(obj))
+        self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
@@ -113,7 +113,7 @@ class Reporter:
             return
         written = await self._kube.write_status(obj, status.wire())
         self._metrics.status_patch()
-        self._learn_cluster(obj, written)
+        self._learn(obj["metadata"]["uid"], written)
         for tell in transitions(before.conditions, status.conditions):
             await self._tell(obj, tell)
 
@@ -130,22 +130,16 @@ class Reporter:
         return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
 
     def _object(self, resource: Resource) -> Object:
-        obj = self._store.reassignment(resource.uid)
+        obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
         return obj
 
     def _learn(self, uid: str, obj: Object | None) -> None:
         if obj is None:
-            self._store.drop_reassignment(uid)
+            self._store.drop(uid)
         else:
-            self._store.put_reassignment(obj)
-
-    def _learn_cluster(self, before: Object, obj: Object | None) -> None:
-        if obj is None:
-            self._store.drop_cluster(before["metadata"]["uid"])
-        else:
-            self._store.put_cluster(obj)
+            self._store.put(obj)
 
     async def _tell(self, obj: Object, tell: Tell) -> None:
         await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import structlog
 
@@ -13,10 +13,10 @@ from reassign.core.model import Problem
 from reassign.core.resource import Resource
 from reassign.core.size import too_large
 from reassign.errors import Reason
+from reassign.kube.client import Kind, Object
 
 log = structlog.get_logger()
 
-Object = dict[str, Any]
 ClusterKey = tuple[str, str]
 """Namespace and name of a KafkaCluster."""
 
@@ -26,94 +26,80 @@ def version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
-def cluster_key(reassignment: Object) -> ClusterKey:
-    """The KafkaCluster that a PartitionReassignment refers to."""
-    ref = reassignment["spec"]["clusterRef"]
-    return ref.get("namespace", reassignment["metadata"]["namespace"]), ref["name"]
+def cluster_key(obj: Object) -> ClusterKey:
+    """The KafkaCluster that an object is, or that a PartitionReassignment refers to."""
+    meta = obj["metadata"]
+    ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
+    return ref.get("namespace", meta["namespace"]), ref["name"]
 
 
 class Store:
-    """Objects by uid. To put one returns whether it was newer than what was known."""
+    """KafkaClusters and PartitionReassignments by uid, which no two objects of any kind share."""
 
     def __init__(self) -> None:
-        self._clusters: dict[str, Object] = {}
-        self._reassignments: dict[str, Object] = {}
-        self._parsed: dict[str, tuple[int, Resource]] = {}
+        self._objects: dict[str, Object] = {}
+        self._parsed: dict[str, Resource] = {}
 
-    def put_cluster(self, obj: Object) -> bool:
-        return _put(self._clusters, obj)
+    def put(self, obj: Object) -> bool:
+        """Take over an object; whether that is news."""
+        uid = obj["metadata"]["uid"]
+        known = self._objects.get(uid)
+        if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
+            self.drop(uid)  # the API server has removed it, whatever the watch says later
+            return known is not None
+        if known is not None and version(known) >= version(obj):
+            return False
+        self._objects[uid] = obj
+        return True
 
-    def put_reassignment(self, obj: Object) -> bool:
-        return _put(self._reassignments, obj)
-
-    def keep_only(self, clusters: list[Object], reassignments: list[Object]) -> None:
-        """Take over a list of all objects; what was known before and is not in it is gone."""
-        for obj in clusters:
-            self.put_cluster(obj)
-        for obj in reassignments:
-            self.put_reassignment(obj)
-        for uid in self._clusters.keys() - {obj["metadata"]["uid"] for obj in clusters}:
-            self.drop_cluster(uid)
-        for uid in self._reassignments.keys() - {obj["metadata"]["uid"] for obj in reassignments}:
-            self.drop_reassignment(uid)
-
-    def drop_cluster(self, uid: str) -> None:
-        self._clusters.pop(uid, None)
-
-    def drop_reassignment(self, uid: str) -> None:
+    def drop(self, uid: str) -> None:
+        self._objects.pop(uid, None)
         self._parsed.pop(uid, None)
-        self._reassignments.pop(uid, None)
+
+    def keep_only(self, objects: Sequence[Object]) -> None:
+        """Take over a list of all objects; what was known before and is not in it is gone."""
+        for obj in objects:
+            self.put(obj)
+        for uid in self._objects.keys() - {obj["metadata"]["uid"] for obj in objects}:
+            self.drop(uid)
+
+    def get(self, uid: str) -> Object | None:
+        return self._objects.get(uid)
 
     def clusters(self) -> list[Object]:
-        return list(self._clusters.values())
+        return self._all(Kind.KAFKA_CLUSTER)
 
     def cluster(self, key: ClusterKey) -> Object | None:
-        found = [c for c in self._clusters.values() if (c["metadata"]["namespace"], c["metadata"]["name"]) == key]
-        return max(found, key=version, default=None)
-
-    def reassignment(self, uid: str) -> Object | None:
-        return self._reassignments.get(uid)
+        return max((c for c in self.clusters() if cluster_key(c) == key), key=version, default=None)
 
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""
-        obj = self._reassignments.get(uid)
+        obj = self.get(uid)
         return self._readable(obj) if obj else None
 
     def resources(self, key: ClusterKey) -> list[Resource]:
         """The PartitionReassignments that refer to a cluster; not those that only others still hold back."""
-        found = (self._readable(obj) for obj in self._reassignments.values() if cluster_key(obj) == key)
-        return [r for r in found if r and (r.has_finalizer or not r.deleted)]
+        referring = (obj for obj in self._all(Kind.PARTITION_REASSIGNMENT) if cluster_key(obj) == key)
+        return [r for r in map(self._readable, referring) if r and (r.has_finalizer or not r.deleted)]
 
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments refer to, whether they exist or not."""
-        return {cluster_key(obj) for obj in self._reassignments.values()}
+        return set(map(cluster_key, self._all(Kind.PARTITION_REASSIGNMENT)))
+
+    def _all(self, kind: Kind) -> list[Object]:
+        return [obj for obj in self._objects.values() if obj["kind"] == kind]
 
     def _readable(self, obj: Object) -> Resource | None:
         """None for an object of a schema that this version cannot read: it is left as it is."""
-        try:
-            return self._resource(obj)
-        except ValueError as error:
-            meta = obj["metadata"]
-            log.error("cannot be read", resource=f"{meta['namespace']}/{meta['name']}", error=str(error))
-            return None
-
-    def _resource(self, obj: Object) -> Resource:
-        uid = obj["metadata"]["uid"]
-        known = self._parsed.get(uid)
-        if known is None or known[0] != version(obj):
-            known = self._parsed[uid] = (version(obj), _parse(obj))
-        return known[1]
-
-
-def _put(objects: dict[str, Object], obj: Object) -> bool:
-    uid = obj["metadata"]["uid"]
-    if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
-        return objects.pop(uid, None) is not None  # the API server has removed it, whatever the watch says later
-    known = objects.get(uid)
-    if known is not None and version(known) >= version(obj):
-        return False
-    objects[uid] = obj
-    return True
+        meta = obj["metadata"]
+        known = self._parsed.get(meta["uid"])
+        if known is None or known.version != version(obj):
+            try:
+                known = self._parsed[meta["uid"]] = _parse(obj)
+            except ValueError as error:
+                log.error("cannot be read", resource=f"{meta['namespace']}/{meta['name']}", error=str(error))
+                return None
+        return known
 
 
 def _parse(obj: Object) -> Resource:
