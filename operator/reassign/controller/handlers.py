@@ -17,10 +17,10 @@ import structlog
 
 from reassign.api.common import GROUP, VERSION
 from reassign.controller.loop import ClusterLoop
-from reassign.controller.reporter import Reporter
+from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.store import ClusterKey, Store, cluster_key
 from reassign.core.model import Problem
-from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
 log = structlog.get_logger()
@@ -153,11 +153,9 @@ class Supervisor:
             Reason.CLUSTER_NOT_FOUND,
             f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
         )
+        attempts = Attempts(self._reporter)
         for resource in self._store.resources((namespace, name)):
-            try:
+            async with attempts.at(resource):
                 await self._reporter.stand_still(resource, problem, datetime.now(UTC))
-            except ConflictError:
-                await self._reporter.refresh(resource)
-                self._stray.set()
-            except ReassignError as error:
-                log.warning("not written", resource=resource.name, reason=error.reason, error=error.message)
+        if attempts.conflict:
+            self._stray.set()

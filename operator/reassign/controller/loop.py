@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -20,7 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.connect import connection_of
 from reassign.controller.metrics import Metrics
-from reassign.controller.reporter import Reporter
+from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.server import Health
 from reassign.controller.serving import check_identity, cluster_status, duplicate_of, hold_of
 from reassign.controller.store import ClusterKey, Store
@@ -30,7 +29,7 @@ from reassign.core.model import Outcome, Problem, Result, Snapshot, Step, TopicP
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource
-from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import KubeClient
@@ -45,8 +44,6 @@ IDLE_SECONDS = 15.0
 UNREACHABLE_SECONDS = 5.0
 SIZES_SECONDS = 2.0
 CONNECT_SECONDS = 15.0
-API_FAILURES = 3
-"""After as many time-outs in one tick the API server itself is taken to be down."""
 PATIENCE_SECONDS = 10.0
 """How long a cluster that was seen may be unreachable before statuses say so: one lost answer is no news."""
 
@@ -69,8 +66,6 @@ class ClusterLoop:
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _sizes: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
-    _conflicts: int = 0
-    _api_failures: int = 0
     _unseen_since: float | None = None
     _sized_at: float = 0.0
     _all_at: float = 0.0
@@ -146,10 +141,10 @@ class ClusterLoop:
 
     async def _refuse_others(self) -> None:
         """Resources of other namespaces may not use this cluster, nor learn from their status what it holds."""
-        self._conflicts = self._api_failures = 0
+        attempts = Attempts(self.reporter)
         for resource in self.store.resources(self.key):
             if resource.namespace != self.key[0] and resource.unsupported:
-                async with self._one_resource(resource):
+                async with attempts.at(resource):
                     await self.reporter.stand_still(resource, resource.unsupported, _now())
 
     def _look_at_all_due(self) -> bool:
@@ -210,21 +205,21 @@ class ClusterLoop:
             return MOVING_SECONDS
         problem = Problem(error.reason, error.message)
         await self.reporter.write_unready_cluster(self.key, problem, _now())
-        self._conflicts = self._api_failures = 0
+        attempts = Attempts(self.reporter)
         for resource in resources:
-            async with self._one_resource(resource):
+            async with attempts.at(resource):
                 await self.reporter.stand_still(resource, problem, _now())
         return UNREACHABLE_SECONDS
 
     async def _serve(
         self, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot, hold: Problem | None
     ) -> float:
-        self._conflicts = self._api_failures = 0
+        attempts = Attempts(self.reporter)
         verdicts = decide(resources, snapshot, cluster.spec.limits, hold, self._recent, _now())
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:
-            async with self._one_resource(verdict.resource):
+            async with attempts.at(verdict.resource):
                 prepared, altered = await self._prepare(verdict, snapshot)
                 changed |= altered
                 if prepared:
@@ -234,10 +229,10 @@ class ClusterLoop:
         for verdict in ready:
             fold(verdict, outcomes, self._recent, acted)
         for verdict in ready:
-            async with self._one_resource(verdict.resource):
+            async with attempts.at(verdict.resource):
                 await self._report(verdict, snapshot)
         self._count(verdicts)
-        if self._conflicts:
+        if attempts.conflict:
             return CONFLICT_SECONDS
         if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
             return AT_ONCE_SECONDS
@@ -288,21 +283,6 @@ class ClusterLoop:
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.let_go(written)
-
-    @asynccontextmanager
-    async def _one_resource(self, resource: Resource) -> AsyncIterator[None]:
-        """What the API server has against one resource keeps no other waiting; the next tick looks again."""
-        try:
-            yield
-        except ConflictError:
-            self._conflicts += 1
-            await self.reporter.refresh(resource)
-        except ReassignError as error:
-            name = f"{resource.namespace}/{resource.name}"
-            log.warning("not written", resource=name, reason=error.reason, error=error.message)
-            self._api_failures += isinstance(error, ApiServerError)
-            if self._api_failures >= API_FAILURES:
-                raise
 
 
 def _now() -> datetime:

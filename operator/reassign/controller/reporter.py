@@ -6,7 +6,11 @@ What the API server answers goes into the store at once, so the next tick builds
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
+
+import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
@@ -17,11 +21,15 @@ from reassign.core.decide import Verdict, lets_go
 from reassign.core.model import Problem
 from reassign.core.report import Tell, blind, transitions
 from reassign.core.resource import Record, Resource, read_record
-from reassign.errors import ConflictError, Reason
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
 
+log = structlog.get_logger()
+
 PROGRESS_SECONDS = 2.0
+API_FAILURES = 3
+"""After as many time-outs in one round of attempts the API server itself is taken to be down."""
 
 
 class Reporter:
@@ -143,6 +151,30 @@ class Reporter:
 
     async def _tell(self, obj: Object, tell: Tell) -> None:
         await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
+
+
+class Attempts:
+    """A round of writes for one resource after another: what the API server has against one keeps no other waiting."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._failures = 0
+        self.conflict = False
+
+    @asynccontextmanager
+    async def at(self, resource: Resource) -> AsyncIterator[None]:
+        """Leaves an error to the next look; raises only when the API server itself seems to be down."""
+        try:
+            yield
+        except ConflictError:
+            self.conflict = True
+            await self._reporter.refresh(resource)
+        except ReassignError as error:
+            name = f"{resource.namespace}/{resource.name}"
+            log.warning("not written", resource=name, reason=error.reason, error=error.message)
+            self._failures += isinstance(error, ApiServerError)
+            if self._failures >= API_FAILURES:
+                raise
 
 
 def _without_progress(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
