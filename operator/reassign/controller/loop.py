@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -65,7 +65,7 @@ class ClusterLoop:
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
-    _sizes: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
+    _sizes: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     _unseen_since: float | None = None
     _sized_at: float = 0.0
     _all_at: float = 0.0
@@ -164,7 +164,7 @@ class ClusterLoop:
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
         if snapshot.sizes is not None:
             self._sized_at = time.monotonic()
-            self._sizes = {tp: dict(by_broker) for tp, by_broker in snapshot.sizes.items()}
+            self._sizes = snapshot.sizes
         self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys())
         return replace(snapshot, sizes=self._sizes)
 

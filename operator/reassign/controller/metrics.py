@@ -56,11 +56,8 @@ class Metrics:
                 yield
         except Exception as error:
             reason = error.reason if isinstance(error, ReassignError) else Reason.INTERNAL_ERROR
-            self.reconciliation_failed(cluster, reason)
+            self.reconciliations_failed.labels(cluster, reason).inc()
             raise
-
-    def reconciliation_failed(self, cluster: str, reason: Reason) -> None:
-        self.reconciliations_failed.labels(cluster, reason).inc()
 
     def kafka_write(self, kind: str) -> None:
         """Count a step that was sent to Kafka, by its kind."""

@@ -27,6 +27,8 @@ from reassign.kube.events import EventRecorder
 
 log = structlog.get_logger()
 
+Status = KafkaClusterStatus | PartitionReassignmentStatus
+
 PROGRESS_SECONDS = 2.0
 API_FAILURES = 3
 """After as many time-outs in one round of attempts the API server itself is taken to be down."""
@@ -81,15 +83,9 @@ class Reporter:
         before, uid = resource.status, resource.uid
         if status == before or (self._lately(uid) and _without_progress(status) == _without_progress(before)):
             return resource
-        obj = self._object(resource)
-        written = await self._kube.write_status(obj, status.wire())
-        self._metrics.status_patch()
-        self._learn(uid, written)
-        if written is None:
+        if not await self._write_status(self._object(resource), before, status):
             return None
         self._written[uid] = time.monotonic()
-        for tell in transitions(before.conditions, status.conditions):
-            await self._tell(obj, tell)
         return self._store.resource(uid)
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
@@ -114,20 +110,23 @@ class Reporter:
 
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
-        if obj is None:
-            return
-        before = KafkaCluster.parse(obj).status
-        if status == before:
-            return
-        written = await self._kube.write_status(obj, status.wire())
-        self._metrics.status_patch()
-        self._learn(obj["metadata"]["uid"], written)
-        for tell in transitions(before.conditions, status.conditions):
-            await self._tell(obj, tell)
+        if obj and (before := KafkaCluster.parse(obj).status) != status:
+            await self._write_status(obj, before, status)
 
     async def write_unready_cluster(self, key: ClusterKey, problem: Problem, now: datetime) -> None:
         if obj := self._store.cluster(key):
             await self.write_cluster(key, unready_status(KafkaCluster.parse(obj), problem, now))
+
+    async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
+        """Whether the object was still there."""
+        written = await self._kube.write_status(obj, after.wire())
+        self._metrics.status_patch()
+        self._learn(obj["metadata"]["uid"], written)
+        if written is None:
+            return False
+        for tell in transitions(before.conditions, after.conditions):
+            await self._tell(obj, tell)
+        return True
 
     async def refresh(self, resource: Resource) -> None:
         """Look at what the API server has, where a watch lags behind it."""

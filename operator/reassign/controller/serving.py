@@ -74,17 +74,10 @@ def cluster_status(
     """The status of a cluster that can be seen."""
     ours = {tp for r in resources for tp, entry in read_record(r.status).items() if entry.active}
     foreign = sorted(snapshot.reassignments.keys() - ours)
-    if hold:
-        aspects = [
-            Aspect("Ready", False, hold.reason, hold.message),
-            Aspect("Stalled", True, hold.reason, hold.message),
-        ]
-    else:
-        aspects = [Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
-    return cluster.status.model_copy(
+    ready = Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")
+    status = unready_status(cluster, hold, now) if hold else _judged(cluster, [ready], now)
+    return status.model_copy(
         update={
-            "observed_generation": cluster.metadata.generation,
-            "conditions": conditions(cluster.status.conditions, aspects, cluster.metadata.generation, now),
             "cluster_id": snapshot.cluster_id,
             "brokers": tuple(
                 BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
@@ -115,6 +108,10 @@ def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> Ka
         Aspect("Ready", False, problem.reason, problem.message),
         Aspect(standing, True, problem.reason, problem.message),
     ]
+    return _judged(cluster, aspects, now)
+
+
+def _judged(cluster: KafkaCluster, aspects: Sequence[Aspect], now: datetime) -> KafkaClusterStatus:
     generation = cluster.metadata.generation
     return cluster.status.model_copy(
         update={
