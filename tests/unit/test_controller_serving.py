@@ -80,6 +80,14 @@ def test_nothing_new_starts_on_one_that_is_being_deleted_or_asks_for_what_is_not
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
 
 
+def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
+    seen = store(cluster("vanished"), cluster("main"))
+    known = seen.uids()
+    seen.put(cluster("new"))
+    seen.take_over([cluster("main")], known)
+    assert {obj["metadata"]["name"] for obj in seen.clusters()} == {"main", "new"}
+
+
 class EndingLoop:
     """A loop that takes a moment to end, as one that closes its connection does."""
 

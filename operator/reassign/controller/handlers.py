@@ -101,8 +101,9 @@ class Supervisor:
 
     async def list_all(self) -> None:
         """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
+        known = self._store.uids()
         clusters = await self._list(Kind.KAFKA_CLUSTER)
-        self._store.keep_only(clusters + await self._list(Kind.PARTITION_REASSIGNMENT))
+        self._store.take_over(clusters + await self._list(Kind.PARTITION_REASSIGNMENT), known)
         for obj in clusters:
             self._wake(cluster_key(obj))
         self._listed_at = time.monotonic()

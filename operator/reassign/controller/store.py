@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 
@@ -56,11 +56,14 @@ class Store:
         self._objects.pop(uid, None)
         self._parsed.pop(uid, None)
 
-    def keep_only(self, objects: Sequence[Object]) -> None:
-        """Take over a list of all objects; what was known before and is not in it is gone."""
+    def uids(self) -> frozenset[str]:
+        return frozenset(self._objects)
+
+    def take_over(self, objects: Sequence[Object], known: Collection[str]) -> None:
+        """Take over a list of all objects; what was `known` before the listing began and is not in it is gone."""
         for obj in objects:
             self.put(obj)
-        for uid in self._objects.keys() - {obj["metadata"]["uid"] for obj in objects}:
+        for uid in set(known) - {obj["metadata"]["uid"] for obj in objects}:
             self.drop(uid)
 
     def get(self, uid: str) -> Object | None:
