@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.follow import SETTLE_SECONDS
-from reassign.core.model import Alter
-from reassign.core.resource import read_record
+from reassign.core.model import Alter, TopicPartition
+from reassign.core.resource import Record
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
 
 ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
@@ -72,7 +72,7 @@ class Moves(RuleBasedStateMachine):
     def what_is_in_flight_is_recorded(self) -> None:
         if not hasattr(self, "driver") or "a" not in self.driver.resources:
             return
-        record = read_record(self.driver.resources["a"].status)
+        record = self.driver.resources["a"].record
         assert self.driver.kafka.reassignments.keys() <= record.keys()
 
     @invariant()
@@ -90,7 +90,7 @@ class Moves(RuleBasedStateMachine):
         driver.ticks(int(SETTLE_SECONDS) + 1)
         driver.lag = lag
         moving = dict(kafka.reassignments)
-        record = read_record(driver.resources["a"].status)
+        record = driver.resources["a"].record
         originals = {tp: record[tp].original for tp in moving}
         at_rest = {
             tp: kafka.replicas[tp] for tp in kafka.replicas if tp not in moving and not record_active(record, tp)
@@ -104,7 +104,7 @@ class Moves(RuleBasedStateMachine):
         assert all(isinstance(step.replicas, tuple) for step in kafka.writes if isinstance(step, Alter))
 
 
-def record_active(record: dict, tp: object) -> bool:  # type: ignore[type-arg]
+def record_active(record: Record, tp: TopicPartition) -> bool:
     return tp in record and record[tp].active
 
 

@@ -28,7 +28,7 @@ from reassign.core.follow import Recent
 from reassign.core.model import Outcome, Problem, Result, Snapshot, Step, TopicPartition
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
-from reassign.core.resource import Resource
+from reassign.core.resource import Resource, active
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -236,7 +236,7 @@ class ClusterLoop:
             return CONFLICT_SECONDS
         if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
             return AT_ONCE_SECONDS
-        if any(_moves(v) or _waits_to_settle(v) for v in verdicts):
+        if any(active(v.record) or _waits_to_settle(v) for v in verdicts):
             return MOVING_SECONDS
         return WAITING_SECONDS if any(not r.settled for r in resources) else IDLE_SECONDS
 
@@ -292,7 +292,3 @@ def _now() -> datetime:
 def _waits_to_settle(verdict: Verdict) -> bool:
     """Whether a partition would start, if what is known of it were not that young."""
     return any(state is PartitionState.PENDING and problem is None for state, problem in verdict.waiting.values())
-
-
-def _moves(verdict: Verdict) -> bool:
-    return any(entry.active for entry in verdict.record.values())

@@ -18,7 +18,7 @@ from reassign.api.supported import unsupported_cluster
 from reassign.controller.store import Store
 from reassign.core.model import Problem, Snapshot
 from reassign.core.report import Aspect, conditions
-from reassign.core.resource import Resource, read_record
+from reassign.core.resource import Resource, active
 from reassign.errors import ClusterError, Reason
 
 
@@ -72,7 +72,7 @@ def cluster_status(
     cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: Problem | None, now: datetime
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen."""
-    ours = {tp for r in resources for tp, entry in read_record(r.status).items() if entry.active}
+    ours = {tp for r in resources for tp in active(r.record)}
     foreign = sorted(snapshot.reassignments.keys() - ours)
     ready = Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")
     status = unready_status(cluster, hold, now) if hold else _judged(cluster, [ready], now)

@@ -22,7 +22,7 @@ from reassign.core.budget import Budget, take_in_flight, waiting
 from reassign.core.checks import Candidate, existence, first_problem
 from reassign.core.follow import Held, Move, Recent, bring_back, follow
 from reassign.core.model import Alter, Cancel, Elect, Outcome, Problem, Result, Snapshot, Step, TopicPartition
-from reassign.core.resource import Entry, Record, Resource, read_record, recorded
+from reassign.core.resource import Entry, Record, Resource, active, recorded
 from reassign.errors import Reason
 
 STATES = {
@@ -55,13 +55,13 @@ class Verdict:
     @property
     def must_record(self) -> bool:
         """Whether the record has to be in status before the steps are taken."""
-        before = read_record(self.resource.status)
+        before = self.resource.record
         return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
 
     @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
-        return bool(self.waiting) or any(entry.active for entry in self.record.values())
+        return bool(self.waiting or active(self.record))
 
 
 def decide(
@@ -77,7 +77,7 @@ def decide(
     recent.cancelled &= {
         (v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING
     }
-    holders = {tp: v.resource for v in verdicts for tp, entry in v.record.items() if entry.active}
+    holders = {tp: v.resource for v in verdicts for tp in active(v.record)}
     budget = Budget(limits.partitions_in_flight, limits.moves_per_broker)
     take_in_flight(budget, snapshot, snapshot.reassignments)
     for verdict in verdicts:
@@ -89,23 +89,23 @@ def decide(
 
 def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: datetime) -> Verdict:
     """Take every entry of the record one step further."""
-    record = _adopted(resource, snapshot) if resource.status_lost else read_record(resource.status)
-    verdict = Verdict(resource, record)
+    record = _adopted(resource, snapshot) if resource.status_lost else resource.record
+    verdict = Verdict(resource, dict(record))
     if resource.deleted and (let_go := lets_go(resource, record, now)) is not None:
         verdict.release, verdict.let_go = True, let_go
         return verdict
     wanted = resource.wanted
-    for tp, entry in list(record.items()):
+    for tp, entry in record.items():
         move = _move(resource, _held(resource, tp, entry, snapshot, recent), wanted)
         if move.entry is None:
-            del record[tp]
+            del verdict.record[tp]
         else:
-            record[tp] = move.entry
+            verdict.record[tp] = move.entry
         if move.step:
             verdict.steps.append(move.step)
         if move.problem:
             verdict.problems[tp] = move.problem
-    verdict.release = resource.deleted is not None and not any(e.active for e in record.values())
+    verdict.release = resource.deleted is not None and not active(verdict.record)
     return verdict
 
 
@@ -122,17 +122,16 @@ def lets_go(resource: Resource, record: Record, now: datetime) -> bool | None:
     if resource.spec.deletion_policy is DeletionPolicy.ORPHAN:
         return False
     deadline = resource.spec.deletion_deadline_seconds
-    active = resource.status_lost or any(entry.active for entry in record.values())
-    if active and resource.deleted and deadline and now >= resource.deleted + timedelta(seconds=deadline):
+    holds = resource.status_lost or active(record)
+    if holds and resource.deleted and deadline and now >= resource.deleted + timedelta(seconds=deadline):
         return True
     return None
 
 
-def _adopted(resource: Resource, snapshot: Snapshot) -> dict[TopicPartition, Entry]:
+def _adopted(resource: Resource, snapshot: Snapshot) -> Record:
     """The record of a resource whose status was lost: its entries that are in flight to where it wants them."""
     record: dict[TopicPartition, Entry] = {}
-    for entry in resource.spec.partitions:
-        tp = TopicPartition(entry.topic, entry.partition)
+    for tp, entry in resource.asked.items():
         in_flight = snapshot.reassignments.get(tp)
         if in_flight and in_flight.target == set(entry.replicas) and tp.topic in snapshot.topics:
             record[tp] = Entry(
@@ -193,8 +192,7 @@ def _admit(
         return
     own = _own_budget(verdict, snapshot)
     hold = resource.unsupported or _suspended(resource) or hold
-    for wanted in resource.spec.partitions:
-        tp = TopicPartition(wanted.topic, wanted.partition)
+    for tp, wanted in resource.asked.items():
         if tp in verdict.record:
             continue
         holder = holders.get(tp, resource) if resource.unsupported else holders.setdefault(tp, resource)
@@ -229,9 +227,8 @@ def _admit(
 def _own_budget(verdict: Verdict, snapshot: Snapshot) -> Budget:
     concurrency = verdict.resource.spec.concurrency
     own = Budget(concurrency.partitions if concurrency else None, concurrency.moves_per_broker if concurrency else None)
-    active = {tp: entry for tp, entry in verdict.record.items() if entry.active}
-    take_in_flight(own, snapshot, active.keys() & snapshot.reassignments.keys())
-    _take_unlisted(own, active, snapshot)
+    take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys())
+    _take_unlisted(own, verdict.record, snapshot)
     return own
 
 

@@ -19,7 +19,7 @@ from reassign.api.partition_reassignment import (
 from reassign.core.decide import STATES, Verdict
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, completion_time, count, duration, partition_bytes, percent, rate
-from reassign.core.resource import ACTIVE, Resource, write_record
+from reassign.core.resource import Resource, active, write_record
 
 DETAIL_ORDER = {
     state: rank
@@ -85,14 +85,15 @@ def report(
 ) -> PartitionReassignmentStatus:
     """The status of a resource. `samples` are (seconds, bytes copied), oldest first, for the rate."""
     resource, before = verdict.resource, verdict.resource.status
-    targets = {tp: entry.target for tp, entry in verdict.record.items()} | resource.wanted
+    held = active(verdict.record)
+    targets = {**{tp: entry.target for tp, entry in verdict.record.items()}, **resource.wanted}
     lines = [_line(verdict, tp, target, snapshot) for tp, target in targets.items()]
     counts = count(line.state for line in lines)
     progress = _progress(resource, lines, counts, samples, now)
-    flights = [r for tp, r in snapshot.reassignments.items() if tp in verdict.record and verdict.record[tp].active]
+    flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
     aspects = _aspects(verdict, snapshot, lines, counts)
     settled = not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
-    started = before.start_time or (now if any(e.state in ACTIVE for e in verdict.record.values()) else None)
+    started = before.start_time or (now if held else None)
     return PartitionReassignmentStatus(
         observed_generation=resource.generation,
         conditions=conditions(before.conditions, aspects, resource.generation, now),
@@ -150,8 +151,7 @@ def _progress(
         if line.bytes and line.state not in (PartitionState.FAILED, PartitionState.CANCELLED)
     ]
     total, copied = sum(b.total for b in counted), sum(b.copied for b in counted)
-    same_generation = resource.status.observed_generation == resource.generation
-    if before and before.bytes_copied and same_generation and not resource.deleted:
+    if before and before.bytes_copied and resource.up_to_date and not resource.deleted:
         copied = max(copied, min(before.bytes_copied, total))
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
     return numbers.model_copy(
@@ -167,9 +167,8 @@ def _progress(
 
 def _only_grown(resource: Resource, before: Progress, now: Progress) -> bool:
     """Whether nothing has moved: that topics grow meanwhile is no progress."""
-    same_generation = resource.status.observed_generation == resource.generation
     idle = not now.partitions_in_flight and before.partitions_completed == now.partitions_completed
-    return same_generation and idle and before.bytes_total is not None
+    return resource.up_to_date and idle and before.bytes_total is not None
 
 
 def _summary(counts: Mapping[PartitionState, int], progress: Progress, partitions: int, now: datetime) -> str:
@@ -293,7 +292,7 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
     return before.model_copy(
         update={
             "observed_generation": resource.generation,
-            "completion_time": before.completion_time if before.observed_generation == resource.generation else None,
+            "completion_time": before.completion_time if resource.up_to_date else None,
             "conditions": conditions(before.conditions, aspects, resource.generation, now),
         }
     )

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from reassign.api.partition_reassignment import (
+    PartitionEntry,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
     RecordPartition,
@@ -50,9 +52,17 @@ class Entry:
 Record = Mapping[TopicPartition, Entry]
 
 
-@dataclass(frozen=True, slots=True)
+def active(record: Record) -> Record:
+    """The part of a record whose partitions are held."""
+    return {tp: entry for tp, entry in record.items() if entry.active}
+
+
+@dataclass(frozen=True)
 class Resource:
-    """One PartitionReassignment; `unsupported` says what it asks for that is not built or cannot be done."""
+    """One PartitionReassignment; `unsupported` says what it asks for that is not built or cannot be done.
+
+    What is derived from spec and status is worked out once: a tick asks for it many times.
+    """
 
     uid: str
     version: int
@@ -77,22 +87,34 @@ class Resource:
         return self.has_finalizer and self.status.observed_generation is None
 
     @property
+    def up_to_date(self) -> bool:
+        """Whether status speaks of the spec as it is now."""
+        return self.status.observed_generation == self.generation
+
+    @property
     def settled(self) -> bool:
         """Whether nothing is left to do, and status says so: it is only looked at for drift."""
-        up_to_date = self.status.observed_generation == self.generation
-        return up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
+        return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
 
-    @property
-    def named(self) -> set[TopicPartition]:
+    @cached_property
+    def record(self) -> Record:
+        """The record as it stands in status."""
+        return read_record(self.status)
+
+    @cached_property
+    def asked(self) -> Mapping[TopicPartition, PartitionEntry]:
+        """The entries of the spec by partition."""
+        return {TopicPartition(e.topic, e.partition): e for e in self.spec.partitions}
+
+    @cached_property
+    def named(self) -> frozenset[TopicPartition]:
         """Every partition that the spec or the record names."""
-        return {TopicPartition(e.topic, e.partition) for e in self.spec.partitions} | read_record(self.status).keys()
+        return frozenset(self.asked.keys() | self.record.keys())
 
-    @property
-    def wanted(self) -> dict[TopicPartition, tuple[int, ...]]:
+    @cached_property
+    def wanted(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         """The target replicas by partition; nothing once it is being deleted."""
-        if self.deleted:
-            return {}
-        return {TopicPartition(e.topic, e.partition): tuple(e.replicas) for e in self.spec.partitions}
+        return {} if self.deleted else {tp: entry.replicas for tp, entry in self.asked.items()}
 
 
 RECORDED_PROBLEMS = {
