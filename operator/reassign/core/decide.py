@@ -20,7 +20,7 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
 from reassign.core.checks import Candidate, existence, first_problem
-from reassign.core.follow import Held, Move, Recent, bring_back, follow
+from reassign.core.follow import Held, Recent, next_move
 from reassign.core.model import Alter, Cancel, Elect, Outcome, Problem, Result, Snapshot, Step, TopicPartition
 from reassign.core.resource import Entry, Record, Resource, active, recorded
 from reassign.errors import Reason
@@ -94,9 +94,8 @@ def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: dateti
     if resource.deleted and (let_go := lets_go(resource, record, now)) is not None:
         verdict.release, verdict.let_go = True, let_go
         return verdict
-    wanted = resource.wanted
     for tp, entry in record.items():
-        move = _move(resource, _held(resource, tp, entry, snapshot, recent), wanted)
+        move = next_move(Held(resource, tp, entry, snapshot, recent))
         if move.entry is None:
             del verdict.record[tp]
         else:
@@ -107,14 +106,6 @@ def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: dateti
             verdict.problems[tp] = move.problem
     verdict.release = resource.deleted is not None and not active(verdict.record)
     return verdict
-
-
-def _held(resource: Resource, tp: TopicPartition, entry: Entry, snapshot: Snapshot, recent: Recent) -> Held:
-    return Held(resource.uid, tp, entry, snapshot, recent, _leader(resource), bool(resource.deleted))
-
-
-def _leader(resource: Resource) -> PreferredLeader:
-    return resource.spec.preferred_leader
 
 
 def lets_go(resource: Resource, record: Record, now: datetime) -> bool | None:
@@ -142,32 +133,6 @@ def _adopted(resource: Resource, snapshot: Snapshot) -> Record:
                 recorded(Reason.ORDER_UNKNOWN),
             )
     return record
-
-
-def _move(resource: Resource, held: Held, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> Move:
-    entry, target = held.entry, wanted.get(held.tp)
-    if entry.state is RecordState.CANCELLING or (entry.active and target != entry.target):
-        return bring_back(held)
-    if entry.active:
-        return follow(held)
-    if resource.deleted or target == entry.target:
-        return Move(_came_true(entry, held))
-    return Move(None)
-
-
-def _came_true(entry: Entry, held: Held) -> Entry:
-    """A move taken for cancelled by others that is seen at its target after all is completed."""
-    partition = held.snapshot.partition(held.tp)
-    if (
-        entry.state is RecordState.CANCELLED
-        and not held.keep
-        and held.tp not in held.snapshot.reassignments
-        and partition is not None
-        and partition.replicas == entry.target
-        and partition.isr >= set(entry.target)
-    ):
-        return entry.to(RecordState.COMPLETED)
-    return entry
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
@@ -259,7 +224,7 @@ def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | No
     """
     tp, partition = candidate.tp, candidate.partition
     entry = Entry(candidate.topic.id, partition.replicas, candidate.target, RecordState.COMPLETED)
-    elect = _leader(verdict.resource) is PreferredLeader.ELECT and partition.leader != candidate.target[0]
+    elect = verdict.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != candidate.target[0]
     in_sync = partition.isr >= set(candidate.target)
     if not ready or (elect and hold):
         verdict.waiting[tp] = (PartitionState.PENDING, hold)

@@ -11,13 +11,13 @@ A change in flight is never an override: cancel, see that it is no longer listed
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PreferredLeader, RecordState
 from reassign.core.checks import cancel_problem, existence
 from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
-from reassign.core.resource import Entry, recorded
+from reassign.core.resource import Entry, Resource, recorded
 from reassign.errors import Reason
 
 SETTLE_SECONDS = 3.0
@@ -92,16 +92,13 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A partition with an active entry, and what is observed of it."""
+    """A partition with an entry in the record of a resource, and what is observed of it."""
 
-    uid: str
+    resource: Resource
     tp: TopicPartition
     entry: Entry
     snapshot: Snapshot
     recent: Recent
-    leader: PreferredLeader
-    keep: bool
-    """Whether a cancelled entry stays in the record: it does while the resource is being deleted."""
 
     def lost(self) -> Problem | None:
         """Why the partition cannot be followed: the topic is gone, or another one has its name."""
@@ -116,27 +113,52 @@ class Held:
         return None
 
     def cancelled(self, problem: Problem | None = None) -> Move:
-        return Move(self.entry.to(RecordState.CANCELLED, problem) if self.keep else None)
+        """Brought back. While the resource is being deleted its record keeps the entry."""
+        return Move(self.entry.to(RecordState.CANCELLED, problem) if self.resource.deleted else None)
 
 
-def follow(held: Held) -> Move:
+def next_move(held: Held) -> Move:
+    """Take an entry one step further, towards what its resource wants now."""
+    resource, entry = held.resource, held.entry
+    target = resource.wanted.get(held.tp)
+    if entry.state is RecordState.CANCELLING or (entry.active and target != entry.target):
+        return _bring_back(held)
+    if entry.active:
+        return _follow(held)
+    if resource.deleted:
+        return Move(entry)
+    return Move(_came_true(held) if target == entry.target else None)
+
+
+def _came_true(held: Held) -> Entry:
+    """A move taken for cancelled by others that is seen at its target after all is completed."""
+    entry, partition = held.entry, held.snapshot.partition(held.tp)
+    if (
+        entry.state is RecordState.CANCELLED
+        and held.tp not in held.snapshot.reassignments
+        and partition is not None
+        and partition.replicas == entry.target
+        and partition.isr >= set(entry.target)
+    ):
+        return entry.to(RecordState.COMPLETED)
+    return entry
+
+
+def _follow(held: Held) -> Move:
     """A move that is still wanted."""
     tp, entry, snapshot = held.tp, held.entry, held.snapshot
     if problem := held.lost():
         return Move(entry, problem=problem)
     in_flight = snapshot.reassignments.get(tp)
-    if in_flight is not None:
-        if in_flight.target == frozenset(entry.target):
-            entry = _with_true_original(entry, in_flight.original)
-            return Move(entry.to(RecordState.IN_FLIGHT, entry.problem))
-        if entry.state is RecordState.SUBMITTING:
-            return Move(None)
-        return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
-    partition = snapshot.topics[tp.topic].partitions[tp.partition]
-    if partition.replicas == entry.target:
-        return _finish(held, partition)
-    if not held.recent.settled(tp):
-        return Move(entry)
+    if in_flight is None:
+        partition = snapshot.topics[tp.topic].partitions[tp.partition]
+        if partition.replicas == entry.target:
+            return _finish(held, partition)
+        if not held.recent.settled(tp):
+            return Move(entry)
+    elif in_flight.target == frozenset(entry.target):
+        entry = _with_true_original(entry, in_flight.original)
+        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem))
     if entry.state is RecordState.SUBMITTING:
         return Move(None)
     return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
@@ -146,7 +168,7 @@ def _with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
     """The controller's word on which replicas there were; the recorded order, where it is about the same ones."""
     if set(entry.original) == set(listed):
         return entry
-    return Entry(entry.topic_id, listed, entry.target, entry.state, recorded(Reason.ORDER_UNKNOWN))
+    return replace(entry, original=listed, problem=recorded(Reason.ORDER_UNKNOWN))
 
 
 def _finish(held: Held, partition: Partition) -> Move:
@@ -154,12 +176,12 @@ def _finish(held: Held, partition: Partition) -> Move:
     entry = held.entry.to(RecordState.IN_FLIGHT, held.entry.problem)
     if not partition.isr >= set(entry.target):
         return Move(entry)
-    if held.leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
+    if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
     return Move(entry.to(RecordState.COMPLETED, entry.problem))
 
 
-def bring_back(held: Held) -> Move:
+def _bring_back(held: Held) -> Move:
     """A move that is no longer wanted: the resource is being deleted, or its entry was removed or changed."""
     tp, snapshot, recent = held.tp, held.snapshot, held.recent
     entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
@@ -180,12 +202,12 @@ def bring_back(held: Held) -> Move:
             return Move(entry, problem=problem)
         refusal = recent.refusal(tp, ())
         return Move(entry, None if refusal else Cancel(tp, tuple(sorted(in_flight.target))), refusal)
-    if (held.uid, tp) in recent.cancelled:
+    if (held.resource.uid, tp) in recent.cancelled:
         return _restore(held, entry)
     if not recent.settled(tp):
         return Move(entry)
     if partition.replicas == entry.target:
-        return Move(entry.to(RecordState.COMPLETED) if held.keep else None)
+        return Move(entry.to(RecordState.COMPLETED) if held.resource.deleted else None)
     if partition.replicas == entry.original:
         return held.cancelled(entry.problem)
     if set(partition.replicas) == set(entry.original):
