@@ -57,5 +57,4 @@ def waiting(lack: str) -> Problem:
 def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:
     """Count reassignments that are in flight; one whose topic is not in the snapshot has no known source."""
     for tp in partitions:
-        partition = snapshot.partition(tp)
-        budget.take(snapshot.reassignments[tp].adding, partition.leader if partition else None)
+        budget.take(snapshot.reassignments[tp].adding, snapshot.leader(tp))

@@ -17,6 +17,7 @@ from reassign.api.partition_reassignment import (
     PartitionState,
     PreferredLeader,
     RecordState,
+    ReplicationFactorChange,
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
 from reassign.core.checks import Candidate, existence, first_problem
@@ -139,8 +140,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
     """Count moves whose alter may land yet, though they are not listed."""
     for tp, entry in record.items():
         if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
-            partition = snapshot.partition(tp)
-            budget.take(entry.added, partition.leader if partition else None)
+            budget.take(entry.added, snapshot.leader(tp))
 
 
 def _admit(
@@ -185,7 +185,7 @@ def _admit(
         verdict.record[tp] = Entry(
             candidate.topic.id, candidate.partition.replicas, wanted.replicas, RecordState.SUBMITTING
         )
-        allow = candidate.factor_change is candidate.factor_change.ALLOW
+        allow = candidate.factor_change is ReplicationFactorChange.ALLOW
         verdict.steps.append(Alter(tp, wanted.replicas, allow))
 
 
@@ -258,8 +258,8 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             verdict.record[step.tp] = verdict.record[step.tp].to(RecordState.IN_FLIGHT)
         else:
             del verdict.record[step.tp]
-            verdict.waiting[step.tp] = (PartitionState.BLOCKED, _problem(outcome))
-            recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+            problem = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+            verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
 
 
 def _problem(outcome: Outcome) -> Problem:
@@ -277,8 +277,7 @@ def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recen
     if outcome.result is Result.APPLIED:
         recent.cancelled.add((verdict.resource.uid, step.tp))
     elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
-        verdict.problems[step.tp] = _problem(outcome)
-        recent.refuse(step.tp, (), _problem(outcome), at)
+        verdict.problems[step.tp] = recent.refuse(step.tp, (), _problem(outcome), at)
 
 
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
@@ -288,8 +287,7 @@ GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
 def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recent, at: float) -> None:
     refused = outcome.result is not Result.APPLIED
     if refused and outcome.reason not in GIVE_UP:
-        verdict.problems[step.tp] = _problem(outcome)
-        recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+        verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
         return
     recent.cancelled.discard((verdict.resource.uid, step.tp))
     entry = verdict.record[step.tp]

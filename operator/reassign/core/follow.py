@@ -70,11 +70,12 @@ class Recent:
         last = self.busy.get(tp, self.started)
         return self.now - max(last, self.started) >= SETTLE_SECONDS
 
-    def refuse(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
-        """Do not ask for this again for a while, each time longer."""
+    def refuse(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> Problem:
+        """Do not ask for this again for a while, each time longer; the problem is why."""
         before = self.refused.get((tp, replicas))
         delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
         self.refused[tp, replicas] = Refusal(problem, at + delay, delay)
+        return problem
 
     def refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> Problem | None:
         """Why it is not asked for now."""

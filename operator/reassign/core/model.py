@@ -94,6 +94,11 @@ class Snapshot:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic else None
 
+    def leader(self, tp: TopicPartition) -> int | None:
+        """The broker that leads a partition; None where there is none, or it is not known."""
+        partition = self.partition(tp)
+        return partition.leader if partition else None
+
 
 @dataclass(frozen=True, slots=True)
 class Alter:

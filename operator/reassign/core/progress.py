@@ -6,11 +6,11 @@ total never does, and a replica counts as whole only once it is in sync.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.api.partition_reassignment import RecordState
 from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry
 
@@ -75,11 +75,3 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def count(states: Iterable[PartitionState]) -> Mapping[PartitionState, int]:
-    """How many partitions are in each state."""
-    counts = dict.fromkeys(PartitionState, 0)
-    for state in states:
-        counts[state] += 1
-    return counts

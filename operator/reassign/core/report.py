@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,24 +19,20 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.decide import STATES, Verdict
 from reassign.core.model import Problem, Snapshot, TopicPartition
-from reassign.core.progress import Bytes, completion_time, count, duration, partition_bytes, percent, rate
+from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate
 from reassign.core.resource import Resource, active, write_record
 
-DETAIL_ORDER = {
-    state: rank
-    for rank, state in enumerate(
-        (
-            PartitionState.FAILED,
-            PartitionState.IN_FLIGHT,
-            PartitionState.CANCELLING,
-            PartitionState.BLOCKED,
-            PartitionState.CANCELLED,
-            PartitionState.PENDING,
-            PartitionState.COMPLETED,
-        )
-    )
-}
+DETAIL_ORDER = (
+    PartitionState.FAILED,
+    PartitionState.IN_FLIGHT,
+    PartitionState.CANCELLING,
+    PartitionState.BLOCKED,
+    PartitionState.CANCELLED,
+    PartitionState.PENDING,
+    PartitionState.COMPLETED,
+)
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
+STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
 class Aspect(NamedTuple):
@@ -88,7 +85,7 @@ def report(
     held = active(verdict.record)
     targets = {**{tp: entry.target for tp, entry in verdict.record.items()}, **resource.wanted}
     lines = [_line(verdict, tp, target, snapshot) for tp, target in targets.items()]
-    counts = count(line.state for line in lines)
+    counts = Counter(line.state for line in lines)
     progress = _progress(resource, lines, counts, samples, now)
     flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
     aspects = _aspects(verdict, snapshot, lines, counts)
@@ -105,7 +102,7 @@ def report(
         removing=sum(len(r.removing) for r in flights),
         partitions=tuple(
             _detail(verdict, line, targets[line.tp], snapshot)
-            for line in sorted(lines, key=lambda x: (DETAIL_ORDER[x.state], x.tp))[:MAX_DETAILS]
+            for line in sorted(lines, key=lambda x: (DETAIL_ORDER.index(x.state), x.tp))[:MAX_DETAILS]
         ),
         record=write_record(verdict.record),
     )
@@ -117,11 +114,9 @@ def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot:
     if entry is None:
         state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
         return Line(tp, state, problem, size)
-    problem = verdict.problems.get(tp) or entry.problem
-    state = STATES[entry.state]
-    if problem and entry.state is RecordState.IN_FLIGHT and tp in verdict.problems:
-        state = PartitionState.BLOCKED
-    return Line(tp, state, problem, size)
+    problem = verdict.problems.get(tp)
+    blocked = problem and entry.state is RecordState.IN_FLIGHT
+    return Line(tp, PartitionState.BLOCKED if blocked else STATES[entry.state], problem or entry.problem, size)
 
 
 def _progress(
@@ -142,7 +137,7 @@ def _progress(
         partitions_failed=counts[PartitionState.FAILED],
         partitions_cancelled=counts[PartitionState.CANCELLING] + counts[PartitionState.CANCELLED],
     )
-    if before and not before.partitions_in_flight and _only_grown(resource, before, numbers):
+    if before and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
     counted = [
@@ -167,7 +162,8 @@ def _progress(
 
 def _only_grown(resource: Resource, before: Progress, now: Progress) -> bool:
     """Whether nothing has moved: that topics grow meanwhile is no progress."""
-    idle = not now.partitions_in_flight and before.partitions_completed == now.partitions_completed
+    in_flight = before.partitions_in_flight or now.partitions_in_flight
+    idle = not in_flight and before.partitions_completed == now.partitions_completed
     return resource.up_to_date and idle and before.bytes_total is not None
 
 
@@ -189,31 +185,26 @@ def _aspects(
 ) -> list[Aspect]:
     resource, total = verdict.resource, len(lines)
     done = f"{counts[PartitionState.COMPLETED]} of {total} partitions are at their target"
-    first = next(
-        (line for line in sorted(lines, key=lambda x: x.tp) if line.problem and _stands_still(line.state)), None
-    )
-    because = f"{done}; {first.tp}: {first.problem.message}" if first and first.problem else done
+    stuck = sorted((line.tp, line.problem) for line in lines if line.problem and line.state in STANDS_STILL)
+    first_at, first = next(iter(stuck), (None, None))
+    because = f"{done}; {first_at}: {first.message}" if first else done
     if resource.deleted:
         held_at, held = next(iter(sorted(verdict.problems.items())), (None, None))
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
         return _in_progress("Cancelling", f"{message}; {held_at}: {held.message}" if held else message, held)
     if problem := resource.unsupported:
-        return _stalled(problem.reason, problem.message)
+        return _unready("Stalled", problem.reason, problem.message)
     if any(counts[state] for state in UNSETTLED):
-        waits = next((line.problem for line in lines if line.state is PartitionState.PENDING and line.problem), None)
-        moving = counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]
-        reason = waits.reason if waits and not moving else "PartitionsInFlight" if moving else "PartitionsPending"
-        held = next((x.problem for x in lines if x.state is PartitionState.CANCELLING and x.problem), None)
-        return _in_progress(reason, f"{because}; {waits.message}" if waits and not moving else because, held)
-    if counts[PartitionState.BLOCKED] and first and first.problem:
-        return _stalled(first.problem.reason, because)
+        held = _problem(lines, PartitionState.CANCELLING)
+        if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
+            return _in_progress("PartitionsInFlight", because, held)
+        if waits := _problem(lines, PartitionState.PENDING):
+            return _in_progress(waits.reason, f"{because}; {waits.message}")
+        return _in_progress("PartitionsPending", because)
+    if counts[PartitionState.BLOCKED] and first:
+        return _unready("Stalled", first.reason, because)
     if counts[PartitionState.FAILED] or counts[PartitionState.CANCELLED]:
-        reason = first.problem.reason if first and first.problem else "Failed"
-        return [
-            Aspect("Ready", False, reason, because),
-            Aspect("Succeeded", False, reason, because),
-            Aspect("Failed", True, reason, because),
-        ]
+        return _unready("Failed", first.reason if first else "Failed", because)
     message = f"all {total} partitions are at their target, in sync"
     settled = [Aspect("Ready", True, "Completed", message), Aspect("Succeeded", True, "Completed", message)]
     if drifted := _drifted(verdict, snapshot):
@@ -224,11 +215,11 @@ def _aspects(
     return settled
 
 
-def _stands_still(state: PartitionState) -> bool:
-    return state in (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
+def _problem(lines: Sequence[Line], state: PartitionState) -> Problem | None:
+    return next((line.problem for line in lines if line.problem and line.state is state), None)
 
 
-def _in_progress(reason: str, message: str, held: Problem | None) -> list[Aspect]:
+def _in_progress(reason: str, message: str, held: Problem | None = None) -> list[Aspect]:
     aspects = [
         Aspect("Ready", False, held.reason if held else reason, message),
         Aspect("Succeeded", False, reason, message),
@@ -239,11 +230,11 @@ def _in_progress(reason: str, message: str, held: Problem | None) -> list[Aspect
     return aspects
 
 
-def _stalled(reason: str, message: str) -> list[Aspect]:
+def _unready(kind: str, reason: str, message: str) -> list[Aspect]:
     return [
         Aspect("Ready", False, reason, message),
         Aspect("Succeeded", False, reason, message),
-        Aspect("Stalled", True, reason, message),
+        Aspect(kind, True, reason, message),
     ]
 
 
@@ -288,7 +279,7 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
         aspects = _in_progress("Cancelling", message, Problem(problem.reason, message))
     else:
-        aspects = _stalled(problem.reason, problem.message)
+        aspects = _unready("Stalled", problem.reason, problem.message)
     return before.model_copy(
         update={
             "observed_generation": resource.generation,
