@@ -20,7 +20,7 @@ from reassign.controller.store import ClusterKey, Store, version
 from reassign.core.decide import Verdict, lets_go
 from reassign.core.model import Problem
 from reassign.core.report import Tell, blind, transitions
-from reassign.core.resource import Record, Resource, read_record
+from reassign.core.resource import Record, Resource, active
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
@@ -90,10 +90,10 @@ class Reporter:
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say on a resource that its cluster cannot be used; let it go if it is deleted and need not wait."""
-        record = read_record(resource.status)
+        record = resource.record
         if resource.deleted:
             at_deadline = lets_go(resource, record, now)
-            idle = not resource.status_lost and not any(entry.active for entry in record.values())
+            idle = not resource.status_lost and not active(record)
             if at_deadline is not None or idle:
                 await self._release(resource, record, bool(at_deadline))
                 return
