@@ -308,3 +308,14 @@ def test_an_alter_that_lands_late_is_undone_by_the_deletion_that_came_meanwhile(
     assert driver.gone == {"a"}
     assert driver.kafka.reassignments == {}
     assert driver.kafka.replicas[P0] == (1, 2, 3)
+
+
+def test_a_restore_that_is_still_on_its_way_never_lands_on_the_next_move() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.edit("a", {P0: (5, 2, 3)})
+    while not (driver.kafka.writes and isinstance(driver.kafka.writes[-1], Cancel)):
+        driver.tick()
+    driver.tick(lands_after=5)  # the restore is lost; the next one is answered before this one lands
+    driver.ticks(20)  # the simulation asserts that nothing is overridden in flight
+    assert driver.kafka.reassignments[P0].adding == (5,)

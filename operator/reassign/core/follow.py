@@ -54,13 +54,13 @@ class Recent:
         """Take note of a snapshot that was read between these moments."""
         self.now = began
         self.busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
-        self.busy |= dict.fromkeys(in_flight, ended)
+        self.busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
         self.cancelled = {key for key in self.cancelled if key[1] not in in_flight}
         self.refused = {k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS}
 
     def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
         """A step was taken for it; one without an answer may land later."""
-        self.busy[tp] = at if answered else at + LANDING_SECONDS
+        self.busy[tp] = max(self.busy.get(tp, at), at if answered else at + LANDING_SECONDS)
 
     def settled(self, tp: TopicPartition) -> bool:
         """Whether nothing has been in flight for it long enough that metadata is not stale.
