@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from localplatform.brokers import Brokers
 from localplatform.processes import wait_until
@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 class Kafka:
-    """The adapter under test, each call awaited in a loop of its own; `admin` is the test's own way in."""
+    """The adapter under test, each call awaited in a loop of its own; `workload` is the test's own way in."""
 
     def __init__(self, brokers: Brokers, connection: Connection | None = None, **options: Callable[[], None]) -> None:
         self.brokers = brokers
@@ -35,10 +35,6 @@ class Kafka:
 
     def close(self) -> None:
         asyncio.run(self.client.close())
-
-    @property
-    def admin(self) -> AdminClient:
-        return self.workload.admin
 
     def observe(self, *topics: str, sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
         return asyncio.run(self.client.observe(topics, sizes_of))
@@ -67,7 +63,7 @@ class Kafka:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         wanted = [list(replicas) for replicas in assignment]
         new = NewTopic(name, num_partitions=len(wanted), replica_assignment=wanted, config=settings)
-        self.admin.create_topics([new])[name].result()
+        self.workload.ask(lambda admin: admin.create_topics([new]))
 
         def there() -> bool:
             snapshot = self.observe(name)
@@ -78,7 +74,7 @@ class Kafka:
         return name
 
     def delete(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result()
+        self.workload.ask(lambda admin: admin.delete_topics([topic]))
         eventually(lambda: topic not in self.observe(topic).topics)
 
     def produce(self, tp: TopicPartition, megabytes: int) -> None:

@@ -50,11 +50,9 @@ def rights(superuser: Kafka, request: pytest.FixtureRequest) -> Iterator[None]:
         (kind, name, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, AclPermissionType.ALLOW)
         for (kind, name), operation in request.param
     ]
-    for made in superuser.admin.create_acls([AclBinding(*term) for term in terms]).values():
-        made.result()
+    superuser.workload.ask(lambda admin: admin.create_acls([AclBinding(*term) for term in terms]))
     yield
-    for deleted in superuser.admin.delete_acls([AclBindingFilter(*term) for term in terms]).values():
-        deleted.result()
+    superuser.workload.ask(lambda admin: admin.delete_acls([AclBindingFilter(*term) for term in terms]))
 
 
 def may_look(user: Kafka) -> bool:

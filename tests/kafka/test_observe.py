@@ -9,7 +9,7 @@ def test_all_brokers_with_their_racks(kafka: Kafka) -> None:
 
 
 def test_the_cluster_id_is_the_one_that_the_brokers_give(kafka: Kafka) -> None:
-    assert kafka.observe().cluster_id == kafka.admin.list_topics(timeout=5).cluster_id
+    assert kafka.observe().cluster_id == kafka.workload.metadata().cluster_id
 
 
 def test_brokers_from_4_1_hold_the_replication_factor_themselves(kafka: Kafka) -> None:
@@ -36,7 +36,7 @@ def test_min_insync_replicas_not_set_on_the_topic_is_the_brokers(kafka: Kafka) -
 def test_a_topic_that_does_not_exist_is_left_out_and_not_made(kafka: Kafka) -> None:
     known = kafka.topic([0])
     assert set(kafka.observe(known, "no-such-topic", "not a name!").topics) == {known}
-    assert "no-such-topic" not in kafka.admin.list_topics(timeout=5).topics
+    assert "no-such-topic" not in kafka.workload.metadata().topics
 
 
 def test_a_topic_made_again_is_another_one(kafka: Kafka) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollectio
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -43,10 +44,16 @@ class Workload:
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
 
-    @property
-    def admin(self) -> AdminClient:
-        """A client for one use: an older one would wait for the broker it knows as controller, dead or alive."""
-        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+    def ask(self, call: Callable[[AdminClient], Mapping[Any, Future[Any]]]) -> dict[Any, Any]:
+        """Call an admin client and wait for all that it answers.
+
+        Each time a new one: an older one would wait for the broker that it knows as controller, dead or alive.
+        """
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        return {key: future.result(SECONDS) for key, future in call(admin).items()}
+
+    def metadata(self) -> ClusterMetadata:
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0}).list_topics(timeout=SECONDS)
 
     def create(
         self,
@@ -57,7 +64,7 @@ class Workload:
     ) -> None:
         """Make a topic with these replicas for each partition, in order, and fill it; returns when all are in sync."""
         new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=dict(config or {}))
-        _settle(self.admin.create_topics([new], operation_timeout=SECONDS))
+        self.ask(lambda admin: admin.create_topics([new], operation_timeout=SECONDS))
         _wait(f"topic {topic} is there", lambda: self.replicas(topic) == {i: list(r) for i, r in enumerate(replicas)})
         if bytes_per_partition:
             self._fill(topic, range(len(replicas)), bytes_per_partition)
@@ -82,10 +89,10 @@ class Workload:
 
     def delete(self, topics: Iterable[str]) -> None:
         """Delete the topics that there are; returns when they are gone."""
-        found = sorted(set(topics) & set(self.admin.list_topics(timeout=SECONDS).topics))
+        found = sorted(set(topics) & set(self.metadata().topics))
         if found:
-            _settle(self.admin.delete_topics(found, operation_timeout=SECONDS))
-            _wait("the topics are gone", lambda: not set(found) & set(self.admin.list_topics(timeout=SECONDS).topics))
+            self.ask(lambda admin: admin.delete_topics(found, operation_timeout=SECONDS))
+            _wait("the topics are gone", lambda: not set(found) & set(self.metadata().topics))
 
     def replicas(self, topic: str) -> dict[int, list[int]]:
         """The replicas of each partition, in order."""
@@ -105,8 +112,9 @@ class Workload:
 
     def _partitions(self, topic: str) -> dict[int, Any]:
         try:
-            described = self.admin.describe_topics(TopicCollection([topic]), request_timeout=SECONDS)
-            return {p.id: p for p in described[topic].result().partitions}
+            wanted = TopicCollection([topic])
+            described = self.ask(lambda admin: admin.describe_topics(wanted, request_timeout=SECONDS))
+            return {p.id: p for p in described[topic].partitions}
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return {}
@@ -145,14 +153,13 @@ class Workload:
 
     def _set_rates(self, value: str | None) -> None:
         change = [_delete(name) if value is None else _set(name, value) for name in RATES]
-        brokers = self.admin.list_topics(timeout=SECONDS).brokers
-        for broker in brokers:  # the client takes one at a time
+        for broker in self.metadata().brokers:  # the client takes one at a time
             self._alter([ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=change)])
 
     def _alter(self, resources: Iterable[ConfigResource]) -> None:
         listed = list(resources)
         if listed:
-            _settle(self.admin.incremental_alter_configs(listed, request_timeout=SECONDS))
+            self.ask(lambda admin: admin.incremental_alter_configs(listed, request_timeout=SECONDS))
 
 
 def _set(name: str, value: str) -> ConfigEntry:
@@ -161,11 +168,6 @@ def _set(name: str, value: str) -> ConfigEntry:
 
 def _delete(name: str) -> ConfigEntry:
     return ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE)
-
-
-def _settle(futures: Mapping[Any, Future[Any]]) -> None:
-    for future in futures.values():
-        future.result(SECONDS)
 
 
 def _wait(what: str, condition: Any) -> None:
