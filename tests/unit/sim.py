@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.core.decide import Verdict, decide, fold
+from reassign.core.admit import Policy
+from reassign.core.decide import decide
+from reassign.core.fold import fold
 from reassign.core.follow import Recent
 from reassign.core.model import (
     APPLIED,
@@ -32,6 +34,7 @@ from reassign.core.model import (
 )
 from reassign.core.report import report
 from reassign.core.resource import Resource
+from reassign.core.verdict import Verdict
 from reassign.errors import Reason
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -200,7 +203,9 @@ class Driver:
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
         left = die_after
-        for verdict in decide(list(self.resources.values()), snapshot, self.limits, self.hold, self.recent, self.time):
+        for verdict in decide(
+            list(self.resources.values()), snapshot, Policy(self.limits, self.hold), self.recent, self.time
+        ):
             uid = verdict.resource.uid
             self.verdicts[uid] = verdict
             if verdict.release:

@@ -23,12 +23,15 @@ from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.server import Health
 from reassign.controller.serving import check_identity, cluster_status, duplicate_of, hold_of
 from reassign.controller.store import ClusterKey, Store
-from reassign.core.decide import Verdict, decide, fold
+from reassign.core.admit import Policy
+from reassign.core.decide import decide
+from reassign.core.fold import fold
 from reassign.core.follow import Recent
 from reassign.core.model import Outcome, Problem, Result, Snapshot, Step, TopicPartition
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
+from reassign.core.verdict import Verdict
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -215,7 +218,7 @@ class ClusterLoop:
         self, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot, hold: Problem | None
     ) -> float:
         attempts = Attempts(self.reporter)
-        verdicts = decide(resources, snapshot, cluster.spec.limits, hold, self._recent, _now())
+        verdicts = decide(resources, snapshot, Policy(cluster.spec.limits, hold), self._recent, _now())
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:

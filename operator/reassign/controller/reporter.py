@@ -17,10 +17,11 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, version
-from reassign.core.decide import Verdict, lets_go
+from reassign.core.decide import lets_go
 from reassign.core.model import Problem
 from reassign.core.report import Tell, blind, transitions
 from reassign.core.resource import Record, Resource, active
+from reassign.core.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder

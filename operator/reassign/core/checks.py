@@ -32,6 +32,11 @@ class Candidate:
         in_flight = self.snapshot.reassignments.get(self.tp)
         return in_flight.original if in_flight else self.partition.replicas
 
+    @property
+    def added(self) -> frozenset[int]:
+        """The brokers that get a replica."""
+        return frozenset(self.target) - frozenset(self.partition.replicas)
+
 
 def ids(brokers: Iterable[int]) -> str:
     """Broker ids for a sentence."""

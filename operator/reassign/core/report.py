@@ -17,10 +17,10 @@ from reassign.api.partition_reassignment import (
     Progress,
     RecordState,
 )
-from reassign.core.decide import STATES, Verdict
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate
 from reassign.core.resource import Resource, active, write_record
+from reassign.core.verdict import STATES, Verdict
 
 DETAIL_ORDER = (
     PartitionState.FAILED,

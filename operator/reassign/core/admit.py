@@ -1,0 +1,176 @@
+"""Admit: judge the partitions that have no entry yet, and start those that there is room for.
+
+Room goes to the resource that has the fewest partitions in flight, so that an old giant does not starve a small new
+one, and within a resource to the partition with the most bytes to copy, so that the end is not one long tail.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reassign.api.kafka_cluster import Limits
+from reassign.api.partition_reassignment import (
+    PartitionEntry,
+    PartitionState,
+    PreferredLeader,
+    RecordState,
+    ReplicationFactorChange,
+)
+from reassign.core.budget import Budget, take_in_flight, waiting
+from reassign.core.checks import Candidate, existence, first_problem
+from reassign.core.follow import Recent
+from reassign.core.model import Alter, Elect, Problem, Snapshot, TopicPartition
+from reassign.core.progress import partition_bytes
+from reassign.core.resource import Entry, Record, Resource, active
+from reassign.core.verdict import Verdict
+from reassign.errors import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so."""
+
+    limits: Limits
+    hold: Problem | None = None
+
+
+@dataclass(slots=True)
+class Queue:
+    """The partitions of one resource that may start, and the resource's own budget."""
+
+    verdict: Verdict
+    own: Budget
+    candidates: Iterator[Candidate]
+
+
+def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recent: Recent) -> None:
+    """Judge what waits; `verdicts` come in the order of their resources' age: the older one claims a partition."""
+    holders = {tp: v.resource for v in verdicts for tp in active(v.record)}
+    budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker)
+    take_in_flight(budget, snapshot, snapshot.reassignments)
+    for verdict in verdicts:
+        _take_unlisted(budget, verdict.record, snapshot)
+    queues = [
+        Queue(verdict, _own_budget(verdict, snapshot), _largest_first(candidates, snapshot))
+        for verdict in verdicts
+        if (candidates := _judged(verdict, snapshot, holders, policy, recent))
+    ]
+    _start(queues, budget)
+
+
+def _start(queues: Sequence[Queue], budget: Budget) -> None:
+    waiting_queues = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
+    heapq.heapify(waiting_queues)
+    while waiting_queues:
+        _, age, queue = heapq.heappop(waiting_queues)
+        if candidate := next(queue.candidates, None):
+            _start_one(queue, candidate, budget)
+            heapq.heappush(waiting_queues, (queue.own.partitions, age, queue))
+
+
+def _start_one(queue: Queue, candidate: Candidate, budget: Budget) -> None:
+    tp, source = candidate.tp, candidate.partition.leader
+    if lack := budget.lacks(candidate.added, source) or queue.own.lacks(candidate.added, source):
+        queue.verdict.waiting[tp] = (PartitionState.PENDING, waiting(lack))
+        return
+    budget.take(candidate.added, source)
+    queue.own.take(candidate.added, source)
+    queue.verdict.record[tp] = Entry(
+        candidate.topic.id, candidate.partition.replicas, candidate.target, RecordState.SUBMITTING
+    )
+    allow = candidate.factor_change is ReplicationFactorChange.ALLOW
+    queue.verdict.steps.append(Alter(tp, candidate.target, allow))
+
+
+def _largest_first(candidates: Sequence[Candidate], snapshot: Snapshot) -> Iterator[Candidate]:
+    def size(candidate: Candidate) -> int:
+        found = partition_bytes(candidate.tp, None, candidate.target, snapshot)
+        return found.total if found else 0
+
+    return iter(sorted(candidates, key=size, reverse=True))
+
+
+def _judged(
+    verdict: Verdict, snapshot: Snapshot, holders: dict[TopicPartition, Resource], policy: Policy, recent: Recent
+) -> list[Candidate]:
+    """Say of each partition without an entry why it waits, or that it is done; the others may start now."""
+    resource = verdict.resource
+    if resource.deleted:
+        return []
+    hold = resource.unsupported or _suspended(resource) or policy.hold
+    candidates: list[Candidate] = []
+    for tp, wanted in resource.asked.items():
+        if tp in verdict.record:
+            continue
+        holder = holders.get(tp, resource) if resource.unsupported else holders.setdefault(tp, resource)
+        claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"
+        if problem := existence(tp, snapshot) or recent.refusal(tp, wanted.replicas):
+            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
+            continue
+        candidate = _candidate(resource, wanted, snapshot, claimed_by)
+        ready = recent.settled(tp) and resource.has_finalizer and not resource.status_lost
+        if tp not in snapshot.reassignments and candidate.partition.replicas == wanted.replicas:
+            _settle_at_target(verdict, candidate, hold, ready=ready)
+        elif problem := first_problem(candidate):
+            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
+        elif hold or not ready:
+            verdict.waiting[tp] = (PartitionState.PENDING, hold)
+        else:
+            candidates.append(candidate)
+    return candidates
+
+
+def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
+    """Count moves whose alter may land yet, though they are not listed."""
+    for tp, entry in record.items():
+        if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
+            budget.take(entry.added, snapshot.leader(tp))
+
+
+def _own_budget(verdict: Verdict, snapshot: Snapshot) -> Budget:
+    concurrency = verdict.resource.spec.concurrency
+    own = Budget(concurrency.partitions if concurrency else None, concurrency.moves_per_broker if concurrency else None)
+    take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys())
+    _take_unlisted(own, verdict.record, snapshot)
+    return own
+
+
+def _suspended(resource: Resource) -> Problem | None:
+    if not resource.spec.suspend:
+        return None
+    return Problem(Reason.SUSPENDED, "spec.suspend is true; set it to false to start what is pending")
+
+
+def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, claimed_by: str | None) -> Candidate:
+    topic = snapshot.topics[wanted.topic]
+    return Candidate(
+        tp=TopicPartition(wanted.topic, wanted.partition),
+        target=wanted.replicas,
+        expected=wanted.expected_replicas,
+        factor_change=resource.spec.replication_factor_change,
+        topic=topic,
+        partition=topic.partitions[wanted.partition],
+        snapshot=snapshot,
+        claimed_by=claimed_by,
+    )
+
+
+def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | None, *, ready: bool) -> None:
+    """A partition that is where it should be is settled without any check; at most its leader is elected.
+
+    While metadata may be stale it waits, and so does an election while nothing may start.
+    """
+    tp, partition = candidate.tp, candidate.partition
+    entry = Entry(candidate.topic.id, partition.replicas, candidate.target, RecordState.COMPLETED)
+    elect = verdict.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != candidate.target[0]
+    in_sync = partition.isr >= set(candidate.target)
+    if not ready or (elect and hold):
+        verdict.waiting[tp] = (PartitionState.PENDING, hold)
+    elif in_sync and not elect:
+        verdict.record[tp] = entry
+    else:
+        verdict.record[tp] = entry.to(RecordState.IN_FLIGHT)
+        if in_sync:
+            verdict.steps.append(Elect(tp))

@@ -1,0 +1,74 @@
+"""Fold what the steps met into the record, and into what is said of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.follow import Recent
+from reassign.core.model import Alter, Cancel, Elect, Outcome, Problem, Result, Step
+from reassign.core.resource import recorded
+from reassign.core.verdict import Verdict
+from reassign.errors import Reason
+
+
+def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float) -> None:
+    """Write what the steps met into the record, the problems and `recent`; `at` is when they were over.
+
+    A step with no outcome was not taken.
+    """
+    for step in verdict.steps:
+        outcome = outcomes.get(step)
+        if outcome is None:
+            continue
+        recent.touch(step.tp, at, answered=outcome.result is not Result.UNKNOWN)
+        if outcome.result is Result.UNKNOWN:
+            verdict.problems[step.tp] = _problem(outcome)
+        elif isinstance(step, Elect):
+            _fold_elect(verdict, step, outcome, recent)
+        elif isinstance(step, Cancel):
+            _fold_cancel(verdict, step, outcome, recent, at)
+        elif verdict.record[step.tp].state is RecordState.CANCELLING:
+            _fold_restore(verdict, step, outcome, recent, at)
+        elif outcome.result is Result.APPLIED:
+            verdict.record[step.tp] = verdict.record[step.tp].to(RecordState.IN_FLIGHT)
+        else:
+            del verdict.record[step.tp]
+            problem = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+            verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
+
+
+def _problem(outcome: Outcome) -> Problem:
+    return Problem(outcome.reason or Reason.REQUEST_FAILED, outcome.message)
+
+
+def _fold_elect(verdict: Verdict, step: Elect, outcome: Outcome, recent: Recent) -> None:
+    failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
+    entry = verdict.record[step.tp]
+    verdict.record[step.tp] = entry.to(RecordState.COMPLETED, failed or entry.problem)
+    recent.busy.pop(step.tp, None)
+
+
+def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recent, at: float) -> None:
+    if outcome.result is Result.APPLIED:
+        recent.cancelled.add((verdict.resource.uid, step.tp))
+    elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
+        verdict.problems[step.tp] = recent.refuse(step.tp, (), _problem(outcome), at)
+
+
+GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
+"""Refusals of a restore that no retry mends: a broker of the original ones, or the topic, is gone."""
+
+
+def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recent, at: float) -> None:
+    refused = outcome.result is not Result.APPLIED
+    if refused and outcome.reason not in GIVE_UP:
+        verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+        return
+    recent.cancelled.discard((verdict.resource.uid, step.tp))
+    entry = verdict.record[step.tp]
+    if verdict.resource.deleted:
+        failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
+        verdict.record[step.tp] = entry.to(RecordState.CANCELLED, failed or entry.problem)
+    else:
+        del verdict.record[step.tp]

@@ -1,0 +1,47 @@
+"""What is to happen to one resource: its record from now on, the steps to take, and what to say of each partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.model import Elect, Problem, Step, TopicPartition
+from reassign.core.resource import Entry, Resource, active
+
+STATES = {
+    RecordState.SUBMITTING: PartitionState.PENDING,
+    RecordState.IN_FLIGHT: PartitionState.IN_FLIGHT,
+    RecordState.CANCELLING: PartitionState.CANCELLING,
+    RecordState.COMPLETED: PartitionState.COMPLETED,
+    RecordState.CANCELLED: PartitionState.CANCELLED,
+    RecordState.FAILED: PartitionState.FAILED,
+}
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is to happen to one resource.
+
+    `waiting` are its partitions without an entry: Pending or Blocked, and why. `problems` are those of partitions
+    with an entry. `release` lets go of the finalizer of a resource that is being deleted.
+    """
+
+    resource: Resource
+    record: dict[TopicPartition, Entry]
+    steps: list[Step] = field(default_factory=list)
+    waiting: dict[TopicPartition, tuple[PartitionState, Problem | None]] = field(default_factory=dict)
+    problems: dict[TopicPartition, Problem] = field(default_factory=dict)
+    release: bool = False
+    let_go: bool = False
+    """Released at its deadline, with moves still in flight."""
+
+    @property
+    def must_record(self) -> bool:
+        """Whether the record has to be in status before the steps are taken."""
+        before = self.resource.record
+        return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
+        return bool(self.waiting or active(self.record))
