@@ -299,12 +299,15 @@ def running(
     version: str = DEFAULT_VERSION,
     brokers: int = 4,
     *,
+    bridge: str | None = None,
     secure: bool = False,
     authorizer: bool = False,
 ) -> Iterator[Brokers]:
     """A cluster for a test, on free ports: there when the block begins, gone when it ends, come what may."""
     processes = Processes(directory / "processes", directory / "logs", end_with_us=True)
-    cluster = start(processes, directory, version=version, brokers=brokers, secure=secure, authorizer=authorizer)
+    cluster = start(
+        processes, directory, version=version, brokers=brokers, bridge=bridge, secure=secure, authorizer=authorizer
+    )
     try:
         yield cluster
     finally:
