@@ -34,7 +34,13 @@ class Reason(StrEnum):
     ELECTION_FAILED = "ElectionFailed"
     REQUEST_FAILED = "RequestFailed"
     NOT_AUTHORIZED = "NotAuthorized"
+    LOG_DIR_OFFLINE = "LogDirOffline"
     WAITING_FOR_BUDGET = "WaitingForBudget"
+
+    # a move in flight does not come nearer
+    NO_LEADER = "NoLeader"
+    THROTTLE_BELOW_PRODUCE_RATE = "ThrottleBelowProduceRate"
+    MOVE_STALLED = "MoveStalled"
 
     # the resource as a whole
     NOT_SUPPORTED_YET = "NotSupportedYet"

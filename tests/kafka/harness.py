@@ -36,8 +36,10 @@ class Kafka:
     def close(self) -> None:
         asyncio.run(self.client.close())
 
-    def observe(self, *topics: str, sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
-        return asyncio.run(self.client.observe(topics, sizes_of))
+    def observe(
+        self, *topics: str, sizes_of: Collection[TopicPartition] | None = None, destinations: Collection[int] = ()
+    ) -> Snapshot:
+        return asyncio.run(self.client.observe(topics, sizes_of, destinations))
 
     def perform(self, *steps: Step) -> list[Outcome]:
         """The outcomes in the order of the steps."""

@@ -1,5 +1,7 @@
 """What a look at a cluster shows."""
 
+from shutil import disk_usage
+
 from reassign.core.model import Alter, Broker, Reassignment, ReplicationFactorGuard, TopicPartition
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 
@@ -66,6 +68,33 @@ def test_sizes_of_the_partitions_asked_for_on_each_of_their_brokers(kafka: Kafka
     assert sizes is not None
     assert set(sizes[full]) == {0, 1}
     assert all(2 * MEGABYTE < size < 3 * MEGABYTE for size in sizes[full].values())
+
+
+def test_log_directories_with_their_volumes_of_holders_and_destinations(kafka: Kafka) -> None:
+    name = kafka.topic([0], megabytes=1)
+    tp = TopicPartition(name, 0)
+
+    log_dirs = kafka.observe(name, sizes_of=[tp], destinations=[2]).log_dirs
+
+    assert set(log_dirs) == {0, 2}
+    for broker, directories in log_dirs.items():
+        for path, found in directories.items():
+            assert str(broker) in path
+            assert found.online
+            assert not found.cordoned
+            assert found.total == disk_usage(path).total
+            assert 0 < (found.usable or 0) < found.total
+            assert found.futures == {}
+    assert sum(found.logs.get(tp, 0) for found in log_dirs[0].values()) > MEGABYTE
+
+
+def test_a_replica_on_a_broker_that_is_down_is_offline(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0, 1]), 0)
+    assert kafka.partition(tp).offline == frozenset()
+    kafka.brokers.kill(1)
+    eventually(lambda: kafka.partition(tp).offline == {1})
+    kafka.brokers.restart(1)
+    eventually(lambda: kafka.settled(tp, [0, 1]))
 
 
 def test_no_sizes_when_none_are_asked_for(kafka: Kafka) -> None:

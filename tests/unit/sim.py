@@ -21,6 +21,7 @@ from reassign.core.model import (
     Broker,
     Cancel,
     Elect,
+    LogDir,
     Outcome,
     Partition,
     Problem,
@@ -55,11 +56,13 @@ class SimKafka:
     brokers: dict[int, Broker] = field(default_factory=lambda: {b: Broker(b, f"r{b}") for b in range(6)})
     min_insync: int = 1
     isr: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
-    leader: dict[TopicPartition, int] = field(default_factory=dict)
+    leader: dict[TopicPartition, int | None] = field(default_factory=dict)
     reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     writes: list[Step] = field(default_factory=list)
     sizes: dict[TopicPartition, dict[int, int]] | None = None
+    log_dirs: dict[int, dict[str, LogDir]] = field(default_factory=dict)
+    offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     denied: set[TopicPartition] = field(default_factory=set)
     """Partitions that the operator's user may not alter."""
 
@@ -71,7 +74,10 @@ class SimKafka:
 
     def metadata(self) -> Metadata:
         """Replicas, in-sync replicas and leader of each partition now; a broker may show it only later."""
-        return {tp: Partition(replicas, self.isr[tp], self.leader[tp]) for tp, replicas in self.replicas.items()}
+        return {
+            tp: Partition(replicas, self.isr[tp], self.leader[tp], self.offline.get(tp, frozenset()))
+            for tp, replicas in self.replicas.items()
+        }
 
     def snapshot(self, metadata: Metadata | None = None) -> Snapshot:
         """What observing shows; `metadata` is what it was earlier, where a broker lags."""
@@ -85,6 +91,7 @@ class SimKafka:
             topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
+            log_dirs=self.log_dirs,
         )
 
     def perform(self, step: Step) -> Outcome:

@@ -29,7 +29,6 @@ def cluster(**fields: Any) -> str | None:
         ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": 2048}}, "spec.throttle.logDir: 2048"),
         ({"mode": "DryRun"}, "spec.mode: DryRun"),
-        ({"stallTimeoutSeconds": 60}, "spec.stallTimeoutSeconds: 60"),
         ({"deadlineSeconds": 3600}, "spec.deadlineSeconds: 3600"),
         (
             {"partitions": [ENTRY, {**ENTRY, "partition": 1, "logDirs": ["any", "any", "/data/b"]}]},
@@ -49,6 +48,7 @@ def test_a_reassignment_that_asks_for_what_is_not_built_is_refused(fields: dict[
         {"clusterRef": {"name": "main", "namespace": "kafka"}},
         {"concurrency": {"partitions": 3, "movesPerBroker": 1}},
         {"suspend": True},
+        {"stallTimeoutSeconds": 60},
         {"deletionPolicy": "Orphan", "deletionDeadlineSeconds": 60},
         {"replicationFactorChange": "Allow"},
         {"preferredLeader": "Keep"},

@@ -175,7 +175,8 @@ class PartitionReassignmentSpec(Model):
     suspend: bool = False
     """True: no new moves are started. What is in flight goes on to its end."""
     stall_timeout_seconds: Seconds = 600
-    """After how long without any progress a move in flight is reported as stalled."""
+    """After how long without coming nearer to its end a move in flight is reported as Stalled, with the reason.
+    It goes on by itself when that is mended."""
     deadline_seconds: Seconds | None = None
     """After how long no new move is started and what is pending fails. What is in flight goes on to its end.
     Unset: no deadline."""

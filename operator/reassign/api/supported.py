@@ -28,7 +28,6 @@ def unsupported_reassignment(spec: PartitionReassignmentSpec, namespace: str) ->
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
         ("partitions[].logDirs", next(chosen, None), (None,)),
-        ("stallTimeoutSeconds", spec.stall_timeout_seconds, (600,)),
         ("deadlineSeconds", spec.deadline_seconds, (None,)),
     )
 

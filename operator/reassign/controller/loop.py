@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -27,11 +27,12 @@ from reassign.core.admit import Policy
 from reassign.core.decide import decide
 from reassign.core.fold import fold
 from reassign.core.follow import Recent
-from reassign.core.model import Outcome, Problem, Result, Snapshot, Step, TopicPartition
+from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
 from reassign.core.verdict import Verdict
+from reassign.core.volumes import remembered, sizes
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -68,7 +69,7 @@ class ClusterLoop:
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
-    _sizes: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
+    _log_dirs: LogDirs = field(default_factory=dict)
     _unseen_since: float | None = None
     _sized_at: float = 0.0
     _all_at: float = 0.0
@@ -162,14 +163,18 @@ class ClusterLoop:
         began = time.monotonic()
         topics = {tp.topic for r in resources for tp in r.named}
         sizes_due = time.monotonic() - self._sized_at >= SIZES_SECONDS
-        unsettled = [tp for r in resources if not r.settled for tp in r.named] if sizes_due else []
-        snapshot = await client.observe(topics | self._listed_topics, unsettled or None)
+        unsettled = [r for r in resources if not r.settled] if sizes_due else []
+        snapshot = await client.observe(
+            topics | self._listed_topics,
+            {tp for r in unsettled for tp in r.named} or None,
+            {broker for r in unsettled for replicas in r.wanted.values() for broker in replicas},
+        )
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
         if snapshot.sizes is not None:
             self._sized_at = time.monotonic()
-            self._sizes = snapshot.sizes
+            self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
         self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys())
-        return replace(snapshot, sizes=self._sizes)
+        return replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
 
     async def _connected(self, cluster: KafkaCluster) -> KafkaClient:
         wanted = (cluster.metadata.uid, cluster.spec)

@@ -14,6 +14,7 @@ from reassign.core.admit import Policy, admit
 from reassign.core.follow import Held, Recent, next_move
 from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry, Record, Resource, active, recorded
+from reassign.core.stall import watch
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason
 
@@ -27,6 +28,7 @@ def decide(
         (v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING
     }
     admit(verdicts, snapshot, policy, recent)
+    recent.tracks = watch(verdicts, snapshot, recent.tracks, recent.now)
     return verdicts
 
 

@@ -18,6 +18,7 @@ from reassign.api.partition_reassignment import PreferredLeader, RecordState
 from reassign.core.checks import cancel_problem, existence
 from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
 from reassign.core.resource import Entry, Resource, recorded
+from reassign.core.stall import Track
 from reassign.errors import Reason
 
 SETTLE_SECONDS = 3.0
@@ -42,6 +43,7 @@ class Recent:
     `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
     and whose order is still to be restored. `refused` is by partition and the replicas asked for.
+    `tracks` are of moves in flight (`core.stall`).
     """
 
     now: float = 0.0
@@ -49,6 +51,7 @@ class Recent:
     busy: dict[TopicPartition, float] = field(default_factory=dict)
     cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
     refused: dict[tuple[TopicPartition, tuple[int, ...]], Refusal] = field(default_factory=dict)
+    tracks: dict[TopicPartition, Track] = field(default_factory=dict)
 
     def observe(self, began: float, ended: float, in_flight: Collection[TopicPartition]) -> None:
         """Take note of a snapshot that was read between these moments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -38,11 +38,15 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Metadata of a partition: all its replicas (while one is reassigned, the adding ones too)."""
+    """Metadata of a partition: all its replicas (while one is reassigned, the adding ones too).
+
+    `offline` replicas are on a broker that is down, or in a log directory that is offline.
+    """
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
     leader: int | None
+    offline: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,34 @@ class Reassignment:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDir:
+    """A log directory of a broker: its volume's bytes (None: not known), and bytes by partition of those asked for.
+
+    Directories on one volume repeat its numbers. `futures` are copies under way from another directory of the
+    broker (KIP-113); they replace the main log when they have caught up. New replicas are not put into a cordoned
+    directory by the broker itself (KIP-1066).
+    """
+
+    online: bool = True
+    cordoned: bool = False
+    total: int | None = None
+    usable: int | None = None
+    logs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    futures: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+Sizes = Mapping[TopicPartition, Mapping[int, int]]
+LogDirs = Mapping[int, Mapping[str, LogDir]]
+"""By broker and path, of the brokers that answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One look at a cluster.
 
     `reassignments` is the truth of what is in flight; `topics` holds those asked for that exist, and can lag
-    behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for;
-    None when sizes were not asked for at this tick.
+    behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for and those
+    in flight; None when sizes were not asked for at this tick. `log_dirs` come with them.
     """
 
     cluster_id: str
@@ -88,7 +114,8 @@ class Snapshot:
     topics: Mapping[str, Topic]
     reassignments: Mapping[TopicPartition, Reassignment]
     unauthorized_topics: frozenset[str] = frozenset()
-    sizes: Mapping[TopicPartition, Mapping[int, int]] | None = None
+    sizes: Sizes | None = None
+    log_dirs: LogDirs = field(default_factory=dict)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         topic = self.topics.get(tp.topic)

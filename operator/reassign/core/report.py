@@ -115,8 +115,10 @@ def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot:
         state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
         return Line(tp, state, problem, size)
     problem = verdict.problems.get(tp)
-    blocked = problem and entry.state is RecordState.IN_FLIGHT
-    return Line(tp, PartitionState.BLOCKED if blocked else STATES[entry.state], problem or entry.problem, size)
+    if problem and entry.state is RecordState.IN_FLIGHT:
+        return Line(tp, PartitionState.BLOCKED, problem, size)
+    stall = verdict.stalls.get(tp)
+    return Line(tp, STATES[entry.state], problem or (stall.problem if stall else entry.problem), size)
 
 
 def _progress(
@@ -195,9 +197,9 @@ def _aspects(
     if problem := resource.unsupported:
         return _unready("Stalled", problem.reason, problem.message)
     if any(counts[state] for state in UNSETTLED):
-        held = _problem(lines, PartitionState.CANCELLING)
+        held = _problem(lines, PartitionState.CANCELLING) or _stalled(verdict)
         if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
-            return _in_progress("PartitionsInFlight", because, held)
+            return _in_progress("PartitionsInFlight", f"{because}; {held.message}" if held else because, held)
         if waits := _problem(lines, PartitionState.PENDING):
             return _in_progress(waits.reason, f"{because}; {waits.message}")
         return _in_progress("PartitionsPending", because)
@@ -213,6 +215,18 @@ def _aspects(
             Aspect("Drifted", True, "MovedAfterwards", f"{len(drifted)} partitions left their target: {where}")
         )
     return settled
+
+
+def _stalled(verdict: Verdict) -> Problem | None:
+    overdue = sorted((tp, stall.problem) for tp, stall in verdict.stalls.items() if stall.overdue)
+    if not overdue:
+        return None
+    tp, problem = overdue[0]
+    since = duration(verdict.resource.spec.stall_timeout_seconds)
+    return Problem(
+        problem.reason,
+        f"partitions in flight that have not come nearer for {since}: {len(overdue)}; {tp}: {problem.message}",
+    )
 
 
 def _problem(lines: Sequence[Line], state: PartitionState) -> Problem | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.core.model import Elect, Problem, Step, TopicPartition
@@ -18,12 +19,20 @@ STATES = {
 }
 
 
+class Stall(NamedTuple):
+    """What keeps a move in flight from coming nearer, and whether that has lasted for stallTimeoutSeconds."""
+
+    problem: Problem
+    overdue: bool
+
+
 @dataclass(slots=True)
 class Verdict:
     """What is to happen to one resource.
 
     `waiting` are its partitions without an entry: Pending or Blocked, and why. `problems` are those of partitions
-    with an entry. `release` lets go of the finalizer of a resource that is being deleted.
+    with an entry, `stalls` those of moves that go on by themselves once the cause is mended. `release` lets go of
+    the finalizer of a resource that is being deleted.
     """
 
     resource: Resource
@@ -31,6 +40,7 @@ class Verdict:
     steps: list[Step] = field(default_factory=list)
     waiting: dict[TopicPartition, tuple[PartitionState, Problem | None]] = field(default_factory=dict)
     problems: dict[TopicPartition, Problem] = field(default_factory=dict)
+    stalls: dict[TopicPartition, Stall] = field(default_factory=dict)
     release: bool = False
     let_go: bool = False
     """Released at its deadline, with moves still in flight."""

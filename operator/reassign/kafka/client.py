@@ -18,6 +18,8 @@ from reassign.core.model import (
     Alter,
     Cancel,
     Elect,
+    LogDir,
+    LogDirs,
     Outcome,
     Reassignment,
     ReplicationFactorGuard,
@@ -27,6 +29,7 @@ from reassign.core.model import (
     Topic,
     TopicPartition,
 )
+from reassign.core.volumes import sizes
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests
 from reassign.kafka.configs import MinInsyncReplicas
@@ -98,27 +101,38 @@ class KafkaClient:
     def guard(self) -> ReplicationFactorGuard:
         return requests.guard(self._wire)
 
-    async def observe(self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None = None) -> Snapshot:
+    async def observe(
+        self,
+        topics: Collection[str],
+        sizes_of: Collection[TopicPartition] | None = None,
+        destinations: Collection[int] = (),
+    ) -> Snapshot:
         """Look at the cluster: everything in flight, all brokers, these topics, the sizes of these partitions.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`).
-        Sizes of a broker that does not answer in time are left out. A ClusterError when the cluster does not answer.
+        With sizes come those of all that is in flight, and the log directories of every broker that holds or gets
+        any of it, or is one of the `destinations`; those of a broker that does not answer in time are left out.
+        A ClusterError when the cluster does not answer.
         """
         try:
-            return await self._look(topics, sizes_of)
+            return await self._look(topics, sizes_of, destinations)
         except ClusterError as error:
             raise await self._call(_explained, error, self._connection) from error
 
-    async def _look(self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None) -> Snapshot:
+    async def _look(
+        self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
+    ) -> Snapshot:
         # The list first: it is the truth, and what is read after it can only be newer.
         reassignments = await self._call(requests.reassignments, self._wire)
         (cluster_id, brokers), (found, unauthorized) = await asyncio.gather(
             self._call(requests.cluster, self._wire), self._call(self._topics, topics)
         )
-        sizes = None
+        log_dirs: LogDirs = {}
         if sizes_of is not None:
-            holders = _holders(sizes_of, found, reassignments)
-            sizes = await self._sizes({b: tps for b, tps in holders.items() if b in brokers and not brokers[b].fenced})
+            asked = _holders({*sizes_of, *reassignments}, found, reassignments)
+            for broker in destinations:
+                asked.setdefault(broker, [])
+            log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in brokers and not brokers[b].fenced})
         return Snapshot(
             cluster_id=cluster_id,
             guard=self.guard,
@@ -126,7 +140,8 @@ class KafkaClient:
             topics=found,
             reassignments=reassignments,
             unauthorized_topics=frozenset(unauthorized),
-            sizes=sizes,
+            sizes=None if sizes_of is None else sizes(log_dirs),
+            log_dirs=log_dirs,
         )
 
     async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
@@ -149,19 +164,15 @@ class KafkaClient:
         }
         return topics, unseen | withheld
 
-    async def _sizes(self, holders: Mapping[int, Collection[TopicPartition]]) -> dict[TopicPartition, dict[int, int]]:
-        async def ask(broker: int, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _log_dirs(self, holders: Mapping[int, Collection[TopicPartition]]) -> LogDirs:
+        async def ask(broker: int, partitions: Collection[TopicPartition]) -> dict[str, LogDir] | None:
             try:
-                return await self._call(requests.sizes, self._wire, broker, partitions, SIZES_SECONDS)
+                return await self._call(requests.log_dirs, self._wire, broker, partitions, SIZES_SECONDS)
             except ClusterError:
-                return {}  # one broker that is down or slow hides its own sizes only
+                return None  # one broker that is down or slow hides its own directories only
 
         answers = await asyncio.gather(*(ask(broker, tps) for broker, tps in holders.items()))
-        sizes: dict[TopicPartition, dict[int, int]] = {}
-        for broker, answer in zip(holders, answers, strict=True):
-            for tp, size in answer.items():
-                sizes.setdefault(tp, {})[broker] = size
-        return sizes
+        return {broker: found for broker, found in zip(holders, answers, strict=True) if found is not None}
 
     def _elect(self, batch: Sequence[Elect]) -> dict[Step, Outcome]:
         return self._send(batch, lambda: requests.elect(self._wire, [step.tp for step in batch], self._before_write))

@@ -26,7 +26,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import MetadataRequest
 
-from reassign.core.model import Broker, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model import Broker, LogDir, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
 from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
@@ -86,6 +86,7 @@ def topics(wire: Wire, names: Collection[str]) -> tuple[dict[str, tuple[str, dic
                     replicas=tuple(p.replica_nodes),
                     isr=frozenset(p.isr_nodes),
                     leader=p.leader_id if p.leader_id >= 0 else None,
+                    offline=frozenset(p.offline_replicas),
                 )
                 for p in topic.partitions
             }
@@ -111,23 +112,36 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
     return found, unauthorized
 
 
-def sizes(wire: Wire, broker: int, partitions: Collection[TopicPartition], seconds: float) -> dict[TopicPartition, int]:
-    """Bytes of the broker's replicas of these partitions (DescribeLogDirs).
+def log_dirs(wire: Wire, broker: int, partitions: Collection[TopicPartition], seconds: float) -> dict[str, LogDir]:
+    """The broker's directories by path, with the sizes of these partitions in each (DescribeLogDirs).
 
-    Offline directories and future logs, which are copies under way to another directory, do not count.
+    Volumes' sizes come from Kafka 3.3 on (KIP-827), cordons from 4.3 on (KIP-1066).
     """
     described = DescribeLogDirsRequest.DescribableLogDirTopic
     topics = [described(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
     answer = wire.read_from(broker, DescribeLogDirsRequest(topics=topics), seconds)
     _raise_for(answer.error_code or 0, None)  # the field is there since v3
-    return {
-        TopicPartition(topic.name, p.partition_index): p.partition_size
-        for directory in answer.results
-        if directory.error_code == 0
-        for topic in directory.topics
-        for p in topic.partitions
-        if not p.is_future_key
-    }
+    return {directory.log_dir: _log_dir(directory) for directory in answer.results}
+
+
+def _log_dir(described: Any) -> LogDir:
+    logs: dict[TopicPartition, int] = {}
+    futures: dict[TopicPartition, int] = {}
+    for topic in described.topics:
+        for p in topic.partitions:
+            (futures if p.is_future_key else logs)[TopicPartition(topic.name, p.partition_index)] = p.partition_size
+    return LogDir(
+        online=described.error_code == 0,
+        cordoned=bool(described.is_cordoned),
+        total=_known(described.total_bytes),
+        usable=_known(described.usable_bytes),
+        logs=logs,
+        futures=futures,
+    )
+
+
+def _known(size: int | None) -> int | None:
+    return None if size is None or size < 0 else size
 
 
 def alter(

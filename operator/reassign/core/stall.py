@@ -1,0 +1,158 @@
+"""Stall: which moves in flight do not come nearer to their end, since when, and why.
+
+A move comes nearer when more of its target is in sync than ever before, or when its replicas lack fewer bytes of
+the leader's than before. Bytes alone do not count: a replica that copies no faster than its leader is written to
+never gets there. What is remembered is this process's own; another one begins to count anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.checks import ids
+from reassign.core.model import Partition, Problem, Snapshot, TopicPartition
+from reassign.core.progress import duration
+from reassign.core.resource import Entry
+from reassign.core.verdict import Stall, Verdict
+from reassign.errors import Reason
+
+REGAINED = 0.05
+"""A move that had fallen behind comes nearer again once it has made up for this share of what it lacked."""
+BLIND_SECONDS = 30.0
+"""Longer than this between two looks, and nobody was looking: that time does not count."""
+
+
+@dataclass(slots=True)
+class Track:
+    """How near a move to `target` has come, and since when it has not come nearer, by a monotonic clock.
+
+    `gap` is what the replicas that lack something lacked then, in bytes, `worst` the most that they lacked since,
+    and `copied` what they held; None where sizes are not known.
+    """
+
+    target: tuple[int, ...]
+    since: float
+    looked: float
+    in_sync: int
+    lacking: frozenset[int]
+    gap: int | None = None
+    worst: int | None = None
+    copied: int = 0
+
+    def look(self, lacking: frozenset[int], gap: int | None, copied: int, now: float) -> None:
+        if now - self.looked > BLIND_SECONDS:
+            self.since += now - self.looked
+        self.looked = now
+        in_sync = len(self.target) - len(lacking)
+        if in_sync > self.in_sync or self._nearer(gap):
+            self.since, self.gap, self.worst, self.copied = now, gap, gap, copied
+        elif gap is not None:
+            self.worst = gap if self.worst is None else max(self.worst, gap)
+        self.in_sync = max(self.in_sync, in_sync)
+        if lacking != self.lacking:
+            self.lacking, self.copied = lacking, copied
+
+    def _nearer(self, gap: int | None) -> bool:
+        if gap is None:
+            return False
+        if self.gap is None or self.worst is None or gap < self.gap:
+            return True
+        return self.worst > 0 and gap < self.worst * (1 - REGAINED)
+
+
+def watch(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, tracks: dict[TopicPartition, Track], now: float
+) -> dict[TopicPartition, Track]:
+    """Say in the verdicts which moves stand still; `tracks` is what the last look returned, `now` its clock."""
+    kept: dict[TopicPartition, Track] = {}
+    for verdict in verdicts:
+        timeout = verdict.resource.spec.stall_timeout_seconds
+        for tp, entry in verdict.record.items():
+            partition = snapshot.partition(tp)
+            if entry.state is not RecordState.IN_FLIGHT or partition is None or tp in verdict.problems:
+                continue
+            lacking = frozenset(entry.target) - partition.isr
+            gap, copied = _bytes(tp, partition, lacking, snapshot)
+            track = tracks.get(tp)
+            if track is None or track.target != entry.target:
+                in_sync = len(entry.target) - len(lacking)
+                track = Track(entry.target, now, now, in_sync, lacking, gap, gap, copied)
+            track.look(lacking, gap, copied, now)
+            kept[tp] = track
+            overdue = now - track.since >= timeout
+            problem = _named(partition, lacking, snapshot)
+            if overdue and problem is None:
+                problem = _unnamed(entry, lacking, copied > track.copied, timeout)
+            if problem:
+                verdict.stalls[tp] = Stall(problem, overdue)
+    return kept
+
+
+def _bytes(
+    tp: TopicPartition, partition: Partition, lacking: frozenset[int], snapshot: Snapshot
+) -> tuple[int | None, int]:
+    """What these replicas lack of the leader's bytes, and what they hold."""
+    sizes = (snapshot.sizes or {}).get(tp)
+    if not sizes:
+        return None, 0
+    leader = partition.leader if partition.leader is not None else -1
+    whole = sizes.get(leader, max(sizes.values()))
+    copied = sum(sizes.get(broker, 0) for broker in lacking)
+    return whole * len(lacking) - copied, copied
+
+
+def _named(partition: Partition, lacking: frozenset[int], snapshot: Snapshot) -> Problem | None:
+    """What is wrong with the brokers that the move needs, if they say so."""
+    if missing := lacking - snapshot.brokers.keys():
+        return Problem(
+            Reason.UNKNOWN_BROKER,
+            f"broker {ids(missing)} is no longer registered, and the move waits for it; "
+            "start it again, or correct the entry",
+        )
+    if fenced := {b for b in lacking if snapshot.brokers[b].fenced}:
+        return Problem(
+            Reason.BROKER_FENCED,
+            f"broker {ids(fenced)} is fenced (down or still starting), and the move waits for it; "
+            "start it, or correct the entry",
+        )
+    if offline := lacking & partition.offline:
+        return Problem(
+            Reason.LOG_DIR_OFFLINE,
+            f"the log directory of the replica on broker {ids(offline)} is offline{_offline_dirs(offline, snapshot)}; "
+            "mend the disk and restart the broker, or correct the entry",
+        )
+    if partition.leader is None:
+        return Problem(
+            Reason.NO_LEADER,
+            f"the partition has no leader to copy from; start one of its in-sync replicas, {ids(partition.isr) or '-'}",
+        )
+    return None
+
+
+def _offline_dirs(brokers: frozenset[int], snapshot: Snapshot) -> str:
+    paths = sorted(
+        path for b in brokers for path, directory in snapshot.log_dirs.get(b, {}).items() if not directory.online
+    )
+    return f" ({', '.join(paths)})" if paths else ""
+
+
+def _unnamed(entry: Entry, lacking: frozenset[int], copies: bool, timeout: int) -> Problem:
+    if copies:
+        return Problem(
+            Reason.THROTTLE_BELOW_PRODUCE_RATE,
+            f"broker {ids(lacking)} copies, but no faster than the leader is written to, for {duration(timeout)}; "
+            "raise the throttle; if there is none, the network or a disk is too slow, or producers are too fast",
+        )
+    if lacking:
+        return Problem(
+            Reason.MOVE_STALLED,
+            f"broker {ids(lacking)} has copied nothing for {duration(timeout)}, though it seems to be well; "
+            "look into its log, and at the throttle",
+        )
+    return Problem(
+        Reason.MOVE_STALLED,
+        f"the replicas {list(entry.target)} are in sync, but the brokers have not completed the move for "
+        f"{duration(timeout)}; remove the entry to cancel it, then add it again",
+    )
