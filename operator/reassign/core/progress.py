@@ -43,6 +43,13 @@ def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[in
     return Bytes(sum(held), total)
 
 
+def together(parts: Sequence[Bytes], said: int) -> Bytes:
+    """All parts. Copied is never less than what was said before, and what is still to come stays what it is."""
+    copied = sum(part.copied for part in parts)
+    to_come = sum(part.total for part in parts) - copied
+    return Bytes(max(copied, said), max(copied, said) + to_come)
+
+
 def rate(samples: Sequence[tuple[float, int]]) -> int | None:
     """Bytes per second over a window of (seconds, bytes copied); None until it can be told."""
     if len(samples) < 2:

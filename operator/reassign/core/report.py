@@ -18,7 +18,7 @@ from reassign.api.partition_reassignment import (
     RecordState,
 )
 from reassign.core.model import Problem, Snapshot, TopicPartition
-from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate
+from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate, together
 from reassign.core.resource import Resource, active, write_record
 from reassign.core.verdict import STATES, Verdict
 
@@ -32,6 +32,8 @@ DETAIL_ORDER = (
     PartitionState.COMPLETED,
 )
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
+UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED)
+"""States whose bytes are not part of the progress."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
@@ -86,7 +88,7 @@ def report(
     targets = {**{tp: entry.target for tp, entry in verdict.record.items()}, **resource.wanted}
     lines = [_line(verdict, tp, target, snapshot) for tp, target in targets.items()]
     counts = Counter(line.state for line in lines)
-    progress = _progress(resource, lines, counts, samples, now)
+    progress = _progress(verdict, lines, counts, samples, now)
     flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
     aspects = _aspects(verdict, snapshot, lines, counts)
     settled = not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
@@ -122,12 +124,13 @@ def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot:
 
 
 def _progress(
-    resource: Resource,
+    verdict: Verdict,
     lines: Sequence[Line],
     counts: Mapping[PartitionState, int],
     samples: Sequence[tuple[float, int]],
     now: datetime,
 ) -> Progress:
+    resource = verdict.resource
     before = resource.status.progress
     completed, partitions = counts[PartitionState.COMPLETED], len(lines)
     numbers = Progress(
@@ -139,27 +142,32 @@ def _progress(
         partitions_failed=counts[PartitionState.FAILED],
         partitions_cancelled=counts[PartitionState.CANCELLING] + counts[PartitionState.CANCELLED],
     )
+    goes_on = resource.up_to_date and not resource.deleted and not _removed(verdict)
+    known = [line.bytes for line in lines if line.bytes and line.state not in UNCOUNTED]
     if before and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
-    counted = [
-        line.bytes
-        for line in lines
-        if line.bytes and line.state not in (PartitionState.FAILED, PartitionState.CANCELLED)
-    ]
-    total, copied = sum(b.total for b in counted), sum(b.copied for b in counted)
-    if before and before.bytes_copied and resource.up_to_date and not resource.deleted:
-        copied = max(copied, min(before.bytes_copied, total))
+    said = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
+    shown = together(known, said.copied) if known else said
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
     return numbers.model_copy(
         update={
-            "bytes_total": total,
-            "bytes_copied": copied,
-            "percent": percent(copied, total, completed, partitions) if partitions else None,
+            "bytes_total": shown.total if known or shown.total else None,
+            "bytes_copied": shown.copied if known or shown.total else None,
+            "percent": percent(shown.copied, shown.total, completed, partitions) if partitions else None,
             "bytes_per_second": per_second,
-            "estimated_completion_time": completion_time(total - copied, per_second, now),
+            "estimated_completion_time": completion_time(shown.total - shown.copied, per_second, now),
         }
     )
+
+
+def _removed(verdict: Verdict) -> bool:
+    """Whether a partition that was counted no longer is: its bytes go out of the total."""
+    before, now = (
+        {tp for tp, entry in record.items() if STATES[entry.state] not in UNCOUNTED}
+        for record in (verdict.resource.record, verdict.record)
+    )
+    return not before <= now
 
 
 def _only_grown(resource: Resource, before: Progress, now: Progress) -> bool:
