@@ -30,12 +30,15 @@ class Reason(StrEnum):
     NO_REASSIGNMENT_IN_PROGRESS = "NoReassignmentInProgress"
     CANCELLED_EXTERNALLY = "CancelledExternally"
     CANCEL_UNSAFE = "CancelUnsafe"
+    SUPERSEDING = "Superseding"
+    CANCELLING = "Cancelling"
     ORDER_UNKNOWN = "OrderUnknown"
     ELECTION_FAILED = "ElectionFailed"
     REQUEST_FAILED = "RequestFailed"
     NOT_AUTHORIZED = "NotAuthorized"
     LOG_DIR_OFFLINE = "LogDirOffline"
     WAITING_FOR_BUDGET = "WaitingForBudget"
+    WAITING_FOR_IDLE = "WaitingForIdle"
 
     # a move in flight does not come nearer
     NO_LEADER = "NoLeader"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from reassign.api.kafka_cluster import Limits
-from reassign.api.partition_reassignment import PartitionReassignmentSpec, PartitionReassignmentStatus
+from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
 from reassign.core.admit import Policy
 from reassign.core.decide import decide
 from reassign.core.fold import fold
@@ -65,6 +65,8 @@ class SimKafka:
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     denied: set[TopicPartition] = field(default_factory=set)
     """Partitions that the operator's user may not alter."""
+    unsafe: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose cancel would need an unclean election."""
 
     def __post_init__(self) -> None:
         for tp, replicas in self.replicas.items():
@@ -100,6 +102,8 @@ class SimKafka:
             return refused(Reason.UNKNOWN_TOPIC_OR_PARTITION)
         if step.tp in self.denied:
             return refused(Reason.NOT_AUTHORIZED)
+        if isinstance(step, Cancel) and step.tp in self.unsafe:
+            return refused(Reason.CANCEL_UNSAFE)
         if isinstance(step, Cancel):
             return self._cancel(step.tp)
         if isinstance(step, Elect):
@@ -136,6 +140,10 @@ class SimKafka:
         if self.leader[tp] not in back:
             self.leader[tp] = back[0]
         return APPLIED
+
+    def move_as_another(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+        """Somebody else moves it."""
+        assert self._alter(Alter(tp, replicas, allow_replication_factor_change=True)) is APPLIED
 
     def perform_as_another(self, tp: TopicPartition) -> None:
         """Somebody else cancels it."""
@@ -274,6 +282,12 @@ def drive(kafka: SimKafka, *resources: Resource, **options: object) -> Driver:
 
 def partitions(count: int, topic: str = "orders") -> list[TopicPartition]:
     return [TopicPartition(topic, p) for p in range(count)]
+
+
+def detail(driver: Driver, tp: TopicPartition, uid: str = "a") -> PartitionDetail:
+    """What status says of one partition."""
+    details = driver.resources[uid].status.partitions
+    return next(d for d in details if (d.topic, d.partition) == tp)
 
 
 def states(driver: Driver, uid: str = "a") -> dict[TopicPartition, str]:

@@ -23,13 +23,9 @@ def cluster(**fields: Any) -> str | None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"whenInFlight": "Fail"}, "spec.whenInFlight: Fail"),
-        ({"whenInFlight": "Supersede"}, "spec.whenInFlight: Supersede"),
-        ({"admission": "WhenIdle"}, "spec.admission: WhenIdle"),
         ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": 2048}}, "spec.throttle.logDir: 2048"),
         ({"mode": "DryRun"}, "spec.mode: DryRun"),
-        ({"deadlineSeconds": 3600}, "spec.deadlineSeconds: 3600"),
         (
             {"partitions": [ENTRY, {**ENTRY, "partition": 1, "logDirs": ["any", "any", "/data/b"]}]},
             "spec.partitions[].logDirs: /data/b",

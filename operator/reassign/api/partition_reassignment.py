@@ -148,10 +148,13 @@ class PartitionReassignmentSpec(Model):
     """Whether an entry may have more or fewer replicas than its partition has now: Forbid blocks such an
     entry, Allow moves it."""
     when_in_flight: WhenInFlight = WhenInFlight.WAIT
-    """What to do with a partition that someone else is moving: Wait until that move ends, Fail the entry, or
-    Supersede the other move by cancelling it first."""
+    """What to do with a partition that someone else is moving: Wait until that move ends; Fail the entry; or
+    Supersede: cancel the other move once every check of this one holds, and start this one when that is confirmed.
+    What was cancelled so is not resubmitted when this entry or resource is removed. A move to the same replicas in
+    the same order is taken over as it is."""
     admission: Admission = Admission.ALWAYS
-    """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster."""
+    """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster. Once it has
+    something in flight it goes on, whatever else begins. It comes before whenInFlight."""
     throttle: Throttle | None = None
     """Rates for this resource's moves; they can be changed in flight. Brokers have one rate for all moves,
     so the lowest that any active resource asks for counts. Unset: the KafkaCluster's."""
@@ -178,8 +181,9 @@ class PartitionReassignmentSpec(Model):
     """After how long without coming nearer to its end a move in flight is reported as Stalled, with the reason.
     It goes on by itself when that is mended."""
     deadline_seconds: Seconds | None = None
-    """After how long no new move is started and what is pending fails. What is in flight goes on to its end.
-    Unset: no deadline."""
+    """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
+    with DeadlineExceeded. What is in flight goes on to its end. Raised or unset later, what it failed is judged
+    again. Unset: no deadline."""
 
 
 class PartitionState(StrEnum):
@@ -298,7 +302,8 @@ class PartitionReassignmentStatus(Model):
     """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end; Checked after a
     dry run; Drifted when replicas were moved away afterwards."""
     start_time: Time | None = None
-    """When the first partition was altered."""
+    """When the resource was first looked at while it may start: not suspended, not a dry run, supported. Suspending
+    clears it. An edit after the end that adds or changes an entry sets it anew. deadlineSeconds counts from it."""
     completion_time: Time | None = None
     """When the last partition was settled."""
     summary: ShortText | None = None

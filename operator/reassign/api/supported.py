@@ -8,11 +8,9 @@ from __future__ import annotations
 from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Mechanism, PauseWhen
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
-    Admission,
     Mode,
     PartitionReassignmentSpec,
     Throttle,
-    WhenInFlight,
 )
 
 
@@ -23,12 +21,9 @@ def unsupported_reassignment(spec: PartitionReassignmentSpec, namespace: str) ->
     return _first_unsupported(
         ("mode", spec.mode, (Mode.EXECUTE,)),
         ("clusterRef.namespace", spec.cluster_ref.namespace, (None, namespace)),
-        ("whenInFlight", spec.when_in_flight, (WhenInFlight.WAIT,)),
-        ("admission", spec.admission, (Admission.ALWAYS,)),
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
         ("partitions[].logDirs", next(chosen, None), (None,)),
-        ("deadlineSeconds", spec.deadline_seconds, (None,)),
     )
 
 

@@ -19,7 +19,7 @@ from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, version
 from reassign.core.decide import lets_go
 from reassign.core.model import Problem
-from reassign.core.report import Tell, blind, transitions
+from reassign.core.report import Tell, blind, cancellations, transitions
 from reassign.core.resource import Record, Resource, active
 from reassign.core.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
@@ -125,7 +125,10 @@ class Reporter:
         self._learn(obj["metadata"]["uid"], written)
         if written is None:
             return False
-        for tell in transitions(before.conditions, after.conditions):
+        tells = transitions(before.conditions, after.conditions)
+        if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
+            tells += cancellations(before, after)
+        for tell in tells:
             await self._tell(obj, tell)
         return True
 

@@ -21,9 +21,10 @@ from reassign.api.partition_reassignment import (
 from reassign.core.budget import Budget, take_in_flight, waiting
 from reassign.core.checks import Candidate, existence, first_problem
 from reassign.core.follow import Recent
+from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.model import Alter, Elect, Problem, Snapshot, TopicPartition
 from reassign.core.progress import partition_bytes
-from reassign.core.resource import Entry, Record, Resource, active
+from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason
 
@@ -55,7 +56,7 @@ def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recen
     queues = [
         Queue(verdict, _own_budget(verdict, snapshot), _largest_first(candidates, snapshot))
         for verdict in verdicts
-        if (candidates := _judged(verdict, snapshot, holders, policy, recent))
+        if (candidates := _judged(verdict, snapshot, holders, policy, recent, waits_for_idle(verdict, budget)))
     ]
     _start(queues, budget)
 
@@ -72,7 +73,13 @@ def _start(queues: Sequence[Queue], budget: Budget) -> None:
 
 def _start_one(queue: Queue, candidate: Candidate, budget: Budget) -> None:
     tp, source = candidate.tp, candidate.partition.leader
-    if lack := budget.lacks(candidate.added, source) or queue.own.lacks(candidate.added, source):
+    if waits := waits_for_idle(queue.verdict, budget):  # another one may have begun in this very tick
+        queue.verdict.waiting[tp] = (PartitionState.PENDING, waits)
+        return
+    if candidate.in_flight:
+        supersede(queue.verdict, candidate, budget, queue.own)
+        return
+    if lack := queue.own.lacks(candidate.added, source) or budget.lacks(candidate.added, source):
         queue.verdict.waiting[tp] = (PartitionState.PENDING, waiting(lack))
         return
     budget.take(candidate.added, source)
@@ -93,28 +100,46 @@ def _largest_first(candidates: Sequence[Candidate], snapshot: Snapshot) -> Itera
 
 
 def _judged(
-    verdict: Verdict, snapshot: Snapshot, holders: dict[TopicPartition, Resource], policy: Policy, recent: Recent
+    verdict: Verdict,
+    snapshot: Snapshot,
+    holders: dict[TopicPartition, Resource],
+    policy: Policy,
+    recent: Recent,
+    not_idle: Problem | None,
 ) -> list[Candidate]:
     """Say of each partition without an entry why it waits, or that it is done; the others may start now."""
     resource = verdict.resource
     if resource.deleted:
         return []
-    hold = resource.unsupported or _suspended(resource) or policy.hold
+    hold = resource.unsupported or _suspended(resource) or policy.hold or not_idle
     candidates: list[Candidate] = []
     for tp, wanted in resource.asked.items():
         if tp in verdict.record:
             continue
         holder = holders.get(tp, resource) if resource.unsupported else holders.setdefault(tp, resource)
         claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"
-        if problem := existence(tp, snapshot) or recent.refusal(tp, wanted.replicas):
-            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
+        if problem := existence(tp, snapshot):
+            if verdict.expired:
+                verdict.record[tp] = failed("", (), wanted.replicas, Reason.DEADLINE_EXCEEDED)
+            else:
+                verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
         candidate = _candidate(resource, wanted, snapshot, claimed_by)
-        ready = recent.settled(tp) and resource.has_finalizer and not resource.status_lost
-        if tp not in snapshot.reassignments and candidate.partition.replicas == wanted.replicas:
+        # what is in flight is never stale
+        sure = bool(candidate.in_flight) or recent.settled(tp)
+        ready = sure and resource.has_finalizer and not resource.status_lost
+        refused = recent.refusal(tp, () if candidate.supersedes else wanted.replicas)
+        if not candidate.in_flight and candidate.partition.replicas == wanted.replicas:
             _settle_at_target(verdict, candidate, hold, ready=ready)
-        elif problem := first_problem(candidate):
-            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
+        elif verdict.expired:
+            verdict.record[tp] = failed(
+                candidate.topic.id, candidate.current, wanted.replicas, Reason.DEADLINE_EXCEEDED
+            )
+        elif problem := first_problem(candidate) or refused:
+            if ready and not hold and fails(candidate, problem):
+                verdict.record[tp] = failed(candidate.topic.id, candidate.current, wanted.replicas, problem.reason)
+            else:
+                verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
         elif hold or not ready:
             verdict.waiting[tp] = (PartitionState.PENDING, hold)
         else:
@@ -123,9 +148,10 @@ def _judged(
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
-    """Count moves whose alter may land yet, though they are not listed."""
+    """Count moves whose alter may land yet, or is to come, though they are not listed."""
     for tp, entry in record.items():
-        if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
+        pending = entry.state is RecordState.SUBMITTING or entry.superseding
+        if pending and tp not in snapshot.reassignments:
             budget.take(entry.added, snapshot.leader(tp))
 
 
@@ -150,6 +176,7 @@ def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, c
         target=wanted.replicas,
         expected=wanted.expected_replicas,
         factor_change=resource.spec.replication_factor_change,
+        when_in_flight=resource.spec.when_in_flight,
         topic=topic,
         partition=topic.partitions[wanted.partition],
         snapshot=snapshot,

@@ -23,6 +23,8 @@ class Budget:
     partitions: int = 0
     destinations: Counter[int] = field(default_factory=Counter)
     sources: Counter[int] = field(default_factory=Counter)
+    kept: set[int] = field(default_factory=set)
+    """Sources whose next room is kept for a partition that comes first and needs more of it than there is."""
 
     def take(self, added: Iterable[int], source: int | None) -> None:
         """Count a partition that gets replicas on the brokers `added`, read from `source`."""
@@ -32,8 +34,20 @@ class Budget:
         if source is not None:
             self.sources[source] += len(added)
 
+    def give_back(self, added: Iterable[int], source: int | None) -> None:
+        """Count a partition no more."""
+        added = list(added)
+        self.partitions -= 1
+        self.destinations.subtract(added)
+        if source is not None:
+            self.sources[source] -= len(added)
+
     def lacks(self, added: Iterable[int], source: int | None) -> str | None:
-        """What stands in the way of one more partition, or None when there is room."""
+        """What stands in the way of one more partition, or None when there is room.
+
+        Where it lacks room at its source alone, those asked for after it get none there either: else partitions that
+        need one slot would starve one that needs several.
+        """
         added = list(added)
         if self.max_partitions is not None and self.partitions >= self.max_partitions:
             return f"all {self.max_partitions} places for partitions in flight are taken"
@@ -44,7 +58,8 @@ class Budget:
                 return f"broker {broker} receives {self.moves_per_broker} replicas already"
         if source is not None and added:
             used = self.sources[source]
-            if used and used + len(added) > self.moves_per_broker:
+            if source in self.kept or (used and used + len(added) > self.moves_per_broker):
+                self.kept.add(source)
                 return f"broker {source} sends {used} replicas already"
         return None
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import ReplicationFactorChange
-from reassign.core.model import Broker, Partition, Problem, Snapshot, Topic, TopicPartition
+from reassign.api.partition_reassignment import ReplicationFactorChange, WhenInFlight
+from reassign.core.intermediate import holding_up
+from reassign.core.model import Broker, Partition, Problem, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.errors import Reason
 
 
@@ -21,21 +22,42 @@ class Candidate:
     target: tuple[int, ...]
     expected: tuple[int, ...] | None
     factor_change: ReplicationFactorChange
+    when_in_flight: WhenInFlight
     topic: Topic
     partition: Partition
     snapshot: Snapshot
     claimed_by: str | None
 
     @property
+    def in_flight(self) -> Reassignment | None:
+        """What is in flight for it; not its own, since it has not begun."""
+        return self.snapshot.reassignments.get(self.tp)
+
+    @property
     def current(self) -> tuple[int, ...]:
         """The replicas that it has, those being added not counted."""
-        in_flight = self.snapshot.reassignments.get(self.tp)
-        return in_flight.original if in_flight else self.partition.replicas
+        return self.in_flight.original if self.in_flight else self.partition.replicas
+
+    @property
+    def sizes(self) -> Mapping[int, int] | None:
+        """Bytes by broker; None while they are not known."""
+        return (self.snapshot.sizes or {}).get(self.tp)
+
+    @property
+    def supersedes(self) -> bool:
+        """Whether somebody else's move has to make way for it."""
+        return self.in_flight is not None and self.when_in_flight is WhenInFlight.SUPERSEDE
+
+    @property
+    def under_way(self) -> bool:
+        """Whether somebody else's move, which it may supersede, goes to the same end."""
+        move = self.in_flight
+        return self.supersedes and move is not None and move.final == self.target and not move.hangs
 
     @property
     def added(self) -> frozenset[int]:
         """The brokers that get a replica."""
-        return frozenset(self.target) - frozenset(self.partition.replicas)
+        return frozenset(self.target) - frozenset(self.current)
 
 
 def ids(brokers: Iterable[int]) -> str:
@@ -72,12 +94,20 @@ def expected_replicas(c: Candidate) -> Problem | None:
 
 
 def replication_factor(c: Candidate) -> Problem | None:
-    """KIP-860, on our side of the API; the broker judges again at the alter where it can."""
-    if c.factor_change is ReplicationFactorChange.ALLOW or len(c.target) == len(c.current):
+    """KIP-860, on our side of the API; the broker judges again at the alter where it can.
+
+    In flight it is the target's size that must not change; where that move is cancelled first, the size that it
+    goes back to must not change either.
+    """
+    before = [len(c.in_flight.target)] if c.in_flight else [len(c.current)]
+    if c.supersedes:
+        before.append(len(c.current))
+    changed = next((size for size in before if size != len(c.target)), None)
+    if c.factor_change is ReplicationFactorChange.ALLOW or changed is None:
         return None
     return Problem(
         Reason.REPLICATION_FACTOR_CHANGE,
-        f"the replication factor would change from {len(c.current)} to {len(c.target)}; "
+        f"the replication factor would change from {changed} to {len(c.target)}; "
         "set replicationFactorChange: Allow if that is meant",
     )
 
@@ -103,14 +133,20 @@ def claimed(c: Candidate) -> Problem | None:
 
 
 def in_flight_elsewhere(c: Candidate) -> Problem | None:
-    in_flight = c.snapshot.reassignments.get(c.tp)
-    if in_flight is None:
+    move = c.in_flight
+    if move is None or c.under_way:
         return None
-    return Problem(
-        Reason.IN_FLIGHT_ELSEWHERE,
-        f"somebody else is moving it (adding {ids(in_flight.adding) or 'none'}, "
-        f"removing {ids(in_flight.removing) or 'none'}); it goes on when that is over",
+    if c.supersedes:
+        return cancel_problem(move.original, c.partition, c.topic.min_insync_replicas, c.snapshot.brokers)
+    then = (
+        "that move hangs: cancel it, or set whenInFlight: Supersede" if move.hangs else "it goes on when that is over"
     )
+    return Problem(Reason.IN_FLIGHT_ELSEWHERE, f"somebody else is moving it ({describe(move)}); {then}")
+
+
+def describe(move: Reassignment) -> str:
+    """A move for a sentence."""
+    return f"adding {ids(move.adding) or 'none'}, removing {ids(move.removing) or 'none'}"
 
 
 CHECKS: tuple[Callable[[Candidate], Problem | None], ...] = (
@@ -162,8 +198,10 @@ def cancel_problem(
     if len(good) >= needed:
         return None
     lacking = set(original) - good
+    held_up = holding_up(partition, original, required)
+    until_then = f"; until then broker {ids(held_up)} must stay" if held_up else ""
     return Problem(
         Reason.CANCEL_UNSAFE,
         f"going back to {list(original)} would leave {len(good)} of at least {needed} in-sync replicas; "
-        f"it is held back until broker {ids(lacking)} is alive and in sync again",
+        f"it is held back until broker {ids(lacking)} is alive and in sync again{until_then}",
     )

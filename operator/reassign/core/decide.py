@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from reassign.api.partition_reassignment import DeletionPolicy, RecordState
 from reassign.core.admit import Policy, admit
+from reassign.core.deadline import deadline_is_over
 from reassign.core.follow import Held, Recent, next_move
 from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry, Record, Resource, active, recorded
@@ -35,12 +36,12 @@ def decide(
 def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: datetime) -> Verdict:
     """Take every entry of the record one step further."""
     record = _adopted(resource, snapshot) if resource.status_lost else resource.record
-    verdict = Verdict(resource, dict(record))
+    verdict = Verdict(resource, dict(record), expired=deadline_is_over(resource, now))
     if resource.deleted and (let_go := lets_go(resource, record, now)) is not None:
         verdict.release, verdict.let_go = True, let_go
         return verdict
     for tp, entry in record.items():
-        move = next_move(Held(resource, tp, entry, snapshot, recent))
+        move = next_move(Held(resource, tp, entry, snapshot, recent, verdict.expired))
         if move.entry is None:
             del verdict.record[tp]
         else:
@@ -49,6 +50,8 @@ def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: dateti
             verdict.steps.append(move.step)
         if move.problem:
             verdict.problems[tp] = move.problem
+        if move.note:
+            verdict.notes[tp] = move.note
     verdict.release = resource.deleted is not None and not active(verdict.record)
     return verdict
 

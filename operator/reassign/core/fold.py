@@ -50,10 +50,29 @@ def _fold_elect(verdict: Verdict, step: Elect, outcome: Outcome, recent: Recent)
 
 
 def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recent, at: float) -> None:
+    superseding = verdict.record[step.tp].superseding
     if outcome.result is Result.APPLIED:
-        recent.cancelled.add((verdict.resource.uid, step.tp))
+        if not superseding:
+            recent.cancelled.add((verdict.resource.uid, step.tp))
     elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
-        verdict.problems[step.tp] = recent.refuse(step.tp, (), _problem(outcome), at)
+        problem = recent.refuse(step.tp, (), _cannot_go_back(outcome, verdict.record[step.tp].original), at)
+        if superseding:
+            del verdict.record[step.tp]
+            verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
+        else:
+            verdict.problems[step.tp] = problem
+
+
+def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
+    """The brokers' words, and where they find going back unsafe, what remains to be done."""
+    if outcome.reason is not Reason.CANCEL_UNSAFE:
+        return _problem(outcome)
+    brokers = ", ".join(str(b) for b in original)
+    return Problem(
+        Reason.CANCEL_UNSAFE,
+        f"the brokers will not go back: {outcome.message}. Start broker {brokers}: as soon as one of them is in sync "
+        "again, it is asked once more; or leave the move to its end",
+    )
 
 
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)

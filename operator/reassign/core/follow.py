@@ -14,8 +14,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import PreferredLeader, RecordState
+from reassign.api.partition_reassignment import PreferredLeader, RecordState, WhenInFlight
 from reassign.core.checks import cancel_problem, existence
+from reassign.core.intermediate import thrown_away
 from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
 from reassign.core.resource import Entry, Resource, recorded
 from reassign.core.stall import Track
@@ -87,11 +88,12 @@ class Recent:
 
 
 class Move(NamedTuple):
-    """The entry as it is from now on (None: forget it), what to do, and what stands in the way."""
+    """The entry as it is from now on (None: forget it), what to do, what stands in the way, and what to say."""
 
     entry: Entry | None
     step: Step | None = None
     problem: Problem | None = None
+    note: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Held:
     entry: Entry
     snapshot: Snapshot
     recent: Recent
+    expired: bool = False
 
     def lost(self) -> Problem | None:
         """Why the partition cannot be followed: the topic is gone, or another one has its name."""
@@ -125,13 +128,33 @@ def next_move(held: Held) -> Move:
     """Take an entry one step further, towards what its resource wants now."""
     resource, entry = held.resource, held.entry
     target = resource.wanted.get(held.tp)
+    if entry.superseding:
+        return _make_way(held, wanted=target == entry.target)
     if entry.state is RecordState.CANCELLING or (entry.active and target != entry.target):
         return _bring_back(held)
     if entry.active:
         return _follow(held)
     if resource.deleted:
         return Move(entry)
-    return Move(_came_true(held) if target == entry.target else None)
+    return Move(_came_true(held) if target == entry.target and not reopened(held) else None)
+
+
+def reopened(held: Held) -> bool:
+    """Whether what failed an entry is no longer asked for, so that it is judged anew."""
+    failed, reason = held.entry.state is RecordState.FAILED, held.entry.problem and held.entry.problem.reason
+    if not failed:
+        return False
+    if reason is Reason.DEADLINE_EXCEEDED:
+        return not held.expired
+    return reason is Reason.IN_FLIGHT_ELSEWHERE and held.resource.spec.when_in_flight is not WhenInFlight.FAIL
+
+
+def _make_way(held: Held, *, wanted: bool) -> Move:
+    """Hold the partition until the cancel of somebody else's move is sure; then, and as long as that move is listed,
+    the entry is dropped, so that all checks judge again before it is cancelled or our own move begins."""
+    cancelled = held.tp not in held.snapshot.reassignments
+    waits = wanted and cancelled and not held.recent.settled(held.tp) and not held.lost()
+    return Move(held.entry if waits else None)
 
 
 def _came_true(held: Held) -> Entry:
@@ -195,17 +218,19 @@ def _bring_back(held: Held) -> Move:
     partition = snapshot.topics[tp.topic].partitions[tp.partition]
     in_flight = snapshot.reassignments.get(tp)
     if in_flight is not None:
-        hangs = set(in_flight.adding) & set(in_flight.removing)
-        if in_flight.target == frozenset(entry.original) and not hangs:
+        if in_flight.target == frozenset(entry.original) and not in_flight.hangs:
             return Move(entry)
-        if in_flight.target != frozenset(entry.target) and not hangs:
+        if in_flight.target != frozenset(entry.target) and not in_flight.hangs:
             return held.cancelled(recorded(Reason.CANCELLED_EXTERNALLY))
         entry = _with_true_original(entry, in_flight.original)
         required = snapshot.topics[tp.topic].min_insync_replicas
         if problem := cancel_problem(entry.original, partition, required, snapshot.brokers):
             return Move(entry, problem=problem)
-        refusal = recent.refusal(tp, ())
-        return Move(entry, None if refusal else Cancel(tp, tuple(sorted(in_flight.target))), refusal)
+        if refusal := recent.refusal(tp, ()):
+            return Move(entry, problem=refusal)
+        sizes = (snapshot.sizes or {}).get(tp)
+        cost = thrown_away(in_flight, sizes, held.resource.wanted.get(tp, ()))
+        return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
     if (held.resource.uid, tp) in recent.cancelled:
         return _restore(held, entry)
     if not recent.settled(tp):

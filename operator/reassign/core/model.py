@@ -76,6 +76,16 @@ class Reassignment:
         """The replicas that it started from; their first order is not known."""
         return tuple(r for r in self.replicas if r not in self.adding)
 
+    @property
+    def final(self) -> tuple[int, ...]:
+        """The target in the order that was asked for: the controller lists it before what is being removed."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+    @property
+    def hangs(self) -> bool:
+        """Whether an override left it so that it never ends (Kafka 4.3 and later); a cancel frees it."""
+        return not set(self.adding).isdisjoint(self.removing)
+
 
 @dataclass(frozen=True, slots=True)
 class LogDir:

@@ -17,10 +17,12 @@ from reassign.api.partition_reassignment import (
     Progress,
     RecordState,
 )
+from reassign.core.deadline import begins_anew, start_time
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate, together
-from reassign.core.resource import Resource, active, write_record
+from reassign.core.resource import Entry, Resource, active, write_record
 from reassign.core.verdict import STATES, Verdict
+from reassign.errors import Reason
 
 DETAIL_ORDER = (
     PartitionState.FAILED,
@@ -34,6 +36,8 @@ DETAIL_ORDER = (
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
 UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED)
 """States whose bytes are not part of the progress."""
+COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
+"""Why a move is being cancelled, in details that say what that throws away."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
@@ -92,12 +96,12 @@ def report(
     flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
     aspects = _aspects(verdict, snapshot, lines, counts)
     settled = not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
-    started = before.start_time or (now if held else None)
+    ended = None if begins_anew(resource) else before.completion_time
     return PartitionReassignmentStatus(
         observed_generation=resource.generation,
         conditions=conditions(before.conditions, aspects, resource.generation, now),
-        start_time=started,
-        completion_time=(before.completion_time or now) if settled else None,
+        start_time=start_time(resource, now),
+        completion_time=(ended or now) if settled else None,
         summary=_summary(counts, progress, len(lines), now),
         progress=progress,
         adding=sum(len(r.adding) for r in flights),
@@ -120,7 +124,22 @@ def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot:
     if problem and entry.state is RecordState.IN_FLIGHT:
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
-    return Line(tp, STATES[entry.state], problem or (stall.problem if stall else entry.problem), size)
+    said = problem or verdict.notes.get(tp) or _said_before(verdict, tp, entry)
+    return Line(tp, STATES[entry.state], said or (stall.problem if stall else entry.problem), size)
+
+
+def _said_before(verdict: Verdict, tp: TopicPartition, entry: Entry) -> Problem | None:
+    """What a cancel threw away, until it is confirmed: it can be told only while the move is listed."""
+    if entry.state is not RecordState.CANCELLING:
+        return None
+    return next(
+        (
+            Problem(Reason(d.reason), d.message)
+            for d in verdict.resource.status.partitions
+            if (d.topic, d.partition) == tp and d.reason in COSTS and d.message
+        ),
+        None,
+    )
 
 
 def _progress(
@@ -205,7 +224,8 @@ def _aspects(
     if problem := resource.unsupported:
         return _unready("Stalled", problem.reason, problem.message)
     if any(counts[state] for state in UNSETTLED):
-        held = _problem(lines, PartitionState.CANCELLING) or _stalled(verdict)
+        cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
+        held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None) or _stalled(verdict)
         if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
             return _in_progress("PartitionsInFlight", f"{because}; {held.message}" if held else because, held)
         if waits := _problem(lines, PartitionState.PENDING):
@@ -305,6 +325,7 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
     return before.model_copy(
         update={
             "observed_generation": resource.generation,
+            "start_time": None if begins_anew(resource) else before.start_time,
             "completion_time": before.completion_time if resource.up_to_date else None,
             "conditions": conditions(before.conditions, aspects, resource.generation, now),
         }
@@ -317,6 +338,17 @@ class Tell(NamedTuple):
     warning: bool
     reason: str
     note: str
+
+
+def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Tell]:
+    """The event that tells of moves whose cancel has begun, and of what that throws away; one for all of them."""
+    known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
+    new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
+    if not new:
+        return []
+    said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
+    more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
+    return [Tell(False, "MovesCancelled", f"{said}{more}")]
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:

@@ -45,6 +45,13 @@ class Entry:
         """The brokers that get a replica by this move."""
         return frozenset(self.target) - frozenset(self.original)
 
+    @property
+    def superseding(self) -> bool:
+        """Whether it only holds the partition while somebody else's move is cancelled to make way for its own."""
+        return (
+            self.state is RecordState.CANCELLING and bool(self.problem) and self.problem == recorded(Reason.SUPERSEDING)
+        )
+
     def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
         return replace(self, state=state, problem=problem)
 
@@ -122,6 +129,9 @@ RECORDED_PROBLEMS = {
     Reason.ORDER_UNKNOWN: "only the brokers know which replicas it started from, and not in which order",
     Reason.ELECTION_FAILED: "the first replica did not become leader; elect preferred leaders by hand",
     Reason.INVALID_REPLICA_ASSIGNMENT: "the brokers refused to restore the order of the original replicas",
+    Reason.IN_FLIGHT_ELSEWHERE: "somebody else was moving it and whenInFlight is Fail; change that, or the entry",
+    Reason.DEADLINE_EXCEEDED: "deadlineSeconds was over before its move had begun; raise it to move the partition",
+    Reason.SUPERSEDING: "somebody else's move is cancelled first; its own begins when that is confirmed",
 }
 """What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
 
@@ -129,6 +139,11 @@ RECORDED_PROBLEMS = {
 def recorded(reason: Reason) -> Problem:
     """A problem that a record keeps."""
     return Problem(reason, RECORDED_PROBLEMS[reason])
+
+
+def failed(topic_id: str, original: tuple[int, ...], target: tuple[int, ...], reason: Reason) -> Entry:
+    """The entry of a partition that is not moved any more; Kafka was told nothing of it."""
+    return Entry(topic_id, original, target, RecordState.FAILED, recorded(reason))
 
 
 def _known_problem(reason: str | None) -> Problem | None:

@@ -31,8 +31,9 @@ class Verdict:
     """What is to happen to one resource.
 
     `waiting` are its partitions without an entry: Pending or Blocked, and why. `problems` are those of partitions
-    with an entry, `stalls` those of moves that go on by themselves once the cause is mended. `release` lets go of
-    the finalizer of a resource that is being deleted.
+    with an entry, which stand in the way of its next step; `notes` only say what is being done, and `stalls` are of
+    moves that go on by themselves once the cause is mended. `release` lets go of the finalizer of a resource that is
+    being deleted. `expired`: its deadline is over, and nothing new starts.
     """
 
     resource: Resource
@@ -41,6 +42,8 @@ class Verdict:
     waiting: dict[TopicPartition, tuple[PartitionState, Problem | None]] = field(default_factory=dict)
     problems: dict[TopicPartition, Problem] = field(default_factory=dict)
     stalls: dict[TopicPartition, Stall] = field(default_factory=dict)
+    notes: dict[TopicPartition, Problem] = field(default_factory=dict)
+    expired: bool = False
     release: bool = False
     let_go: bool = False
     """Released at its deadline, with moves still in flight."""

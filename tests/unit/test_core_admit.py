@@ -1,0 +1,178 @@
+"""Who starts when there is not room for all; and what the brokers or others do between the check and the alter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassign.api.kafka_cluster import Limits
+from reassign.core.model import Alter, Broker, TopicPartition
+from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
+
+P0, P1, P2 = partitions(3)
+
+
+def test_an_old_giant_does_not_starve_a_small_new_one() -> None:
+    giant, small = partitions(60, "giant"), partitions(2, "small")
+    kafka = SimKafka(dict.fromkeys(giant + small, (0, 1)))
+    driver = drive(
+        kafka, resource(dict.fromkeys(giant, (2, 3)), "a"), limits=Limits(partitions_in_flight=4, moves_per_broker=50)
+    )
+    driver.ticks(2)
+    assert len(kafka.reassignments) == 4
+    driver.resources["b"] = resource(dict.fromkeys(small, (3, 4)), "b")
+    done = 0
+    while not all(kafka.replicas[tp] == (3, 4) for tp in small):
+        kafka.copy(next(iter(kafka.reassignments)))  # the longest in flight
+        driver.ticks(5)
+        done += 1
+    assert done <= 6  # the giant's four first, then the small one's two
+
+
+def test_partitions_that_need_one_slot_do_not_starve_one_that_needs_several_of_the_same_source() -> None:
+    many, large = partitions(40, "many"), TopicPartition("large", 0)
+    kafka = SimKafka(dict.fromkeys([*many, large], (0, 1, 2)))
+    driver = drive(kafka, resource(dict.fromkeys(many, (0, 1, 3)), "a"), limits=Limits(moves_per_broker=4))
+    driver.ticks(2)
+    assert len(kafka.reassignments) == 4
+    driver.resources["b"] = resource({large: (3, 4, 5)}, "b")
+    done = 0
+    while kafka.replicas[large] != (3, 4, 5):
+        kafka.copy(next(iter(kafka.reassignments)))  # the longest in flight
+        driver.ticks(5)
+        done += 1
+    assert done <= 5  # what was in flight at its source before, and itself
+
+
+def test_the_partition_with_the_most_bytes_goes_first() -> None:
+    kafka = SimKafka(dict.fromkeys((P0, P1, P2), (0, 1)))
+    kafka.sizes = {P0: {0: 10, 1: 10}, P1: {0: 500, 1: 500}, P2: {0: 70, 1: 70}}
+    driver = drive(kafka, resource(dict.fromkeys((P0, P1, P2), (2, 1))), limits=Limits(partitions_in_flight=1))
+    driver.ticks(2)
+    driver.finish()
+    assert [step.tp for step in kafka.writes if isinstance(step, Alter)] == [P1, P2, P0]
+
+
+ASSIGNMENTS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    in_flight=st.integers(1, 6),
+    per_broker=st.integers(3, 5),
+    own=st.integers(1, 4),
+    data=st.data(),
+)
+def test_no_cap_is_ever_exceeded_and_everybody_comes_to_an_end(
+    sizes: list[int], in_flight: int, per_broker: int, own: int, data: st.DataObject
+) -> None:
+    mine = {f"r{n}": partitions(size, f"t{n}") for n, size in enumerate(sizes)}
+    every = [tp for tps in mine.values() for tp in tps]
+    kafka = SimKafka({tp: data.draw(ASSIGNMENTS) for tp in every})
+    wanted = {tp: data.draw(ASSIGNMENTS) for tp in every}
+    resources = [
+        resource({tp: wanted[tp] for tp in tps}, uid, concurrency={"partitions": own}) for uid, tps in mine.items()
+    ]
+    driver = drive(kafka, *resources, limits=Limits(partitions_in_flight=in_flight, moves_per_broker=per_broker))
+    driver.ticks(3)
+    for _ in range(20 * len(every)):
+        adding = [broker for move in kafka.reassignments.values() for broker in move.adding]
+        assert len(kafka.reassignments) <= in_flight
+        assert all(adding.count(broker) <= per_broker for broker in adding)
+        assert all(len(kafka.reassignments.keys() & set(tps)) <= own for tps in mine.values())
+        if not kafka.reassignments:
+            break
+        kafka.copy(data.draw(st.sampled_from(sorted(kafka.reassignments))))
+        driver.ticks(2)
+    driver.finish()
+    assert kafka.replicas == wanted
+
+
+def test_what_others_have_in_flight_counts_and_a_partition_that_supersedes_takes_its_place() -> None:
+    kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
+    kafka.move_as_another(P0, (4, 1, 2))
+    asked = {P0: (3, 1, 2), P1: (3, 1, 2)}
+    driver = drive(kafka, resource(asked, whenInFlight="Supersede"), limits=Limits(partitions_in_flight=1))
+    driver.ticks(10)
+    assert set(kafka.reassignments) == {P0}
+    assert kafka.reassignments[P0].target == {3, 1, 2}
+    driver.finish()
+    assert kafka.replicas == asked
+
+
+def test_there_is_no_superseding_where_there_is_no_room_for_ours() -> None:
+    kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
+    kafka.move_as_another(P0, (4, 1, 2))
+    kafka.move_as_another(P1, (3, 1, 2))
+    driver = drive(kafka, resource({P0: (3, 1, 2)}, whenInFlight="Supersede"), limits=Limits(moves_per_broker=1))
+    driver.ticks(5)
+    assert kafka.writes == []
+    assert true_conditions(driver)["Reconciling"] == "WaitingForBudget"
+
+
+def test_a_broker_that_goes_away_between_the_check_and_the_alter_blocks_its_partition_until_it_is_back() -> None:
+    kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
+    driver = drive(kafka, resource({P0: (5, 1, 2), P1: (3, 1, 2)}))
+    alter = kafka._alter
+
+    def without_broker_5(step: Alter) -> object:
+        gone = kafka.brokers.pop(5, None)
+        answer = alter(step)
+        if gone:
+            kafka.brokers[5] = gone
+        return answer
+
+    kafka._alter = without_broker_5  # type: ignore[method-assign, assignment]
+    driver.ticks(3)
+    assert detail(driver, P0).reason == "InvalidReplicaAssignment"
+    assert states(driver) == {P0: "Blocked", P1: "InFlight"}
+    del kafka.brokers[5]
+    driver.tick()
+    assert detail(driver, P0).reason == "UnknownBroker"
+    kafka.brokers[5], kafka._alter = Broker(5), alter  # type: ignore[method-assign]
+    driver.ticks(20)
+    assert states(driver) == {P0: "InFlight", P1: "InFlight"}
+
+
+def test_partitions_added_to_a_topic_in_flight_are_moved_when_they_are_there() -> None:
+    kafka = SimKafka({P0: (0, 1, 2)})
+    driver = drive(kafka, resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
+    driver.ticks(3)
+    assert (detail(driver, P1).state, detail(driver, P1).reason) == ("Blocked", "UnknownTopicOrPartition")
+    kafka.replicas[P1], kafka.isr[P1], kafka.leader[P1] = (0, 1, 2), frozenset({0, 1, 2}), 0
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight", P1: "InFlight"}
+
+
+def test_only_the_order_changes_and_nothing_is_ever_in_flight() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (2, 0, 1)}))
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (2, 0, 1)
+    assert driver.kafka.leader[P0] == 2
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("mode", ["Fail", "Supersede"])
+def test_a_target_that_is_there_already_is_done_whatever_else_is_asked(mode: str) -> None:
+    options = {"whenInFlight": mode, "admission": "WhenIdle", "deadlineSeconds": 1, "preferredLeader": "Keep"}
+    kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
+    kafka.move_as_another(P1, (3, 1, 2))
+    driver = drive(kafka, resource({P0: (0, 1, 2)}, **options))
+    driver.ticks(3)
+    assert states(driver) == {P0: "Completed"}
+    assert kafka.writes == []
+
+
+def test_a_replication_factor_change_hidden_among_good_entries_is_blocked_alone() -> None:
+    many = [TopicPartition("many", number) for number in range(50)]
+    kafka = SimKafka(dict.fromkeys(many, (0, 1, 2)))
+    asked: dict[TopicPartition, tuple[int, ...]] = dict.fromkeys(many, (0, 1, 3))
+    asked[many[17]] = (0, 1)
+    driver = drive(kafka, resource(asked), limits=Limits(moves_per_broker=100))
+    driver.ticks(2)
+    driver.finish()
+    assert sum(kafka.replicas[tp] == (0, 1, 3) for tp in many) == 49
+    assert kafka.replicas[many[17]] == (0, 1, 2)
+    assert true_conditions(driver) == {"Stalled": "ReplicationFactorChange"}
