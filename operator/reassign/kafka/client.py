@@ -197,12 +197,18 @@ class KafkaClient:
             return self._alter_guarded_by_us(batch)
 
     def _alter_guarded_by_us(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
-        """Look right before the request, and hold back what would change the replication factor."""
+        """Look right before the request, and hold back what would change the replication factor.
+
+        Metadata counts the adding and the removing replicas of a partition in flight; so what is in flight is listed
+        after metadata was read, and left to the rules for that.
+        """
         try:
             refused = self._changes_of_replication_factor([step for step in batch if isinstance(step, Alter)])
+            in_flight = requests.reassignments(self._wire, [step.tp for step in batch])
         except KafkaError as error:
             message = f"not sent, since its replication factor could not be read: {cluster_error(error).message}"
             return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
+        refused |= {step: outcome for step in batch if (outcome := _overtaken(step, in_flight.get(step.tp)))}
         return refused | self._submit([step for step in batch if step not in refused], allow=True)
 
     def _changes_of_replication_factor(self, alters: Sequence[Alter]) -> dict[Step, Outcome]:
