@@ -86,6 +86,15 @@ class Kafka:
             producer.produce(tp.topic, os.urandom(MEGABYTE // 10), partition=tp.partition)
         assert producer.flush(30) == 0
 
+    def stock_tool_says(self, tp: TopicPartition) -> tuple[int, ...] | None:
+        """The replicas as the stock tool describes them; None while it finds the partition in flight."""
+        for line in self.brokers.tool("topics", "--describe", "--topic", tp.topic).splitlines():
+            fields = {key.strip(): value.strip() for key, _, value in (f.partition(":") for f in line.split("\t"))}
+            if fields.get("Partition") == str(tp.partition):
+                moving = fields.get("Adding Replicas") or fields.get("Removing Replicas")
+                return None if moving else tuple(int(broker) for broker in fields["Replicas"].split(","))
+        raise AssertionError(f"the stock tool does not find {tp}")
+
     @contextmanager
     def held(self, topic: str) -> Iterator[None]:
         """Within the block, what the topic's moves copy crawls; after it, it runs."""
