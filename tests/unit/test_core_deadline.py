@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
+from reassign.api.partition_reassignment import PartitionReassignmentStatus, RecordState
 from reassign.core.model import Broker, Problem, TopicPartition
 from reassign.core.report import blind
+from reassign.core.resource import Entry, recorded, write_record
+from reassign.core.size import BROKER_BYTES, RECORD_BYTES
 from reassign.errors import Reason
 from tests.unit.sim import START, Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
+FAILED, LATE = RecordState.FAILED, recorded(Reason.DEADLINE_EXCEEDED)
 NOWHERE = TopicPartition("nowhere", 0)
 
 
@@ -74,6 +79,17 @@ def test_what_is_not_supported_does_not_start_the_clock() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), replace(resource({P0: (3, 1, 2)}), unsupported=refused))
     driver.ticks(3)
     assert started(driver) is None
+
+
+def test_a_record_of_two_thousand_failed_partitions_stays_within_what_is_reckoned_for_it() -> None:
+    asked = {TopicPartition("t" * 70, number): (1001, 1002, 1003) for number in range(2000)}
+    driver = drive(SimKafka({}), resource(asked, deadlineSeconds=1))
+    driver.ticks(3)
+    status = driver.resources["a"].status
+    assert (status.progress and status.progress.partitions_failed) == 2000
+    found = dict.fromkeys(asked, Entry("id-of-a-topic-22-chars", (2001, 2002, 2003), (1001, 1002, 1003), FAILED, LATE))
+    written = PartitionReassignmentStatus(record=write_record(found)).wire()["record"]
+    assert len(json.dumps(written, separators=(",", ":"))) <= 2000 * (RECORD_BYTES + 6 * BROKER_BYTES) + 150
 
 
 def failed_at_the_deadline() -> Driver:
