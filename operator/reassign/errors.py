@@ -37,6 +37,7 @@ class Reason(StrEnum):
     REQUEST_FAILED = "RequestFailed"
     NOT_AUTHORIZED = "NotAuthorized"
     LOG_DIR_OFFLINE = "LogDirOffline"
+    NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
     WAITING_FOR_BUDGET = "WaitingForBudget"
     WAITING_FOR_IDLE = "WaitingForIdle"
 
@@ -55,6 +56,10 @@ class Reason(StrEnum):
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CONNECTING = "Connecting"
     CLUSTER_DELETED = "ClusterDeleted"
+    PAUSED = "Paused"
+    CANCELLED_BY_BRAKE = "CancelledByBrake"
+    CLUSTER_UNDER_MIN_ISR = "ClusterUnderMinIsr"
+    CLUSTER_UNDER_REPLICATED = "ClusterUnderReplicated"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_ID_CHANGED = "ClusterIdChanged"
     CLUSTER_NOT_SUPPORTED = "ClusterNotSupported"

@@ -218,10 +218,13 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert not may(kubectl, "update", "leases.coordination.k8s.io/another", "system")
     assert not may(kubectl, "patch", f"{resource}/status", "system")
     assert not may(kubectl, "get", "secrets", "system")
+    assert may(kubectl, "create", "configmaps", "default")
+    assert not may(kubectl, "create", "configmaps", "system")
     install(cluster_helm, kubectl)
     assert may(kubectl, "patch", f"{resource}/status", "system")
     assert not may(kubectl, "delete", resource, "default")
     assert not may(kubectl, "list", "secrets", "default")
+    assert [verb for verb in ("get", "list", "update", "delete") if may(kubectl, verb, "configmaps", "default")] == []
 
 
 def test_resources_outlive_the_release_and_are_there_when_it_comes_back(bare: ApiServer, cluster_helm: Helm) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 
 from localplatform.controlplane import ApiServer
+from localplatform.processes import wait_until
 from reassign.api.common import FINALIZER
+from reassign.core.brake import documents
+from reassign.core.model import TopicPartition
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import Kind, KubeClient
-from tests.api.kubectl import Kubectl, reassignment
+from tests.api.kubectl import Kubectl, RefusedError, reassignment
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -163,6 +168,41 @@ def test_a_missing_secret_is_named(kubeconfig: object) -> None:
     assert caught.value.reason == Reason.SECRET_NOT_FOUND
 
 
+def test_a_config_map_is_made_once_and_for_good(kubeconfig: object, sandbox: Kubectl, namespace: str) -> None:
+    def make(text: str) -> None:
+        with_client(lambda kube: kube.create_config_map(namespace, "kept", {"a.json": text}, {"of": "main"}))
+
+    make("{}")
+    found = sandbox.json("get", "configmap", "kept")
+    assert (found["data"], found["metadata"]["labels"]) == ({"a.json": "{}"}, {"of": "main"})
+    with pytest.raises(ConflictError):
+        make("[]")
+    with pytest.raises(RefusedError, match="immutable"):
+        sandbox.patch("configmap", "kept", {"data": {"a.json": "[]"}})
+
+
+def test_the_largest_part_of_what_the_brake_keeps_fits_into_a_config_map(kubeconfig: object, namespace: str) -> None:
+    moves = {TopicPartition("t" * 249, number): (1, 2, 3) for number in range(5000)}
+    largest = max(documents(moves), key=len)
+    assert len(largest) > 990_000
+    with_client(lambda kube: kube.create_config_map(namespace, "large", {"reassignment.json": largest}, {}))
+
+
+def test_a_namespace_that_takes_no_more_config_maps_is_said_in_its_own_words(
+    kubeconfig: object, sandbox: Kubectl, namespace: str
+) -> None:
+    sandbox("create", "quota", "none", "--hard=count/configmaps=0")
+
+    def refused() -> str:
+        try:
+            with_client(lambda kube: kube.create_config_map(namespace, f"kept-{time.monotonic_ns()}", {}, {}))
+        except ReassignError as error:
+            return f"{error.reason}: {error.message}"
+        return ""
+
+    assert wait_until(lambda: bool(re.match("NotAuthorized: .*quota: none", refused())), 30)
+
+
 def test_what_is_not_allowed_names_verb_and_resource(kubeconfig: Callable[[str], None]) -> None:
     kubeconfig("system:kube-scheduler")
     with pytest.raises(ReassignError, match=r"may not GET .*secrets/user") as caught:
@@ -190,5 +230,6 @@ def test_each_missing_right_is_a_sentence(kubeconfig: Callable[[str], None]) -> 
     missing = with_client(lambda kube: missing_rights(kube, ("team-a",), ("kafka", "operator")))
     assert "the operator may not patch partitionreassignments/status.kafka.reassign.dev in namespace team-a" in missing
     assert "the operator may not get secrets in namespace team-a" in missing
+    assert "the operator may not create configmaps in namespace team-a" in missing
     assert "the operator may not update leases.coordination.k8s.io in namespace kafka" in missing
     assert with_client(lambda kube: missing_rights(kube, ("team-a",), None)) == [m for m in missing if "lease" not in m]

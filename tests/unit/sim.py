@@ -33,6 +33,7 @@ from reassign.core.model import (
     Topic,
     TopicPartition,
 )
+from reassign.core.permission import Permission
 from reassign.core.report import report
 from reassign.core.resource import Resource
 from reassign.core.verdict import Verdict
@@ -187,6 +188,8 @@ class Driver:
     resources: dict[str, Resource]
     limits: Limits = field(default_factory=Limits)
     hold: Problem | None = None
+    undo: bool = False
+    permission: Permission | None = None
     now: float = 100.0
     recent: Recent = field(default_factory=lambda: Recent(started=0.0))
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -200,6 +203,10 @@ class Driver:
     @property
     def time(self) -> datetime:
         return START + timedelta(seconds=self.now)
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(self.limits, self.hold, self.undo, self.permission)
 
     def restart(self) -> None:
         """The process is new: what it knew of its last seconds is lost."""
@@ -218,9 +225,7 @@ class Driver:
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
         left = die_after
-        for verdict in decide(
-            list(self.resources.values()), snapshot, Policy(self.limits, self.hold), self.recent, self.time
-        ):
+        for verdict in decide(list(self.resources.values()), snapshot, self.policy, self.recent, self.time):
             uid = verdict.resource.uid
             self.verdicts[uid] = verdict
             if verdict.release:
@@ -270,7 +275,7 @@ class Driver:
         self.resources[uid] = replace(old, spec=spec(entries, **fields), generation=old.generation + 1)
 
     def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
-        status = report(verdict, snapshot, (), self.time)
+        status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
         status = PartitionReassignmentStatus.parse(status.wire())
         verdict.resource = replace(verdict.resource, status=status)
         self.resources[verdict.resource.uid] = verdict.resource

@@ -19,7 +19,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* What the operator may do with what it serves: it writes only finalizers (a patch) and the status. */}}
+{{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
+status; a ConfigMap is made when the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters, partitionreassignments]
@@ -30,6 +31,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

@@ -171,14 +171,16 @@ class KafkaClusterSpec(Model):
     execution: Execution = Execution.RUN
     """The emergency brake. Run: carry out what is declared. Pause: start nothing new. CancelOurs: roll back
     what this operator has in flight. CancelAll: roll back everything in flight, whoever began it, and keep a
-    copy of it in ConfigMaps."""
+    copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON. With Run, the declared moves
+    start again."""
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
     """Rates for PartitionReassignments that name none. Unset: not throttled."""
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
-    min.insync.replicas) or UnderReplicated; or Never pause."""
+    min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight
+    and those that a PartitionReassignment still waits for. Looked at every 15 seconds while something waits."""
     allowed_namespaces: Annotated[
         tuple[AllowedNamespace, ...],
         Field(max_length=100),
@@ -288,7 +290,8 @@ class KafkaClusterStatus(Model):
     observed_generation: Count | None = None
     """The metadata.generation that this status is about."""
     conditions: Conditions = ()
-    """Ready: the cluster is reached and served."""
+    """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
+    pauseWhen. Stalled while True: the message says what stands in the way, and what to do."""
     cluster_id: Annotated[str, Field(max_length=64)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=1000)] = ()

@@ -5,7 +5,7 @@ Each function returns a sentence that names the field and its value, or None whe
 
 from __future__ import annotations
 
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Mechanism, PauseWhen
+from reassign.api.kafka_cluster import KafkaClusterSpec, Mechanism
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
     Mode,
@@ -14,13 +14,12 @@ from reassign.api.partition_reassignment import (
 )
 
 
-def unsupported_reassignment(spec: PartitionReassignmentSpec, namespace: str) -> str | None:
-    """What a PartitionReassignment in `namespace` asks for that is not built yet."""
+def unsupported_reassignment(spec: PartitionReassignmentSpec) -> str | None:
+    """What a PartitionReassignment asks for that is not built yet."""
     throttle = spec.throttle or Throttle()
     chosen = (log_dir for entry in spec.partitions for log_dir in entry.log_dirs or () if log_dir != ANY_LOG_DIR)
     return _first_unsupported(
         ("mode", spec.mode, (Mode.EXECUTE,)),
-        ("clusterRef.namespace", spec.cluster_ref.namespace, (None, namespace)),
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
         ("partitions[].logDirs", next(chosen, None), (None,)),
@@ -31,14 +30,11 @@ def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
     """What a KafkaCluster asks for that is not built yet."""
     throttle, limits = spec.throttle or Throttle(), spec.limits
     return _first_unsupported(
-        ("execution", spec.execution, (Execution.RUN,)),
         ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, Mechanism.SCRAM_SHA_512)),
         ("limits.maxThrottle", limits.max_throttle, (None,)),
         ("limits.minFreeDiskPercent", limits.min_free_disk_percent, (10,)),
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
-        ("pauseWhen", spec.pause_when, (PauseWhen.UNDER_MIN_ISR,)),
-        ("allowedNamespaces", ", ".join(namespace.name for namespace in spec.allowed_namespaces), ("",)),
     )
 
 

@@ -15,19 +15,30 @@ from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.controller.brake import Keeper, Survey, brake_of
 from reassign.controller.connect import connection_of
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.server import Health
-from reassign.controller.serving import check_identity, cluster_status, duplicate_of, hold_of
+from reassign.controller.serving import (
+    Stance,
+    check_identity,
+    cluster_status,
+    duplicate_of,
+    hold_of,
+    permission_of,
+    policy_of,
+)
 from reassign.controller.store import ClusterKey, Store
 from reassign.core.admit import Policy
+from reassign.core.brake import Undo, fold_foreign
 from reassign.core.decide import decide
 from reassign.core.fold import fold
 from reassign.core.follow import Recent
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
+from reassign.core.permission import Permission
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
@@ -67,6 +78,8 @@ class ClusterLoop:
     _client: KafkaClient | None = None
     _connection: Connection | None = None
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
+    _keeper: Keeper = field(init=False)
+    _survey: Survey = field(default_factory=Survey)
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _log_dirs: LogDirs = field(default_factory=dict)
@@ -74,6 +87,9 @@ class ClusterLoop:
     _sized_at: float = 0.0
     _all_at: float = 0.0
     _listed_topics: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.key, self.kube)
 
     async def run(self) -> None:
         """Tick until the KafkaCluster is gone; end with the connection closed."""
@@ -116,8 +132,7 @@ class ClusterLoop:
         if obj is None:
             return None
         cluster = KafkaCluster.parse(obj)
-        resources = [r for r in self.store.resources(self.key) if r.namespace == self.key[0]]
-        await self._refuse_others()
+        resources = await self._admitted(permission_of(cluster))
         if cluster.metadata.deletion_timestamp and not resources:
             await self.reporter.release_cluster(obj)
             return None
@@ -128,28 +143,38 @@ class ClusterLoop:
         referring = resources
         if not self._look_at_all_due():
             resources = [r for r in resources if not r.settled]
+        pause = brake_of(cluster.spec.execution)
         try:
-            snapshot = await self._observe(cluster, resources)
+            client = await self._connected(cluster)
+            snapshot = await self._observe(client, resources)
             check_identity(cluster, snapshot.cluster_id)
+            pause = pause or await self._survey.look(client, cluster.spec, resources, snapshot)
         except ReassignError as error:
             await self._disconnect()
             return await self._stand_still(error, resources)
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
-            await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, None, _now()))
+            await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, Stance(), _now()))
             return AT_ONCE_SECONDS
-        hold = hold_of(cluster, referring) or duplicate_of(cluster, snapshot.cluster_id, self.store)
-        await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, hold, _now()))
-        return await self._serve(cluster, resources, snapshot, hold)
+        duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
+        undo = None if duplicate else self._keeper.undo(cluster.spec.execution, resources, snapshot, self._recent)
+        stance = Stance(hold_of(cluster, referring) or duplicate, pause, self._keeper.stuck(undo))
+        await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
+        return await self._serve(resources, snapshot, policy_of(cluster, stance), undo)
 
-    async def _refuse_others(self) -> None:
-        """Resources of other namespaces may not use this cluster, nor learn from their status what it holds."""
+    async def _admitted(self, permission: Permission) -> list[Resource]:
+        """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
+        admitted: list[Resource] = []
         attempts = Attempts(self.reporter)
         for resource in self.store.resources(self.key):
-            if resource.namespace != self.key[0] and resource.unsupported:
-                async with attempts.at(resource):
-                    await self.reporter.stand_still(resource, resource.unsupported, _now())
+            problem = permission.of_namespace(resource.namespace)
+            if problem is None or active(resource.record):
+                admitted.append(resource)
+                continue
+            async with attempts.at(resource):
+                await self.reporter.refuse(resource, problem, _now())
+        return admitted
 
     def _look_at_all_due(self) -> bool:
         """Settled resources are looked at for drift, now and then."""
@@ -158,8 +183,7 @@ class ClusterLoop:
             self._all_at = time.monotonic()
         return due
 
-    async def _observe(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Snapshot:
-        client = await self._connected(cluster)
+    async def _observe(self, client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
         began = time.monotonic()
         topics = {tp.topic for r in resources for tp in r.named}
         sizes_due = time.monotonic() - self._sized_at >= SIZES_SECONDS
@@ -190,12 +214,13 @@ class ClusterLoop:
         return self._client
 
     async def _connection_of(self, cluster: KafkaCluster) -> Connection:
-        """With its namespace the Secrets can be gone before the moves are undone: then the last ones serve."""
+        """Secrets can be gone when moves are to be undone, with their namespace for one: then the last ones serve."""
         try:
             return await connection_of(cluster, self.kube)
         except MissingReferenceError:
             same = self._connected_to is not None and self._connected_to[0] == cluster.metadata.uid
-            if cluster.metadata.deletion_timestamp and same and self._connection:
+            undoes = cluster.metadata.deletion_timestamp or cluster.spec.execution is not Execution.RUN
+            if undoes and same and self._connection:
                 return self._connection
             raise
 
@@ -220,35 +245,40 @@ class ClusterLoop:
         return UNREACHABLE_SECONDS
 
     async def _serve(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot, hold: Problem | None
+        self, resources: Sequence[Resource], snapshot: Snapshot, policy: Policy, undo: Undo | None
     ) -> float:
         attempts = Attempts(self.reporter)
-        verdicts = decide(resources, snapshot, Policy(cluster.spec.limits, hold), self._recent, _now())
+        verdicts = decide(resources, snapshot, policy, self._recent, _now())
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:
             async with attempts.at(verdict.resource):
-                prepared, altered = await self._prepare(verdict, snapshot)
+                prepared, altered = await self._prepare(verdict, snapshot, policy)
                 changed |= altered
                 if prepared:
                     ready.append(prepared)
-        outcomes = await self._act([step for verdict in ready for step in verdict.steps])
+        steps = [step for verdict in ready for step in verdict.steps]
+        if undo:
+            steps = await self._keeper.keep(list(dict.fromkeys([*steps, *undo.cancels])), snapshot, _now())
+        outcomes = await self._act(steps)
         acted = time.monotonic()
         for verdict in ready:
             fold(verdict, outcomes, self._recent, acted)
+        if undo:
+            fold_foreign(undo, outcomes, self._recent, acted)
         for verdict in ready:
             async with attempts.at(verdict.resource):
-                await self._report(verdict, snapshot)
+                await self._report(verdict, snapshot, policy)
         self._count(verdicts)
         if attempts.conflict:
             return CONFLICT_SECONDS
         if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
             return AT_ONCE_SECONDS
-        if any(active(v.record) or _waits_to_settle(v) for v in verdicts):
+        if undo or any(active(v.record) or _waits_to_settle(v) for v in verdicts):
             return MOVING_SECONDS
         return WAITING_SECONDS if any(not r.settled for r in resources) else IDLE_SECONDS
 
-    async def _prepare(self, verdict: Verdict, snapshot: Snapshot) -> tuple[Verdict | None, bool]:
+    async def _prepare(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> tuple[Verdict | None, bool]:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
         resource = verdict.resource
         if verdict.release:
@@ -260,7 +290,7 @@ class ClusterLoop:
                 await self.reporter.hold(resource)
                 return None, True
             return verdict, False
-        written = await self.reporter.write(resource, report(verdict, snapshot, (), _now()))
+        written = await self.reporter.write(resource, report(verdict, policy.view(resource, snapshot), (), _now()))
         if written is None:
             return None, True
         verdict.resource = written
@@ -280,10 +310,10 @@ class ClusterLoop:
             log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
         return outcomes
 
-    async def _report(self, verdict: Verdict, snapshot: Snapshot) -> None:
+    async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource = verdict.resource
         samples = self._samples[resource.uid]
-        status = report(verdict, snapshot, samples, _now())
+        status = report(verdict, policy.view(resource, snapshot), samples, _now())
         if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
             samples.append((time.monotonic(), status.progress.bytes_copied))
             while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:

@@ -101,6 +101,13 @@ class Reporter:
         if not resource.settled and not resource.status_lost:
             await self.write(resource, blind(resource, problem, now))
 
+    async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
+        """Say that a resource is not served, and nothing else; let it go if it is deleted."""
+        if resource.deleted:
+            await self.let_go(resource)
+        elif not resource.settled:
+            await self.write(resource, blind(resource, problem, now))
+
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
         if not obj["metadata"].get("deletionTimestamp"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from reassign.api.kafka_cluster import (
     MAX_FOREIGN,
     BrokerStatus,
+    Execution,
     ForeignInFlight,
     ForeignPartition,
     KafkaCluster,
@@ -16,14 +18,17 @@ from reassign.api.kafka_cluster import (
 )
 from reassign.api.supported import unsupported_cluster
 from reassign.controller.store import Store
+from reassign.core.admit import Policy
+from reassign.core.brake import foreign
 from reassign.core.model import Problem, Snapshot
+from reassign.core.permission import Permission
 from reassign.core.report import Aspect, conditions
-from reassign.core.resource import Resource, active
+from reassign.core.resource import Resource
 from reassign.errors import ClusterError, Reason
 
 
 def hold_of(cluster: KafkaCluster, referring: Sequence[Resource]) -> Problem | None:
-    """Why nothing new may start on this cluster, by its own spec."""
+    """Why this cluster is not served; what is in flight on it goes on."""
     if cluster.metadata.deletion_timestamp:
         names = ", ".join(sorted(r.name for r in referring)[:5])
         return Problem(
@@ -68,14 +73,35 @@ def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
     return cluster.metadata.creation_timestamp, cluster.metadata.uid
 
 
+def permission_of(cluster: KafkaCluster) -> Permission:
+    """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
+    others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
+    return Permission(others | {cluster.metadata.namespace: ("*",)})
+
+
+def policy_of(cluster: KafkaCluster, stance: Stance) -> Policy:
+    """What the cluster says to its resources now."""
+    undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
+    return Policy(cluster.spec.limits, stance.hold or stance.pause, undo, permission_of(cluster))
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), or not as it asks (`stuck`)."""
+
+    hold: Problem | None = None
+    pause: Problem | None = None
+    stuck: Problem | None = None
+
+
 def cluster_status(
-    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: Problem | None, now: datetime
+    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], stance: Stance, now: datetime
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen."""
-    ours = {tp for r in resources for tp in active(r.record)}
-    foreign = sorted(snapshot.reassignments.keys() - ours)
-    ready = Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")
-    status = unready_status(cluster, hold, now) if hold else _judged(cluster, [ready], now)
+    others = foreign(resources, snapshot)
+    status = (
+        unready_status(cluster, stance.hold, now) if stance.hold else _judged(cluster, _serving(snapshot, stance), now)
+    )
     return status.model_copy(
         update={
             "cluster_id": snapshot.cluster_id,
@@ -84,9 +110,9 @@ def cluster_status(
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
             ),
             "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
-            "in_flight": len(ours & snapshot.reassignments.keys()),
+            "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
-                count=len(foreign),
+                count=len(others),
                 partitions=tuple(
                     ForeignPartition(
                         topic=tp.topic,
@@ -94,11 +120,19 @@ def cluster_status(
                         adding_replicas=snapshot.reassignments[tp].adding,
                         removing_replicas=snapshot.reassignments[tp].removing,
                     )
-                    for tp in foreign[:MAX_FOREIGN]
+                    for tp in others[:MAX_FOREIGN]
                 ),
             ),
         }
     )
+
+
+def _serving(snapshot: Snapshot, stance: Stance) -> list[Aspect]:
+    aspects = [Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    for kind, problem in (("Paused", stance.pause), ("Stalled", stance.stuck)):
+        if problem:
+            aspects.append(Aspect(kind, True, problem.reason, problem.message))
+    return aspects
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:

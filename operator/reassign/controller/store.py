@@ -125,5 +125,5 @@ def _parse(obj: Object) -> Resource:
 
 
 def _unsupported(parsed: PartitionReassignment) -> Problem | None:
-    sentence = unsupported_reassignment(parsed.spec, parsed.metadata.namespace)
+    sentence = unsupported_reassignment(parsed.spec)
     return Problem(Reason.NOT_SUPPORTED_YET, sentence) if sentence else None

@@ -23,6 +23,7 @@ from reassign.core.checks import Candidate, existence, first_problem
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.model import Alter, Elect, Problem, Snapshot, TopicPartition
+from reassign.core.permission import Permission
 from reassign.core.progress import partition_bytes
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
@@ -31,10 +32,23 @@ from reassign.errors import Reason
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so."""
+    """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
+
+    With `undo`, whatever is in flight is brought back. Without a `permission`, everybody may move everything.
+    """
 
     limits: Limits
     hold: Problem | None = None
+    undo: bool = False
+    permission: Permission | None = None
+
+    def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
+        """Why the resource's namespace may not move a partition, or None."""
+        return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
+
+    def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
+        """What the resource's status may tell of the cluster."""
+        return self.permission.view(resource, snapshot) if self.permission else snapshot
 
 
 @dataclass(slots=True)
@@ -115,6 +129,9 @@ def _judged(
     candidates: list[Candidate] = []
     for tp, wanted in resource.asked.items():
         if tp in verdict.record:
+            continue
+        if problem := policy.forbids(resource, tp):
+            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
         holder = holders.get(tp, resource) if resource.unsupported else holders.setdefault(tp, resource)
         claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"

@@ -24,7 +24,8 @@ def decide(
     resources: Sequence[Resource], snapshot: Snapshot, policy: Policy, recent: Recent, now: datetime
 ) -> list[Verdict]:
     """One verdict for each resource."""
-    verdicts = [_advance(resource, snapshot, recent, now) for resource in sorted(resources, key=lambda r: r.age_key)]
+    by_age = sorted(resources, key=lambda r: r.age_key)
+    verdicts = [_advance(resource, snapshot, policy, recent, now) for resource in by_age]
     recent.cancelled &= {
         (v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING
     }
@@ -33,15 +34,15 @@ def decide(
     return verdicts
 
 
-def _advance(resource: Resource, snapshot: Snapshot, recent: Recent, now: datetime) -> Verdict:
+def _advance(resource: Resource, snapshot: Snapshot, policy: Policy, recent: Recent, now: datetime) -> Verdict:
     """Take every entry of the record one step further."""
-    record = _adopted(resource, snapshot) if resource.status_lost else resource.record
+    record = _adopted(resource, snapshot, policy) if resource.status_lost else resource.record
     verdict = Verdict(resource, dict(record), expired=deadline_is_over(resource, now))
     if resource.deleted and (let_go := lets_go(resource, record, now)) is not None:
         verdict.release, verdict.let_go = True, let_go
         return verdict
     for tp, entry in record.items():
-        move = next_move(Held(resource, tp, entry, snapshot, recent, verdict.expired))
+        move = next_move(Held(resource, tp, entry, snapshot, recent, verdict.expired, policy.undo))
         if move.entry is None:
             del verdict.record[tp]
         else:
@@ -67,10 +68,15 @@ def lets_go(resource: Resource, record: Record, now: datetime) -> bool | None:
     return None
 
 
-def _adopted(resource: Resource, snapshot: Snapshot) -> Record:
-    """The record of a resource whose status was lost: its entries that are in flight to where it wants them."""
+def _adopted(resource: Resource, snapshot: Snapshot, policy: Policy) -> Record:
+    """The record of a resource whose status was lost: its entries that are in flight to where it wants them.
+
+    Anybody can make a resource that looks so, by putting our finalizer on it: no permission, nothing adopted.
+    """
     record: dict[TopicPartition, Entry] = {}
     for tp, entry in resource.asked.items():
+        if policy.forbids(resource, tp):
+            continue
         in_flight = snapshot.reassignments.get(tp)
         if in_flight and in_flight.target == set(entry.replicas) and tp.topic in snapshot.topics:
             record[tp] = Entry(

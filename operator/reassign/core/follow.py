@@ -106,6 +106,8 @@ class Held:
     snapshot: Snapshot
     recent: Recent
     expired: bool = False
+    undo: bool = False
+    """The brake is pulled: whatever it is, it is to be brought back."""
 
     def lost(self) -> Problem | None:
         """Why the partition cannot be followed: the topic is gone, or another one has its name."""
@@ -119,6 +121,13 @@ class Held:
             )
         return None
 
+    @property
+    def at_target(self) -> bool:
+        """Whether nothing is in flight any more, and metadata shows the target."""
+        partition = self.snapshot.partition(self.tp)
+        listed = self.tp in self.snapshot.reassignments
+        return not listed and partition is not None and partition.replicas == self.entry.target
+
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""
         return Move(self.entry.to(RecordState.CANCELLED, problem) if self.resource.deleted else None)
@@ -130,7 +139,8 @@ def next_move(held: Held) -> Move:
     target = resource.wanted.get(held.tp)
     if entry.superseding:
         return _make_way(held, wanted=target == entry.target)
-    if entry.state is RecordState.CANCELLING or (entry.active and target != entry.target):
+    unwanted = target != entry.target or (held.undo and not held.at_target)
+    if entry.state is RecordState.CANCELLING or (entry.active and unwanted):
         return _bring_back(held)
     if entry.active:
         return _follow(held)
@@ -160,13 +170,8 @@ def _make_way(held: Held, *, wanted: bool) -> Move:
 def _came_true(held: Held) -> Entry:
     """A move taken for cancelled by others that is seen at its target after all is completed."""
     entry, partition = held.entry, held.snapshot.partition(held.tp)
-    if (
-        entry.state is RecordState.CANCELLED
-        and held.tp not in held.snapshot.reassignments
-        and partition is not None
-        and partition.replicas == entry.target
-        and partition.isr >= set(entry.target)
-    ):
+    in_sync = partition is not None and partition.isr >= set(entry.target)
+    if entry.state is RecordState.CANCELLED and held.at_target and in_sync:
         return entry.to(RecordState.COMPLETED)
     return entry
 

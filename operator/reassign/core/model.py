@@ -69,7 +69,12 @@ class Reassignment:
     @property
     def target(self) -> frozenset[int]:
         """The replicas that remain when it is complete."""
-        return frozenset(self.replicas) - frozenset(self.removing)
+        return frozenset(self.remaining)
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """The same, in the order in which they were asked for."""
+        return tuple(r for r in self.replicas if r not in self.removing)
 
     @property
     def original(self) -> tuple[int, ...]:

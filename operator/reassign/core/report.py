@@ -365,6 +365,8 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
         if kind in new and kind not in old:
             tells.append(Tell(True, reason, new[kind].message))
+    if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
+        tells.append(Tell(False, new["Paused"].reason, new["Paused"].message))
     if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
         tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
     return tells

@@ -64,6 +64,7 @@ class KafkaClient:
         self._connection = connection
         self._wire = wire
         self._min_insync_replicas = MinInsyncReplicas(partial(requests.min_insync_replicas, wire))
+        self._min_insync_replicas_of_all = MinInsyncReplicas(self._ask_min_insync_replicas)
         self._executor = executor
         self._before_write = before_write
 
@@ -143,6 +144,34 @@ class KafkaClient:
             sizes=None if sizes_of is None else sizes(log_dirs),
             log_dirs=log_dirs,
         )
+
+    async def observe_shortages(self) -> dict[str, Topic]:
+        """Of all topics, internal ones too, the partitions without a leader, or with a replica that is not in sync.
+
+        Replicas being added count as replicas here. One request for all metadata, and for those topics alone their
+        min.insync.replicas, which may be 30 s old. Topics that we may not see are left out.
+        """
+        return await self._call(self._shortages)
+
+    def _shortages(self) -> dict[str, Topic]:
+        found, _ = requests.topics(self._wire, None)
+        short = {
+            name: (id, {n: p for n, p in partitions.items() if p.leader is None or not p.isr >= set(p.replicas)})
+            for name, (id, partitions) in found.items()
+        }
+        short = {name: (id, partitions) for name, (id, partitions) in short.items() if partitions}
+        minima, _ = self._min_insync_replicas_of_all.of({name: id for name, (id, _) in short.items()})
+        return {name: Topic(id, minima[name], ps) for name, (id, ps) in short.items() if name in minima}
+
+    def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
+        """In batches: a broker that is down can leave every topic of a cluster short."""
+        found: dict[str, int] = {}
+        withheld: set[str] = set()
+        names = list(topics)
+        for start in range(0, len(names), BATCH):
+            values, unseen = requests.min_insync_replicas(self._wire, names[start : start + BATCH])
+            found, withheld = found | values, withheld | unseen
+        return found, withheld
 
     async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
         """Carry the steps out in their order, in batches, and say what each one met.

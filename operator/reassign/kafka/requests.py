@@ -68,12 +68,16 @@ def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
     return answer.cluster_id, {broker.id: broker for broker in brokers}
 
 
-def topics(wire: Wire, names: Collection[str]) -> tuple[dict[str, tuple[str, dict[int, Partition]]], set[str]]:
-    """Topic id and partitions of those that exist, and the names of those that we may not see (Metadata)."""
-    if not names:
+def topics(wire: Wire, names: Collection[str] | None) -> tuple[dict[str, tuple[str, dict[int, Partition]]], set[str]]:
+    """Topic id and partitions of those that exist, and the names of those that we may not see (Metadata).
+
+    No names (None) stands for all topics that we may see.
+    """
+    if names is not None and not names:
         return {}, set()
     named = MetadataRequest.MetadataRequestTopic
-    answer = wire.read(lambda: MetadataRequest(topics=[named(name=n) for n in names], allow_auto_topic_creation=False))
+    wanted = None if names is None else [named(name=n) for n in names]
+    answer = wire.read(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
     found: dict[str, tuple[str, dict[int, Partition]]] = {}
     unauthorized: set[str] = set()
     for topic in answer.topics:

@@ -30,6 +30,7 @@ RIGHTS = (
     Right(GROUP, "partitionreassignments", ("get", "list", "watch", "patch")),
     Right(GROUP, "partitionreassignments/status", ("patch",)),
     Right("", "secrets", ("get",)),
+    Right("", "configmaps", ("create",)),
     Right("events.k8s.io", "events", ("create", "patch")),
 )
 """Needed in each watched namespace."""

@@ -1,8 +1,8 @@
 """Our side of the API server: reads, the finalizer, the status, Secrets; each with one request and a time-out.
 
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
-read: whoever changed the object in between wins, and a `ConflictError` says so. Nothing is retried here, since
-the loop ticks again and looks first.
+read: whoever changed the object in between wins, and a `ConflictError` says so. What we make is a ConfigMap, when
+the brake is pulled. Nothing is retried here, since the loop ticks again and looks first.
 """
 
 from __future__ import annotations
@@ -125,6 +125,14 @@ class KubeClient:
                 Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in namespace {namespace}; create it"
             )
         return {key: base64.b64decode(value) for key, value in (answer.get("data") or {}).items()}
+
+    async def create_config_map(
+        self, namespace: str, name: str, data: Mapping[str, str], labels: Mapping[str, str]
+    ) -> None:
+        """Make a ConfigMap that nobody can change afterwards; raises `ConflictError` when there is one of that name."""
+        metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": dict(data)}
+        await self.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
 
     async def request(
         self,

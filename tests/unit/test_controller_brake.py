@@ -1,0 +1,206 @@
+"""What the brake keeps before it cancels, when all partitions are looked at, and what a KafkaCluster says of both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, PauseWhen
+from reassign.controller.brake import SURVEY_SECONDS, Keeper, Survey, brake_of
+from reassign.controller.serving import Stance, cluster_status, permission_of, policy_of
+from reassign.core.follow import Recent
+from reassign.core.model import Alter, Cancel, Partition, Problem, Step, Topic, TopicPartition
+from reassign.core.resource import Resource
+from reassign.errors import Reason, ReassignError
+from tests.unit.sim import SimKafka, partitions, resource
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
+P0, P1 = partitions(2)
+
+
+class ConfigMaps:
+    """Takes what is to be kept, or refuses it."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, str, list[dict[str, Any]], dict[str, str]]] = []
+        self.refusal: ReassignError | None = None
+
+    async def create_config_map(self, namespace: str, name: str, data: dict[str, str], labels: dict[str, str]) -> None:
+        if self.refusal:
+            raise self.refusal
+        self.made.append((namespace, name, json.loads(data["reassignment.json"])["partitions"], labels))
+
+
+def in_flight(*tps: TopicPartition) -> SimKafka:
+    kafka = SimKafka(dict.fromkeys((P0, P1), (1, 2, 3)))
+    for tp in tps:
+        kafka.perform(Alter(tp, (4, 2, 3)))
+    return kafka
+
+
+def keeper(kube: ConfigMaps, name: str = "main") -> Keeper:
+    return Keeper(("kafka", name), kube)  # type: ignore[arg-type]
+
+
+def keep(kept: Keeper, kafka: SimKafka, *steps: Step) -> Sequence[Step]:
+    return asyncio.run(kept.keep(steps, kafka.snapshot(), NOW))
+
+
+def cancel(tp: TopicPartition) -> Cancel:
+    return Cancel(tp, (2, 3, 4))
+
+
+def test_what_is_cancelled_is_kept_beside_the_cluster_and_labelled_with_its_name() -> None:
+    kube = ConfigMaps()
+    steps = (cancel(P0), Alter(P1, (1, 2, 3)))
+    assert keep(keeper(kube), in_flight(P0), *steps) == list(steps)
+    ((namespace, name, moves, labels),) = kube.made
+    assert (namespace, name) == ("kafka", "main-cancelled-20260101-120000-000005")
+    assert moves == [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]
+    assert labels == {"kafka.reassign.dev/cluster": "main"}
+
+
+def test_a_move_is_kept_once_and_one_that_comes_later_by_itself() -> None:
+    kube = ConfigMaps()
+    kept = keeper(kube)
+    keep(kept, in_flight(P0), cancel(P0))
+    keep(kept, in_flight(P0), cancel(P0))
+    keep(kept, in_flight(P0, P1), cancel(P0), cancel(P1))
+    assert [[move["partition"] for move in moves] for _, _, moves, _ in kube.made] == [[0], [1]]
+
+
+def test_a_move_that_is_cancelled_again_after_the_brake_was_released_is_kept_again() -> None:
+    kube = ConfigMaps()
+    kept = keeper(kube)
+    keep(kept, in_flight(P0), cancel(P0))
+    assert kept.undo(Execution.RUN, [], in_flight().snapshot(), Recent()) is None
+    keep(kept, in_flight(P0), cancel(P0))
+    assert len(kube.made) == 2
+
+
+def test_what_cannot_be_kept_is_not_cancelled_and_that_is_said_until_it_can() -> None:
+    kube = ConfigMaps()
+    kept = keeper(kube)
+    kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota")
+    assert keep(kept, in_flight(P0), cancel(P0), Alter(P1, (1, 2, 3))) == [Alter(P1, (1, 2, 3))]
+    problem = kept.stuck(None)
+    assert problem is not None
+    assert problem.reason is Reason.NOT_AUTHORIZED
+    assert "exceeded quota" in problem.message
+    kube.refusal = None
+    assert keep(kept, in_flight(P0), cancel(P0)) == [cancel(P0)]
+    assert kept.stuck(None) is None
+
+
+def test_names_and_labels_of_what_is_kept_fit_whatever_the_clusters_name() -> None:
+    kube = ConfigMaps()
+    keep(keeper(kube, "a" * 62 + "." + "b" * 190), in_flight(P0), cancel(P0))
+    ((_, name, _, labels),) = kube.made
+    assert len(name) <= 253
+    assert labels == {"kafka.reassign.dev/cluster": "a" * 62}
+
+
+def cluster(**spec: Any) -> KafkaCluster:
+    metadata = {"name": "main", "namespace": "kafka", "uid": "u", "generation": 3}
+    return KafkaCluster.parse({"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **spec}})
+
+
+def test_the_position_of_the_brake_is_what_the_cluster_says_to_its_resources() -> None:
+    found = {
+        execution: (policy.hold and policy.hold.reason, policy.undo)
+        for execution in Execution
+        for policy in [policy_of(cluster(execution=execution), Stance(pause=brake_of(execution)))]
+    }
+    assert found == {
+        Execution.RUN: (None, False),
+        Execution.PAUSE: (Reason.PAUSED, False),
+        Execution.CANCEL_OURS: (Reason.CANCELLED_BY_BRAKE, True),
+        Execution.CANCEL_ALL: (Reason.CANCELLED_BY_BRAKE, True),
+    }
+
+
+def test_its_own_namespace_may_move_everything_whatever_the_list_says() -> None:
+    allowed = [{"name": "kafka", "topics": ["a"]}, {"name": "team-a", "topics": ["team-a-*"]}]
+    permission = permission_of(cluster(allowedNamespaces=allowed))
+    assert permission.of_topic("kafka", "b") is None
+    assert permission.of_topic("team-a", "team-a-b") is None
+    assert permission.of_topic("team-a", "b") is not None
+
+
+def status(kafka: SimKafka, stance: Stance, *resources: Resource) -> KafkaClusterStatus:
+    return cluster_status(cluster(), kafka.snapshot(), resources, stance, NOW)
+
+
+def true_conditions(found: KafkaClusterStatus) -> dict[str, str]:
+    return {c.type: c.reason for c in found.conditions if c.status == "True"}
+
+
+def test_a_cluster_that_pauses_is_ready_and_says_why_it_pauses() -> None:
+    stuck = Problem(Reason.CANCEL_UNSAFE, "one move is held back")
+    assert true_conditions(status(in_flight(), Stance())) == {"Ready": "Connected"}
+    braked = status(in_flight(), Stance(pause=brake_of(Execution.CANCEL_ALL), stuck=stuck))
+    assert true_conditions(braked) == {"Ready": "Connected", "Paused": "CancelledByBrake", "Stalled": "CancelUnsafe"}
+
+
+def test_moves_of_others_are_counted_exactly_and_a_hundred_of_them_shown() -> None:
+    tps = partitions(150, "theirs")
+    kafka = SimKafka(dict.fromkeys(tps, (1, 2, 3)))
+    for tp in tps:
+        kafka.perform(Alter(tp, (4, 2, 3)))
+    found = status(kafka, Stance())
+    assert found.foreign_in_flight is not None
+    assert (found.foreign_in_flight.count, len(found.foreign_in_flight.partitions), found.in_flight) == (150, 100, 0)
+    first = found.foreign_in_flight.partitions[0]
+    assert (first.partition, first.adding_replicas, first.removing_replicas) == (0, (4,), (1,))
+
+
+class Shortages:
+    """A cluster with a partition under min.insync.replicas, and how often it was looked for."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.topics = {"other": Topic("id", 2, {0: Partition((1, 2), frozenset({1}), 1)})}
+
+    async def observe_shortages(self) -> dict[str, Topic]:
+        self.looks += 1
+        return self.topics
+
+
+def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
+    return asyncio.run(survey.look(client, found.spec, resources, in_flight().snapshot()))  # type: ignore[arg-type]
+
+
+def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at_every_tick() -> None:
+    survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
+    assert look(survey, client, cluster(pauseWhen="Never"), waits) is None
+    assert look(survey, client, cluster()) is None
+    assert client.looks == 0
+    for _ in range(3):
+        problem = look(survey, client, cluster(), waits)
+        assert problem is not None
+        assert "other-0" in problem.message
+    assert client.looks == 1
+    survey._at -= SURVEY_SECONDS
+    client.topics = {}
+    assert look(survey, client, cluster(), waits) is None
+    assert client.looks == 2
+
+
+def test_another_pause_when_looks_at_once() -> None:
+    survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
+    look(survey, client, cluster(), waits)
+    look(survey, client, cluster(pauseWhen=PauseWhen.UNDER_REPLICATED), waits)
+    assert client.looks == 2
+
+
+def test_a_partition_that_was_ours_at_the_survey_does_not_pause_when_it_is_done() -> None:
+    survey, client = Survey(), Shortages()
+    mends = resource({TopicPartition("other", 0): (1, 3)}, "mends")
+    waits = resource({P0: (4, 2, 3)}, "waits")
+    assert look(survey, client, cluster(), mends, waits) is None
+    assert look(survey, client, cluster(), waits) is None
+    assert look(Survey(), client, cluster(), replace(waits, uid="other")) is not None

@@ -1,0 +1,94 @@
+"""pauseWhen: which partitions keep new moves from starting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from reassign.api.kafka_cluster import PauseWhen
+from reassign.core.model import Partition, Reassignment, Topic, TopicPartition
+from reassign.core.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.errors import Reason
+from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+
+P0, P1, P2 = partitions(3)
+MIN_ISR, UNDER_REPLICATED = PauseWhen.UNDER_MIN_ISR, PauseWhen.UNDER_REPLICATED
+
+
+def topics(replicas: Sequence[int], isr: Sequence[int], required: int, leader: int | None = 1) -> dict[str, Topic]:
+    return {"orders": Topic("id", required, {0: Partition(tuple(replicas), frozenset(isr), leader)})}
+
+
+@pytest.mark.parametrize(
+    ("found", "when", "is_short"),
+    [
+        pytest.param(topics([1, 2, 3], [1], 2), MIN_ISR, True, id="below min.insync.replicas"),
+        pytest.param(topics([1, 2, 3], [1, 2], 2), MIN_ISR, False, id="at min.insync.replicas"),
+        pytest.param(topics([1, 2, 3], [1, 2], 2), UNDER_REPLICATED, True, id="one replica behind"),
+        pytest.param(topics([1, 2, 3], [1, 2, 3], 2), UNDER_REPLICATED, False, id="all in sync"),
+        pytest.param(topics([1], [1], 2), MIN_ISR, False, id="fewer replicas than min.insync.replicas"),
+        pytest.param(topics([1, 2], [1], 3), MIN_ISR, True, id="fewer replicas, and not all in sync"),
+        pytest.param(topics([1], [1], 1, leader=None), MIN_ISR, True, id="no leader"),
+    ],
+)
+def test_which_partitions_are_short_of_replicas_in_sync(
+    found: dict[str, Topic], when: PauseWhen, is_short: bool
+) -> None:
+    assert shortages(when, found, {}) == ((TopicPartition("orders", 0),) if is_short else ())
+
+
+def test_replicas_that_are_being_added_are_not_missed_yet() -> None:
+    found = topics([4, 1, 2, 3], [1, 2, 3], 3)
+    in_flight = {P0: Reassignment((4, 1, 2, 3), (4,), (1,))}
+    assert shortages(UNDER_REPLICATED, found, {}) == (P0,)
+    assert shortages(UNDER_REPLICATED, found, in_flight) == ()
+
+
+def test_what_we_move_or_still_want_to_move_is_ours() -> None:
+    driver = drive(SimKafka({P0: (1, 2), P1: (1, 2), P2: (1, 2)}), resource({P0: (3, 2), P1: (3, 2)}))
+    driver.ticks(3)
+    driver.kafka.copy(P1)
+    driver.ticks(4)
+    assert states(driver) == {P0: "InFlight", P1: "Completed"}
+    assert our_own(driver.resources.values()) == {P0}
+    suspended = resource({P2: (3, 2)}, "b", suspend=True)
+    assert our_own([suspended]) == {P2}
+
+
+def test_only_what_may_start_is_worth_a_survey() -> None:
+    driver = drive(SimKafka({P0: (1, 2), P1: (1, 2)}), resource({P0: (3, 2)}))
+    assert waits_to_start(driver.resources.values())
+    driver.ticks(3)
+    assert not waits_to_start(driver.resources.values())
+    driver.edit("a", {P0: (3, 2), P1: (3, 2)})
+    assert waits_to_start(driver.resources.values())
+    assert not waits_to_start([resource({P1: (3, 2)}, "b", suspend=True)])
+    driver.finish()
+    driver.edit("a", {P0: (4, 2), P1: (3, 2)})
+    assert waits_to_start(driver.resources.values())
+
+
+def test_the_sentence_names_the_first_partitions_and_how_many_there_are() -> None:
+    problem = pause_problem(MIN_ISR, partitions(7), {P0})
+    assert problem is not None
+    assert problem.reason is Reason.CLUSTER_UNDER_MIN_ISR
+    assert "6 have (orders-1, orders-2, orders-3, orders-4, orders-5 and others)" in problem.message
+    other = pause_problem(UNDER_REPLICATED, [P1], set())
+    assert other is not None
+    assert other.reason is Reason.CLUSTER_UNDER_REPLICATED
+
+
+def test_a_move_that_would_mend_a_partition_is_not_held_back_by_it() -> None:
+    assert pause_problem(MIN_ISR, [P0], our_own([resource({P0: (3, 2)})])) is None
+
+
+def test_while_it_holds_new_moves_wait_and_say_why() -> None:
+    driver = drive(SimKafka({P0: (1, 2)}), resource({P0: (3, 2)}))
+    driver.hold = pause_problem(MIN_ISR, [P1], {P0})
+    driver.ticks(6)
+    assert driver.kafka.writes == []
+    assert true_conditions(driver) == {"Reconciling": "ClusterUnderMinIsr"}
+    driver.hold = None
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (3, 2)

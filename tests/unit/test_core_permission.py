@@ -1,0 +1,107 @@
+"""allowedNamespaces: who may move what, and what the others learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.core.model import Alter, Cancel, TopicPartition
+from reassign.core.permission import Permission
+from reassign.core.resource import Resource
+from reassign.errors import Reason
+from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+
+ALLOWED = Permission({"kafka": ("*",), "team-a": ("team-a-*", "shared.?")})
+
+MINE, OTHERS = TopicPartition("team-a-orders", 0), TopicPartition("payments", 0)
+(P0,) = partitions(1, "team-a-orders")
+
+
+def of_team_a(found: Resource) -> Resource:
+    return replace(found, namespace="team-a")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "topic", "allowed"),
+    [
+        ("kafka", "anything", True),
+        ("team-a", "team-a-orders", True),
+        ("team-a", "team-a-", True),
+        ("team-a", "Team-a-orders", False),
+        ("team-a", "my-team-a-orders", False),
+        ("team-a", "shared.1", True),
+        ("team-a", "shared.12", False),
+        ("team-a", "sharedx1", False),
+        ("team-b", "team-a-orders", False),
+    ],
+)
+def test_topics_are_allowed_by_pattern_and_namespace(namespace: str, topic: str, allowed: bool) -> None:
+    problem = ALLOWED.of_topic(namespace, topic)
+    assert (problem is None) == allowed
+    assert problem is None or problem.reason is Reason.NAMESPACE_NOT_ALLOWED
+
+
+def test_an_entry_whose_topic_is_not_allowed_is_blocked_and_the_others_go_on() -> None:
+    kafka = SimKafka({MINE: (1, 2), OTHERS: (1, 2)})
+    driver = drive(kafka, of_team_a(resource({MINE: (3, 2), OTHERS: (3, 2)})), permission=ALLOWED)
+    driver.ticks(3)
+    assert kafka.writes == [Alter(MINE, (3, 2))]
+    driver.finish()
+    assert states(driver) == {MINE: "Completed", OTHERS: "Blocked"}
+    assert true_conditions(driver) == {"Stalled": "NamespaceNotAllowed"}
+
+
+def test_of_a_topic_that_is_not_allowed_the_status_tells_nothing() -> None:
+    kafka = SimKafka({MINE: (1, 2), OTHERS: (1, 2)})
+    kafka.sizes = {OTHERS: {1: 100, 2: 100}}
+    asked = {OTHERS: (3, 2), TopicPartition("no-such-topic", 0): (3, 2)}
+    driver = drive(kafka, of_team_a(resource(asked)), permission=ALLOWED)
+    driver.ticks(3)
+    status = driver.resources["a"].status
+    assert {detail.reason for detail in status.partitions} == {"NamespaceNotAllowed"}
+    assert {detail.current_replicas for detail in status.partitions} == {None}
+    assert status.progress is not None
+    assert not status.progress.bytes_total
+
+
+def test_an_entry_that_is_not_allowed_claims_no_partition() -> None:
+    older = of_team_a(resource({OTHERS: (4, 2)}, "a"))
+    driver = drive(SimKafka({OTHERS: (1, 2)}), older, resource({OTHERS: (3, 2)}, "b"), permission=ALLOWED)
+    driver.ticks(3)
+    assert states(driver, "b") == {OTHERS: "InFlight"}
+
+
+def test_a_permission_withdrawn_in_flight_lets_it_end_and_starts_nothing_new() -> None:
+    kafka = SimKafka({MINE: (1, 2), P0._replace(partition=1): (1, 2)})
+    second = P0._replace(partition=1)
+    driver = drive(kafka, of_team_a(resource({MINE: (3, 2)})), permission=ALLOWED)
+    driver.ticks(3)
+    driver.permission = Permission({"kafka": ("*",)})
+    driver.edit("a", {MINE: (3, 2), second: (3, 2)})
+    driver.finish()
+    assert kafka.replicas == {MINE: (3, 2), second: (1, 2)}
+    assert states(driver) == {MINE: "Completed", second: "Blocked"}
+
+
+def test_what_is_in_flight_without_a_permission_is_still_cancelled_by_deletion() -> None:
+    driver = drive(SimKafka({MINE: (1, 2)}), of_team_a(resource({MINE: (3, 2)})), permission=ALLOWED)
+    driver.ticks(3)
+    driver.permission = Permission({"kafka": ("*",)})
+    driver.delete("a")
+    driver.ticks(6)
+    assert driver.gone == {"a"}
+    assert driver.kafka.replicas[MINE] == (1, 2)
+
+
+def test_nobody_takes_over_moves_of_others_by_looking_like_a_resource_whose_status_was_lost() -> None:
+    kafka = SimKafka({OTHERS: (1, 2)})
+    kafka.perform(Alter(OTHERS, (3, 2)))
+    looks_lost = replace(of_team_a(resource({OTHERS: (3, 2)})), status=PartitionReassignmentStatus())
+    driver = drive(kafka, looks_lost, permission=ALLOWED)
+    driver.ticks(2)
+    driver.delete("a")
+    driver.ticks(6)
+    assert OTHERS in kafka.reassignments
+    assert not any(isinstance(step, Cancel) for step in kafka.writes)
