@@ -10,9 +10,10 @@ import pytest
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
-from reassign.controller.serving import check_identity, duplicate_of, hold_of
+from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 from reassign.controller.store import Store
-from reassign.core.model import TopicPartition
+from reassign.core.model import Problem, TopicPartition
+from reassign.core.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
 from tests.unit.sim import resource
 
@@ -123,6 +124,53 @@ def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
         return len(made)
 
     assert asyncio.run(asyncio.wait_for(scenario(), 5)) == 2
+
+
+def move(name: str, namespace: str = "kafka", **metadata: Any) -> Any:
+    return {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            **metadata,
+        },
+        "spec": {
+            "clusterRef": {"name": "main", "namespace": "kafka"},
+            "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}],
+        },
+    }
+
+
+class Refusals:
+    """A reporter that takes down who was refused, and why."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, str] = {}
+
+    async def refuse(self, resource: Resource, problem: Problem, now: object) -> None:
+        self.made[resource.name] = problem.reason
+
+
+def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -> None:
+    moving = move("moving", "team-b", finalizers=["kafka.reassign.dev/cancel"])
+    partition = {"partition": 0, "originalReplicas": [0], "targetReplicas": [1], "state": "InFlight"}
+    moving["status"] = {
+        "observedGeneration": 1,
+        "record": [{"topic": "t", "topicId": "id", "partitions": [partition]}],
+    }
+    known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
+    reporter: Any = Refusals()
+    unused: Any = None
+    loop = ClusterLoop(("kafka", "main"), known, unused, reporter, unused, unused, lambda: None)
+    allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
+    admitted = asyncio.run(loop._admitted(permission_of(allowed)))
+    assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}
+    assert reporter.made == {"refused": "NamespaceNotAllowed"}
 
 
 class Secrets:

@@ -30,7 +30,7 @@ from reassign.errors import ClusterError, Reason
 def hold_of(cluster: KafkaCluster, referring: Sequence[Resource]) -> Problem | None:
     """Why this cluster is not served; what is in flight on it goes on."""
     if cluster.metadata.deletion_timestamp:
-        names = ", ".join(sorted(r.name for r in referring)[:5])
+        names = ", ".join(sorted(f"{r.namespace}/{r.name}" for r in referring)[:5])
         return Problem(
             Reason.CLUSTER_DELETED,
             f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
