@@ -1,0 +1,222 @@
+"""The loop of one KafkaCluster with the brake pulled: an API server and brokers in memory, and the rest as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassign.api.common import FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.metrics import Metrics
+from reassign.controller.reporter import Reporter
+from reassign.controller.server import Health
+from reassign.controller.store import Store
+from reassign.core.model import Alter, Broker, Cancel, Outcome, Snapshot, Step, Topic, TopicPartition
+from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.kafka.connection import Connection
+from reassign.kube.events import EventRecorder
+from tests.unit.sim import SimKafka
+
+OURS, THEIRS, LATER = TopicPartition("ours", 0), TopicPartition("theirs", 0), TopicPartition("later", 0)
+Object = dict[str, Any]
+
+
+class Kube:
+    """Objects with resource versions, and the ConfigMaps that were made."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.config_maps: list[list[Object]] = []
+        self.events: list[str] = []
+        self.refusal: ReassignError | None = None
+
+    def _write(self, obj: Object, change: Callable[[Object], None]) -> Object:
+        now = self._store.get(obj["metadata"]["uid"])
+        if now is None or now["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+            raise ConflictError("another version")
+        written = deepcopy(obj)
+        change(written)
+        written["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
+        return written
+
+    async def add_finalizer(self, obj: Object) -> Object:
+        if FINALIZER in obj["metadata"].get("finalizers", ()):
+            return obj
+        return self._write(obj, lambda new: new["metadata"].update(finalizers=[FINALIZER]))
+
+    async def remove_finalizer(self, obj: Object) -> Object:
+        return self._write(obj, lambda new: new["metadata"].update(finalizers=[]))
+
+    async def write_status(self, obj: Object, status: Object) -> Object:
+        return self._write(obj, lambda new: new.update(status=status))
+
+    async def create_config_map(self, namespace: str, name: str, data: Object, labels: Object) -> None:
+        if self.refusal:
+            raise self.refusal
+        self.config_maps.append(json.loads(data["reassignment.json"])["partitions"])
+
+    async def request(self, verb: str, path: str, body: Object, **_: object) -> Object:
+        self.events.append(body.get("reason", ""))
+        return {}
+
+
+class Brokers:
+    """SimKafka behind the adapter's methods; it shows the topics that were asked for."""
+
+    def __init__(self, kafka: SimKafka, kube: Kube) -> None:
+        self._kafka = kafka
+        self._kube = kube
+        self.kept_at_cancel: list[int] = []
+
+    async def observe(self, topics: Collection[str], sizes_of: object) -> Snapshot:
+        found = self._kafka.snapshot()
+        return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
+
+    async def observe_shortages(self) -> Mapping[str, Topic]:
+        return {}
+
+    async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+        self.kept_at_cancel += [len(self._kube.config_maps) for step in steps if isinstance(step, Cancel)]
+        return {step: self._kafka.perform(step) for step in steps}
+
+    async def close(self) -> None:
+        pass
+
+
+class World:
+    """A KafkaCluster, one resource that moves OURS, and somebody else who moves THEIRS."""
+
+    def __init__(self) -> None:
+        self.kafka = SimKafka(dict.fromkeys((OURS, THEIRS, LATER), (1, 2, 3)), min_insync=2)
+        self.store = Store()
+        self.kube = Kube(self.store)
+        self.store.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
+        entry = {"topic": "ours", "partition": 0, "replicas": [4, 2, 3]}
+        self.store.put(
+            _object("PartitionReassignment", "move", {"clusterRef": {"name": "main"}, "partitions": [entry]})
+        )
+        kube: Any = self.kube
+        metrics = Metrics()
+        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, metrics)
+        self.brokers = Brokers(self.kafka, self.kube)
+        self.loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, metrics, Health(60, []), lambda: None)
+        client: Any = self.brokers
+        self.loop._client, self.loop._connection = client, Connection("b:9092")
+        self.loop._recent.started = float("-inf")  # an operator that has been running for long
+        self.loop._connected_to = ("uid-main", KafkaCluster.parse(self.store.get("uid-main") or {}).spec)
+        self.kafka.perform(Alter(THEIRS, (5, 2, 3)))
+        self.tick(until=lambda: set(self.kafka.reassignments) == {OURS, THEIRS})
+
+    def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
+        for _ in range(20 if until else times):
+            asyncio.run(self.loop._tick())  # type: ignore[arg-type]
+            if until and until():
+                return
+        assert until is None, "it did not come true"
+
+    def pull(self, execution: str) -> None:
+        before = self.store.get("uid-main")
+        assert before
+        after = deepcopy(before)
+        after["spec"]["execution"] = execution
+        after["metadata"]["generation"] += 1
+        after["metadata"]["resourceVersion"] = str(int(before["metadata"]["resourceVersion"]) + 1)
+        self.store.put(after)
+
+    def conditions(self, name: str) -> dict[str, str]:
+        obj = self.store.get(f"uid-{name}") or {}
+        return {c["type"]: c["reason"] for c in obj["status"]["conditions"] if c["status"] == "True"}
+
+    def kept(self) -> list[list[str]]:
+        return [[move["topic"] for move in moves] for moves in self.kube.config_maps]
+
+
+def _object(kind: str, name: str, spec: Object) -> Object:
+    metadata = {
+        "name": name,
+        "namespace": "kafka",
+        "uid": f"uid-{name}",
+        "resourceVersion": "1",
+        "generation": 1,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"clusterId": "sim"} if kind == "KafkaCluster" else {},
+    }
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_cancel_ours_takes_ours_back_at_the_next_tick_and_keeps_nothing(world: World) -> None:
+    world.pull("CancelOurs")
+    world.tick()
+    assert set(world.kafka.reassignments) == {THEIRS}
+    assert world.kube.config_maps == []
+    assert world.conditions("main") == {"Ready": "Connected", "Paused": "CancelledByBrake"}
+    assert "CancelledByBrake" in world.kube.events
+
+
+def test_cancel_all_takes_everything_back_at_the_next_tick_and_keeps_it_before(world: World) -> None:
+    world.pull("CancelAll")
+    world.tick()
+    assert world.kafka.reassignments == {}
+    assert world.kept() == [["ours", "theirs"]]
+    assert world.brokers.kept_at_cancel == [1, 1]
+    world.tick(3)
+    assert world.kept() == [["ours", "theirs"]]
+
+
+def test_a_move_that_somebody_begins_while_the_brake_is_pulled_is_kept_and_goes_back_too(world: World) -> None:
+    world.pull("CancelAll")
+    world.tick()
+    world.kafka.perform(Alter(LATER, (5, 2, 3)))
+    world.tick(until=lambda: not world.kafka.reassignments)
+    assert world.kept() == [["ours", "theirs"], ["later"]]
+
+
+def test_what_cannot_be_kept_is_not_cancelled_and_the_cluster_says_so(world: World) -> None:
+    world.kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "no more ConfigMaps")
+    world.pull("CancelAll")
+    world.tick(2)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    assert world.conditions("main")["Stalled"] == "NotAuthorized"
+    world.kube.refusal = None
+    world.tick(2)
+    assert world.kafka.reassignments == {}
+    assert "Stalled" not in world.conditions("main")
+
+
+def test_an_unsafe_cancel_of_somebody_elses_move_waits_for_the_brokers_and_is_named(world: World) -> None:
+    world.kafka.isr[THEIRS] = frozenset({2, 5})
+    world.kafka.brokers |= {1: Broker(1, fenced=True), 3: Broker(3, fenced=True)}
+    world.pull("CancelAll")
+    world.tick(2)
+    assert THEIRS in world.kafka.reassignments
+    assert world.conditions("main")["Stalled"] == "CancelUnsafe"
+    world.kafka.brokers |= {3: Broker(3)}
+    world.kafka.isr[THEIRS] = frozenset({2, 3, 5})
+    world.tick(until=lambda: THEIRS not in world.kafka.reassignments)
+
+
+def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world: World) -> None:
+    older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
+    older["status"] = {"clusterId": "sim"}
+    older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
+    world.store.put(older)
+    world.pull("CancelAll")
+    world.tick(2)
+    assert set(world.kafka.reassignments) == {THEIRS}
