@@ -36,8 +36,11 @@ class Reason(StrEnum):
     ELECTION_FAILED = "ElectionFailed"
     REQUEST_FAILED = "RequestFailed"
     NOT_AUTHORIZED = "NotAuthorized"
+    UNKNOWN_LOG_DIR = "UnknownLogDir"
     LOG_DIR_OFFLINE = "LogDirOffline"
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
+    LOG_DIR_CORDONED = "LogDirCordoned"
+    INSUFFICIENT_DISK = "InsufficientDisk"
     WAITING_FOR_BUDGET = "WaitingForBudget"
     WAITING_FOR_IDLE = "WaitingForIdle"
 
@@ -45,6 +48,9 @@ class Reason(StrEnum):
     NO_LEADER = "NoLeader"
     THROTTLE_BELOW_PRODUCE_RATE = "ThrottleBelowProduceRate"
     MOVE_STALLED = "MoveStalled"
+
+    # a dry run
+    WOULD_MOVE = "WouldMove"
 
     # the resource as a whole
     NOT_SUPPORTED_YET = "NotSupportedYet"

@@ -25,7 +25,6 @@ def cluster(**fields: Any) -> str | None:
     [
         ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": 2048}}, "spec.throttle.logDir: 2048"),
-        ({"mode": "DryRun"}, "spec.mode: DryRun"),
         (
             {"partitions": [ENTRY, {**ENTRY, "partition": 1, "logDirs": ["any", "any", "/data/b"]}]},
             "spec.partitions[].logDirs: /data/b",
@@ -44,6 +43,7 @@ def test_a_reassignment_that_asks_for_what_is_not_built_is_refused(fields: dict[
         {"concurrency": {"partitions": 3, "movesPerBroker": 1}},
         {"suspend": True},
         {"stallTimeoutSeconds": 60},
+        {"mode": "DryRun"},
         {"deletionPolicy": "Orphan", "deletionDeadlineSeconds": 60},
         {"replicationFactorChange": "Allow"},
         {"preferredLeader": "Keep"},
@@ -62,7 +62,6 @@ SCRAM = {"username": "mover", "passwordSecretRef": {"name": "user", "key": "pass
     ("fields", "named"),
     [
         ({"limits": {"maxThrottle": "200Mi"}}, "spec.limits.maxThrottle: 200Mi"),
-        ({"limits": {"minFreeDiskPercent": 20}}, "spec.limits.minFreeDiskPercent: 20"),
         ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": "50Mi"}}, "spec.throttle.logDir: 50Mi"),
         ({"sasl": {"mechanism": "PLAIN", **SCRAM}}, "spec.sasl.mechanism: PLAIN"),
@@ -81,7 +80,7 @@ def test_a_cluster_that_asks_for_what_is_not_built_is_refused(fields: dict[str, 
         {"tls": {}},
         {"tls": {"caSecretRef": {"name": "ca", "key": "ca.crt"}, "certificateSecretRef": {"name": "client"}}},
         {"sasl": {"mechanism": "SCRAM-SHA-512", **SCRAM}},
-        {"limits": {"partitionsInFlight": 10, "movesPerBroker": 2}},
+        {"limits": {"partitionsInFlight": 10, "movesPerBroker": 2, "minFreeDiskPercent": 20}},
         {"execution": "Pause"},
         {"execution": "CancelOurs"},
         {"execution": "CancelAll"},

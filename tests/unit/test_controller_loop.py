@@ -75,7 +75,7 @@ class Brokers:
         self._kube = kube
         self.kept_at_cancel: list[int] = []
 
-    async def observe(self, topics: Collection[str], sizes_of: object) -> Snapshot:
+    async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
         found = self._kafka.snapshot()
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 

@@ -140,7 +140,8 @@ class Limits(Model):
     """The highest rate that a PartitionReassignment may ask for, bytes per second; one that asks for more is
     refused. Unset: no bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
-    """A move that would leave less than this free on a volume of its target waits."""
+    """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
+    what is on its way there already counted. Volumes whose size is not known have room."""
 
 
 TopicPattern = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._*?-]+$")]

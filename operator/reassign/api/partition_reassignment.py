@@ -102,6 +102,12 @@ class PartitionEntry(Model):
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
     choose."""
 
+    @property
+    def named_log_dirs(self) -> dict[int, str]:
+        """The directories that are named, by broker."""
+        pairs = zip(self.replicas, self.log_dirs or (), strict=False)
+        return {broker: path for broker, path in pairs if path != ANY_LOG_DIR}
+
 
 class Throttle(Model):
     """Upper bounds on the bytes per second that moving replicas may use."""
@@ -173,8 +179,8 @@ class PartitionReassignmentSpec(Model):
         Mode,
         Schema(rule("self == oldSelf || self == 'Execute'", "mode cannot be changed from Execute to DryRun")),
     ] = Mode.EXECUTE
-    """Execute moves replicas; DryRun only judges every entry and reports. DryRun can be changed to Execute,
-    not the reverse."""
+    """Execute moves replicas; DryRun makes every check, says what would be copied where, and writes nothing to
+    Kafka. DryRun can be changed to Execute, not the reverse."""
     suspend: bool = False
     """True: no new moves are started. What is in flight goes on to its end."""
     stall_timeout_seconds: Seconds = 600

@@ -8,7 +8,6 @@ from __future__ import annotations
 from reassign.api.kafka_cluster import KafkaClusterSpec, Mechanism
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
-    Mode,
     PartitionReassignmentSpec,
     Throttle,
 )
@@ -19,7 +18,6 @@ def unsupported_reassignment(spec: PartitionReassignmentSpec) -> str | None:
     throttle = spec.throttle or Throttle()
     chosen = (log_dir for entry in spec.partitions for log_dir in entry.log_dirs or () if log_dir != ANY_LOG_DIR)
     return _first_unsupported(
-        ("mode", spec.mode, (Mode.EXECUTE,)),
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
         ("partitions[].logDirs", next(chosen, None), (None,)),
@@ -32,7 +30,6 @@ def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
     return _first_unsupported(
         ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, Mechanism.SCRAM_SHA_512)),
         ("limits.maxThrottle", limits.max_throttle, (None,)),
-        ("limits.minFreeDiskPercent", limits.min_free_disk_percent, (10,)),
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
     )

@@ -20,6 +20,8 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
 from reassign.core.checks import Candidate, existence, first_problem
+from reassign.core.disk import Room
+from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.model import Alter, Elect, Problem, Snapshot, TopicPartition
@@ -65,30 +67,35 @@ def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recen
     holders = {tp: v.resource for v in verdicts for tp in active(v.record)}
     budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker)
     take_in_flight(budget, snapshot, snapshot.reassignments)
+    room = Room.of(snapshot, policy.limits.min_free_disk_percent)
     for verdict in verdicts:
         _take_unlisted(budget, verdict.record, snapshot)
+        _expect_unlisted(room, verdict.record, snapshot)
     queues = [
         Queue(verdict, _own_budget(verdict, snapshot), _largest_first(candidates, snapshot))
         for verdict in verdicts
-        if (candidates := _judged(verdict, snapshot, holders, policy, recent, waits_for_idle(verdict, budget)))
+        if (candidates := _judged(verdict, snapshot, holders, policy, recent, waits_for_idle(verdict, budget), room))
     ]
-    _start(queues, budget)
+    _start(queues, budget, room)
 
 
-def _start(queues: Sequence[Queue], budget: Budget) -> None:
+def _start(queues: Sequence[Queue], budget: Budget, room: Room) -> None:
     waiting_queues = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
     heapq.heapify(waiting_queues)
     while waiting_queues:
         _, age, queue = heapq.heappop(waiting_queues)
         if candidate := next(queue.candidates, None):
-            _start_one(queue, candidate, budget)
+            _start_one(queue, candidate, budget, room)
             heapq.heappush(waiting_queues, (queue.own.partitions, age, queue))
 
 
-def _start_one(queue: Queue, candidate: Candidate, budget: Budget) -> None:
+def _start_one(queue: Queue, candidate: Candidate, budget: Budget, room: Room) -> None:
     tp, source = candidate.tp, candidate.partition.leader
     if waits := waits_for_idle(queue.verdict, budget):  # another one may have begun in this very tick
         queue.verdict.waiting[tp] = (PartitionState.PENDING, waits)
+        return
+    if problem := room.lacks(candidate):
+        queue.verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
         return
     if candidate.in_flight:
         supersede(queue.verdict, candidate, budget, queue.own)
@@ -96,6 +103,7 @@ def _start_one(queue: Queue, candidate: Candidate, budget: Budget) -> None:
     if lack := queue.own.lacks(candidate.added, source) or budget.lacks(candidate.added, source):
         queue.verdict.waiting[tp] = (PartitionState.PENDING, waiting(lack))
         return
+    room.take(candidate)
     budget.take(candidate.added, source)
     queue.own.take(candidate.added, source)
     queue.verdict.record[tp] = Entry(
@@ -120,6 +128,7 @@ def _judged(
     policy: Policy,
     recent: Recent,
     not_idle: Problem | None,
+    room: Room,
 ) -> list[Candidate]:
     """Say of each partition without an entry why it waits, or that it is done; the others may start now."""
     resource = verdict.resource
@@ -127,13 +136,15 @@ def _judged(
         return []
     hold = resource.unsupported or _suspended(resource) or policy.hold or not_idle
     candidates: list[Candidate] = []
+    claims = not (resource.unsupported or resource.dry_run)
+    room = room.copy() if resource.dry_run else room
     for tp, wanted in resource.asked.items():
         if tp in verdict.record:
             continue
         if problem := policy.forbids(resource, tp):
             verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
-        holder = holders.get(tp, resource) if resource.unsupported else holders.setdefault(tp, resource)
+        holder = holders.setdefault(tp, resource) if claims else holders.get(tp, resource)
         claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"
         if problem := existence(tp, snapshot):
             if verdict.expired:
@@ -142,6 +153,9 @@ def _judged(
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
         candidate = _candidate(resource, wanted, snapshot, claimed_by)
+        if resource.dry_run:
+            verdict.waiting[tp] = rehearse(candidate, room)
+            continue
         # what is in flight is never stale
         sure = bool(candidate.in_flight) or recent.settled(tp)
         ready = sure and resource.has_finalizer and not resource.status_lost
@@ -172,6 +186,12 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
             budget.take(entry.added, snapshot.leader(tp))
 
 
+def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
+    for tp, entry in record.items():
+        if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
+            room.expect(tp, entry.added, {})
+
+
 def _own_budget(verdict: Verdict, snapshot: Snapshot) -> Budget:
     concurrency = verdict.resource.spec.concurrency
     own = Budget(concurrency.partitions if concurrency else None, concurrency.moves_per_broker if concurrency else None)
@@ -198,6 +218,7 @@ def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, c
         partition=topic.partitions[wanted.partition],
         snapshot=snapshot,
         claimed_by=claimed_by,
+        log_dirs=wanted.named_log_dirs,
     )
 
 

@@ -6,7 +6,7 @@ Each check is a function `Candidate -> Problem | None`; the problem's sentence s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reassign.api.partition_reassignment import ReplicationFactorChange, WhenInFlight
 from reassign.core.intermediate import holding_up
@@ -27,6 +27,8 @@ class Candidate:
     partition: Partition
     snapshot: Snapshot
     claimed_by: str | None
+    log_dirs: Mapping[int, str] = field(default_factory=dict)
+    """The directories that the entry names, by broker."""
 
     @property
     def in_flight(self) -> Reassignment | None:
@@ -82,6 +84,31 @@ def fenced_broker(c: Candidate) -> Problem | None:
     return Problem(
         Reason.BROKER_FENCED, f"broker {ids(fenced)} is fenced (down or still starting); start it, or choose another"
     )
+
+
+def log_directory(c: Candidate) -> Problem | None:
+    """A directory that is named, or any that the broker may choose (cordoned ones it does not, KIP-1066)."""
+    for broker in sorted(c.added | c.log_dirs.keys()):
+        directories, path = c.snapshot.log_dirs.get(broker), c.log_dirs.get(broker)
+        if directories is None:
+            continue
+        if path is not None and path not in directories:
+            return Problem(
+                Reason.UNKNOWN_LOG_DIR, f"broker {broker} has no log directory {path}, only {', '.join(directories)}"
+            )
+        open_to = {p: d for p, d in directories.items() if path in (None, p)}
+        what = path or "every log directory"
+        if not any(d.online for d in open_to.values()):
+            return Problem(
+                Reason.LOG_DIR_OFFLINE,
+                f"{what} of broker {broker} is offline; mend the disk and restart the broker, or choose another",
+            )
+        if all(d.cordoned for d in open_to.values() if d.online):
+            return Problem(
+                Reason.LOG_DIR_CORDONED,
+                f"{what} of broker {broker} is cordoned; take it out of cordoned.log.dirs, or choose another",
+            )
+    return None
 
 
 def expected_replicas(c: Candidate) -> Problem | None:
@@ -152,6 +179,7 @@ def describe(move: Reassignment) -> str:
 CHECKS: tuple[Callable[[Candidate], Problem | None], ...] = (
     unknown_broker,
     fenced_broker,
+    log_directory,
     expected_replicas,
     replication_factor,
     min_in_sync_replicas,

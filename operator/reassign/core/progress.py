@@ -15,6 +15,7 @@ from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry
 
 WINDOW_SECONDS = 60.0
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,20 @@ class Bytes:
     total: int
 
 
+def leader_bytes(tp: TopicPartition, snapshot: Snapshot) -> int | None:
+    """Bytes of a partition's leader, else of its largest replica; None while sizes are not known."""
+    sizes, leader = (snapshot.sizes or {}).get(tp), snapshot.leader(tp)
+    if not sizes:
+        return None
+    return sizes[leader] if leader is not None and leader in sizes else max(sizes.values())
+
+
 def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot) -> Bytes | None:
     """Bytes that one partition's move copies; None while sizes are not known."""
-    sizes = (snapshot.sizes or {}).get(tp)
-    partition = snapshot.partition(tp)
-    if not sizes or partition is None:
+    partition, whole = snapshot.partition(tp), leader_bytes(tp, snapshot)
+    if whole is None or partition is None:
         return None
-    whole = sizes.get(partition.leader) if partition.leader is not None else None
-    if whole is None:
-        whole = max(sizes.values())
+    sizes = (snapshot.sizes or {})[tp]
     if entry is None:
         return Bytes(0, whole * len(set(target) - set(partition.replicas)))
     total = whole * len(entry.added)
@@ -73,6 +79,15 @@ def completion_time(remaining: int, bytes_per_second: int | None, now: datetime)
     if not bytes_per_second:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
+
+
+def amount(size: float) -> str:
+    """Bytes for people, two digits of them: `1.2 GiB`, `340 MiB`, `0 B`."""
+    unit = 0
+    while size >= 1000 and unit < len(UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    digits = f"{size:.1f}" if unit and size < 9.95 else str(round(size, -1 if size >= 100 else 0)).removesuffix(".0")
+    return f"{digits} {UNITS[unit]}"
 
 
 def duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from reassign.api.partition_reassignment import (
     RecordState,
 )
 from reassign.core.deadline import begins_anew, start_time
+from reassign.core.dryrun import Conclusion, conclude, unless_only_grown
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate, together
 from reassign.core.resource import Entry, Resource, active, write_record
@@ -94,15 +95,16 @@ def report(
     counts = Counter(line.state for line in lines)
     progress = _progress(verdict, lines, counts, samples, now)
     flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
-    aspects = _aspects(verdict, snapshot, lines, counts)
-    settled = not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
+    conclusion = conclude(verdict, snapshot) if resource.dry_run and not resource.unsupported else None
+    aspects = _checked(conclusion) if conclusion else _aspects(verdict, snapshot, lines, counts)
+    settled = not resource.dry_run and not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
     ended = None if begins_anew(resource) else before.completion_time
-    return PartitionReassignmentStatus(
+    status = PartitionReassignmentStatus(
         observed_generation=resource.generation,
         conditions=conditions(before.conditions, aspects, resource.generation, now),
         start_time=start_time(resource, now),
         completion_time=(ended or now) if settled else None,
-        summary=_summary(counts, progress, len(lines), now),
+        summary=conclusion.summary if conclusion else _summary(counts, progress, len(lines), now),
         progress=progress,
         adding=sum(len(r.adding) for r in flights),
         removing=sum(len(r.removing) for r in flights),
@@ -112,6 +114,7 @@ def report(
         ),
         record=write_record(verdict.record),
     )
+    return unless_only_grown(before, status) if resource.dry_run else status
 
 
 def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot) -> Line:
@@ -163,7 +166,7 @@ def _progress(
     )
     goes_on = resource.up_to_date and not resource.deleted and not _removed(verdict)
     known = [line.bytes for line in lines if line.bytes and line.state not in UNCOUNTED]
-    if before and _only_grown(resource, before, numbers):
+    if before and not resource.dry_run and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
     said = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
@@ -243,6 +246,12 @@ def _aspects(
             Aspect("Drifted", True, "MovedAfterwards", f"{len(drifted)} partitions left their target: {where}")
         )
     return settled
+
+
+def _checked(conclusion: Conclusion) -> list[Aspect]:
+    said = conclusion.passed, conclusion.reason, conclusion.message
+    aspects = [Aspect("Ready", *said), Aspect("Checked", *said)]
+    return aspects if conclusion.passed else [*aspects, Aspect("Stalled", True, *said[1:])]
 
 
 def _stalled(verdict: Verdict) -> Problem | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from reassign.api.partition_reassignment import (
+    Mode,
     PartitionEntry,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
@@ -102,6 +103,11 @@ class Resource:
     def settled(self) -> bool:
         """Whether nothing is left to do, and status says so: it is only looked at for drift."""
         return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether it is only judged."""
+        return self.spec.mode is Mode.DRY_RUN
 
     @cached_property
     def record(self) -> Record:

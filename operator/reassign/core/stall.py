@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks import ids
 from reassign.core.model import Partition, Problem, Snapshot, TopicPartition
-from reassign.core.progress import duration
+from reassign.core.progress import duration, leader_bytes
 from reassign.core.resource import Entry
 from reassign.core.verdict import Stall, Verdict
 from reassign.errors import Reason
@@ -74,7 +74,7 @@ def watch(
             if entry.state is not RecordState.IN_FLIGHT or partition is None or tp in verdict.problems:
                 continue
             lacking = frozenset(entry.target) - partition.isr
-            gap, copied = _bytes(tp, partition, lacking, snapshot)
+            gap, copied = _bytes(tp, lacking, snapshot)
             track = tracks.get(tp)
             if track is None or track.target != entry.target:
                 in_sync = len(entry.target) - len(lacking)
@@ -90,15 +90,12 @@ def watch(
     return kept
 
 
-def _bytes(
-    tp: TopicPartition, partition: Partition, lacking: frozenset[int], snapshot: Snapshot
-) -> tuple[int | None, int]:
+def _bytes(tp: TopicPartition, lacking: frozenset[int], snapshot: Snapshot) -> tuple[int | None, int]:
     """What these replicas lack of the leader's bytes, and what they hold."""
-    sizes = (snapshot.sizes or {}).get(tp)
-    if not sizes:
+    whole = leader_bytes(tp, snapshot)
+    if whole is None:
         return None, 0
-    leader = partition.leader if partition.leader is not None else -1
-    whole = sizes.get(leader, max(sizes.values()))
+    sizes = (snapshot.sizes or {})[tp]
     copied = sum(sizes.get(broker, 0) for broker in lacking)
     return whole * len(lacking) - copied, copied
 

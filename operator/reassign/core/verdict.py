@@ -57,4 +57,4 @@ class Verdict:
     @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
-        return bool(self.waiting or active(self.record))
+        return bool((self.waiting and not self.resource.dry_run) or active(self.record))

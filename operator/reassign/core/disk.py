@@ -1,0 +1,113 @@
+"""Disk: whether the volumes of a destination have room for what is to come.
+
+What is to come is what moves in flight have not copied yet, and what was admitted since. What sources will free
+does not count: it is freed only after the copy. A volume whose size is not known has room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from reassign.core.checks import Candidate
+from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition
+from reassign.core.progress import amount, leader_bytes
+from reassign.errors import Reason
+
+SAME_VOLUME_BYTES = 16 * 2**20
+"""Two directories of one volume are measured one after another, and something is written in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """What directories of one broker share: total and usable bytes."""
+
+    total: int
+    usable: int
+    paths: tuple[str, ...]
+
+
+def volumes(directories: Mapping[str, LogDir]) -> list[Volume] | None:
+    """The distinct volumes of directories that are online; None when the size of one is not known."""
+    found: list[Volume] = []
+    for path, directory in sorted(directories.items()):
+        if not directory.online:
+            continue
+        if directory.total is None or directory.usable is None:
+            return None
+        for i, other in enumerate(found):
+            if other.total == directory.total and abs(other.usable - directory.usable) < SAME_VOLUME_BYTES:
+                found[i] = Volume(other.total, min(other.usable, directory.usable), (*other.paths, path))
+                break
+        else:
+            found.append(Volume(directory.total, directory.usable, (path,)))
+    return found
+
+
+@dataclass(slots=True)
+class Room:
+    """What brokers have room for, `min_free_percent` of each volume left free.
+
+    `coming` are bytes by broker and directory; None for a directory that the broker chooses.
+    """
+
+    snapshot: Snapshot
+    min_free_percent: int
+    coming: Counter[tuple[int, str | None]] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, min_free_percent: int) -> Room:
+        """With what is in flight still to come."""
+        room = cls(snapshot, min_free_percent)
+        for tp, in_flight in snapshot.reassignments.items():
+            whole = leader_bytes(tp, snapshot) or 0
+            for broker in in_flight.adding:
+                path, there = room._log(broker, tp)
+                room.coming[broker, path] += max(whole - there, 0)
+        return room
+
+    def _log(self, broker: int, tp: TopicPartition) -> tuple[str | None, int]:
+        for path, directory in self.snapshot.log_dirs.get(broker, {}).items():
+            if tp in directory.logs:
+                return path, directory.logs[tp]
+        return None, 0
+
+    def lacks(self, candidate: Candidate) -> Problem | None:
+        """Why there is no room for a partition on one of the brokers that get it."""
+        size = leader_bytes(candidate.tp, self.snapshot)
+        if size is None:
+            return None
+        for broker in sorted(candidate.added):
+            if not self._fits(broker, candidate.log_dirs.get(broker), size):
+                return Problem(
+                    Reason.INSUFFICIENT_DISK,
+                    f"broker {broker} has no room for {amount(size)} more, with all that is on its way there: less "
+                    f"than {self.min_free_percent} % would stay free; free some disk, choose another broker, "
+                    "or lower limits.minFreeDiskPercent of the KafkaCluster",
+                )
+        return None
+
+    def _fits(self, broker: int, path: str | None, size: int) -> bool:
+        found = volumes(self.snapshot.log_dirs.get(broker, {}))
+        chosen = [v for v in found or () if path is None or path in v.paths]
+        if not chosen:
+            return True
+        paths = {None, *(p for volume in chosen for p in volume.paths)}
+        coming = sum(bytes for (b, p), bytes in self.coming.items() if b == broker and p in paths)
+        left = sum(volume.usable for volume in chosen) - coming - size
+        return left * 100 >= sum(volume.total for volume in chosen) * self.min_free_percent
+
+    def take(self, candidate: Candidate) -> None:
+        """Count a partition that is to be copied."""
+        self.expect(candidate.tp, candidate.added, candidate.log_dirs)
+
+    def expect(self, tp: TopicPartition, brokers: Collection[int], log_dirs: Mapping[int, str]) -> None:
+        """Count a partition of which nothing has been copied yet."""
+        size = leader_bytes(tp, self.snapshot) or 0
+        for broker in brokers:
+            self.coming[broker, log_dirs.get(broker)] += size
+
+    def copy(self) -> Room:
+        """The same, for counting what if."""
+        return replace(self, coming=Counter(self.coming))
