@@ -18,6 +18,7 @@ from reassign.core.follow import Recent
 from reassign.core.model import (
     APPLIED,
     Alter,
+    AlterLogDirs,
     Broker,
     Cancel,
     Elect,
@@ -64,6 +65,8 @@ class SimKafka:
     sizes: dict[TopicPartition, dict[int, int]] | None = None
     log_dirs: dict[int, dict[str, LogDir]] = field(default_factory=dict)
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    preferred: dict[tuple[int, TopicPartition], str] = field(default_factory=dict)
+    """The directories that brokers remember for replicas that they do not have yet."""
     denied: set[TopicPartition] = field(default_factory=set)
     """Partitions that the operator's user may not alter."""
     unsafe: set[TopicPartition] = field(default_factory=set)
@@ -105,6 +108,8 @@ class SimKafka:
             return refused(Reason.NOT_AUTHORIZED)
         if isinstance(step, Cancel) and step.tp in self.unsafe:
             return refused(Reason.CANCEL_UNSAFE)
+        if isinstance(step, AlterLogDirs):
+            return self._alter_log_dirs(step)
         if isinstance(step, Cancel):
             return self._cancel(step.tp)
         if isinstance(step, Elect):
@@ -129,6 +134,7 @@ class SimKafka:
             return APPLIED
         merged = (*target, *removing)
         self.replicas[tp] = merged
+        self._place(tp)
         self.reassignments[tp] = Reassignment(merged, adding, removing)
         return APPLIED
 
@@ -140,11 +146,45 @@ class SimKafka:
         self.replicas[tp], self.isr[tp] = back, self.isr[tp] & set(back)
         if self.leader[tp] not in back:
             self.leader[tp] = back[0]
+        self._place(tp)
         return APPLIED
 
     def move_as_another(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
         """Somebody else moves it."""
         assert self._alter(Alter(tp, replicas, allow_replication_factor_change=True)) is APPLIED
+
+    def _alter_log_dirs(self, step: AlterLogDirs) -> Outcome:
+        for broker, path in step.dirs:
+            current = self.directory(step.tp, broker)
+            self.preferred[broker, step.tp] = path
+            for directory in self.log_dirs[broker].values():
+                directory.futures.pop(step.tp, None)  # type: ignore[attr-defined]
+            if current not in (None, path):
+                self.log_dirs[broker][path].futures[step.tp] = 0  # type: ignore[index]
+        return APPLIED
+
+    def directory(self, tp: TopicPartition, broker: int) -> str | None:
+        """Where a broker's replica is."""
+        return next((path for path, d in self.log_dirs.get(broker, {}).items() if tp in d.logs), None)
+
+    def copy_between_dirs(self, tp: TopicPartition) -> None:
+        """Future logs catch up, and replace the main ones."""
+        for directories in self.log_dirs.values():
+            for path in [path for path, d in directories.items() if tp in d.futures]:
+                for other in directories.values():
+                    other.logs.pop(tp, None)  # type: ignore[attr-defined]
+                directories[path].logs[tp] = directories[path].futures.pop(tp)  # type: ignore[index, attr-defined]
+
+    def _place(self, tp: TopicPartition) -> None:
+        """Replicas get and lose their directories."""
+        for broker, directories in self.log_dirs.items():
+            if broker not in self.replicas[tp]:
+                for directory in directories.values():
+                    directory.logs.pop(tp, None)  # type: ignore[attr-defined]
+                    directory.futures.pop(tp, None)  # type: ignore[attr-defined]
+            elif self.directory(tp, broker) is None:
+                path = self.preferred.get((broker, tp), next(iter(directories)))
+                directories[path].logs[tp] = 0  # type: ignore[index]
 
     def perform_as_another(self, tp: TopicPartition) -> None:
         """Somebody else cancels it."""
@@ -157,6 +197,7 @@ class SimKafka:
         self.replicas[tp], self.isr[tp] = target, frozenset(target)
         if self.leader[tp] not in target:
             self.leader[tp] = target[0]
+        self._place(tp)
 
 
 def spec(entries: Mapping[TopicPartition, Sequence[int]], **fields: object) -> PartitionReassignmentSpec:
@@ -262,6 +303,8 @@ class Driver:
             before = {uid: r.status for uid, r in self.resources.items()}, len(self.kafka.writes)
             for tp in list(self.kafka.reassignments):
                 self.kafka.copy(tp)
+            for tp in self.kafka.replicas:
+                self.kafka.copy_between_dirs(tp)
             self.ticks(5)
             if before == ({uid: r.status for uid, r in self.resources.items()}, len(self.kafka.writes)):
                 return

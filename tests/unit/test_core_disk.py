@@ -68,6 +68,15 @@ def test_moves_of_others_take_room_too() -> None:
     assert states(driver) == {P0: "Blocked"}
 
 
+def test_copies_between_directories_take_room_too() -> None:
+    driver = driver_of({"/a": volume(250), "/b": volume(250, 999, futures={P1: 10})}, {P0: (2, 0)})
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight"}
+    driver = driver_of({"/a": volume(250, futures={P1: 10})}, {P0: (2, 0)})
+    driver.ticks(2)
+    assert states(driver) == {P0: "Blocked"}
+
+
 @pytest.mark.parametrize("directory", [LogDir(), LogDir(total=1000), LogDir(usable=0)])
 def test_a_volume_whose_size_is_not_known_has_room(directory: LogDir) -> None:
     driver = driver_of({"/a": directory})
@@ -98,7 +107,6 @@ def test_directories_on_one_volume_count_once_and_offline_ones_not_at_all() -> N
             "/d": volume(500, 3000, online=False),
         }
     )
-    assert found is not None
     assert [(v.total, v.usable, v.paths) for v in found] == [(1000, 499, ("/a", "/b")), (2000, 500, ("/c",))]
 
 

@@ -86,6 +86,11 @@ class Brokers:
     def libs(self) -> Path:
         return libs(self.version)
 
+    def log_dirs(self, node: int) -> tuple[Path, ...]:
+        """A broker has two log directories; the controller has one."""
+        data = self.directory / "data" / str(node)
+        return (data / "a",) if node == CONTROLLER_ID else (data / "a", data / "b")
+
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
         arguments = ("--bootstrap-server", self.bootstrap_servers, *arguments)
@@ -191,7 +196,7 @@ class Brokers:
         protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL"
         lines = [
             f"node.id={node}",
-            f"log.dirs={self.directory / 'data' / str(node)}",
+            f"log.dirs={','.join(map(str, self.log_dirs(node)))}",
             f"controller.quorum.voters={CONTROLLER_ID}@{LOOPBACK}:{self.base_port - 1}",
             "controller.listener.names=CONTROLLER",
             f"listener.security.protocol.map={protocols}",
@@ -254,9 +259,9 @@ class Brokers:
             arguments += ["--add-scram", f"SCRAM-SHA-512=[name={USER},password={self.password}]"]
         run_java(self.libs, "kafka.tools.StorageTool", arguments, scratch=self.directory)
         for broker in self.ids:
-            data = self.directory / "data" / str(broker)
-            data.mkdir(parents=True)
-            (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={broker}\n")
+            for data in self.log_dirs(broker):
+                data.mkdir(parents=True)
+                (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={broker}\n")
 
 
 def start(

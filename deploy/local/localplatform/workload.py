@@ -26,7 +26,11 @@ SECONDS = 20.0
 RECORD_BYTES = 16 * 1024
 HELD = 1000
 """Bytes per second that hold a move: brokers then copy about 1 MB every ten seconds."""
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+RATES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -100,13 +101,18 @@ class PartitionEntry(Model):
     alone."""
     log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=16)] | None = None
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
-    choose."""
+    choose, or leave it where it is. A replica that is in another directory of its broker is copied."""
 
     @property
-    def named_log_dirs(self) -> dict[int, str]:
-        """The directories that are named, by broker."""
-        pairs = zip(self.replicas, self.log_dirs or (), strict=False)
-        return {broker: path for broker, path in pairs if path != ANY_LOG_DIR}
+    def named(self) -> tuple[tuple[int, str], ...]:
+        """The directories that are named, as broker and path."""
+        return named_log_dirs(self.replicas, self.log_dirs)
+
+
+def named_log_dirs(replicas: Sequence[int], log_dirs: Sequence[str] | None) -> tuple[tuple[int, str], ...]:
+    """Those that are not left to the broker, as broker and path."""
+    pairs = zip(replicas, log_dirs or (), strict=False)
+    return tuple(sorted((broker, path) for broker, path in pairs if path != ANY_LOG_DIR))
 
 
 class Throttle(Model):
@@ -286,6 +292,8 @@ class RecordPartition(Model):
     """The last step that was begun or confirmed."""
     reason: ReasonText | None = None
     """Why it ended other than completed, as one word."""
+    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=16)] | None = None
+    """The log directories that were named for the target replicas, or any."""
 
 
 class RecordTopic(Model):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from reassign.api.kafka_cluster import KafkaClusterSpec, Mechanism
 from reassign.api.partition_reassignment import (
-    ANY_LOG_DIR,
     PartitionReassignmentSpec,
     Throttle,
 )
@@ -16,11 +15,9 @@ from reassign.api.partition_reassignment import (
 def unsupported_reassignment(spec: PartitionReassignmentSpec) -> str | None:
     """What a PartitionReassignment asks for that is not built yet."""
     throttle = spec.throttle or Throttle()
-    chosen = (log_dir for entry in spec.partitions for log_dir in entry.log_dirs or () if log_dir != ANY_LOG_DIR)
     return _first_unsupported(
         ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
-        ("partitions[].logDirs", next(chosen, None), (None,)),
     )
 
 

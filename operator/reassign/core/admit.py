@@ -19,14 +19,14 @@ from reassign.api.partition_reassignment import (
     ReplicationFactorChange,
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
-from reassign.core.checks import Candidate, existence, first_problem
+from reassign.core.checks import Candidate, existence, first_problem, ids
 from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
-from reassign.core.model import Alter, Elect, Problem, Snapshot, TopicPartition
+from reassign.core.logdirs import bytes_to_copy, placements
+from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition
 from reassign.core.permission import Permission
-from reassign.core.progress import partition_bytes
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason
@@ -107,15 +107,21 @@ def _start_one(queue: Queue, candidate: Candidate, budget: Budget, room: Room) -
     budget.take(candidate.added, source)
     queue.own.take(candidate.added, source)
     queue.verdict.record[tp] = Entry(
-        candidate.topic.id, candidate.partition.replicas, candidate.target, RecordState.SUBMITTING
+        candidate.topic.id,
+        candidate.partition.replicas,
+        candidate.target,
+        RecordState.SUBMITTING,
+        log_dirs=tuple(sorted(candidate.log_dirs.items())),
     )
+    if to_come := tuple((b, p) for b, p in sorted(candidate.log_dirs.items()) if b in candidate.added):
+        queue.verdict.steps.append(AlterLogDirs(tp, to_come))
     allow = candidate.factor_change is ReplicationFactorChange.ALLOW
     queue.verdict.steps.append(Alter(tp, candidate.target, allow))
 
 
 def _largest_first(candidates: Sequence[Candidate], snapshot: Snapshot) -> Iterator[Candidate]:
     def size(candidate: Candidate) -> int:
-        found = partition_bytes(candidate.tp, None, candidate.target, snapshot)
+        found = bytes_to_copy(candidate.tp, None, candidate.target, candidate.log_dirs.items(), snapshot)
         return found.total if found else 0
 
     return iter(sorted(candidates, key=size, reverse=True))
@@ -148,11 +154,12 @@ def _judged(
         claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"
         if problem := existence(tp, snapshot):
             if verdict.expired:
-                verdict.record[tp] = failed("", (), wanted.replicas, Reason.DEADLINE_EXCEEDED)
+                verdict.record[tp] = failed(wanted, Reason.DEADLINE_EXCEEDED)
             else:
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
         candidate = _candidate(resource, wanted, snapshot, claimed_by)
+        places = placements(tp, wanted.named, snapshot)
         if resource.dry_run:
             verdict.waiting[tp] = rehearse(candidate, room)
             continue
@@ -160,17 +167,17 @@ def _judged(
         sure = bool(candidate.in_flight) or recent.settled(tp)
         ready = sure and resource.has_finalizer and not resource.status_lost
         refused = recent.refusal(tp, () if candidate.supersedes else wanted.replicas)
-        if not candidate.in_flight and candidate.partition.replicas == wanted.replicas:
+        if candidate.at_target and all(p.done for p in places):
             _settle_at_target(verdict, candidate, hold, ready=ready)
         elif verdict.expired:
-            verdict.record[tp] = failed(
-                candidate.topic.id, candidate.current, wanted.replicas, Reason.DEADLINE_EXCEEDED
-            )
+            verdict.record[tp] = failed(wanted, Reason.DEADLINE_EXCEEDED, candidate.topic.id, candidate.current)
         elif problem := first_problem(candidate) or refused:
             if ready and not hold and fails(candidate, problem):
-                verdict.record[tp] = failed(candidate.topic.id, candidate.current, wanted.replicas, problem.reason)
+                verdict.record[tp] = failed(wanted, problem.reason, candidate.topic.id, candidate.current)
             else:
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
+        elif unknown := [p.broker for p in places if not p.known]:
+            verdict.waiting[tp] = (PartitionState.PENDING, _silent(unknown))
         elif hold or not ready:
             verdict.waiting[tp] = (PartitionState.PENDING, hold)
         else:
@@ -178,18 +185,28 @@ def _judged(
     return candidates
 
 
+def _silent(brokers: Sequence[int]) -> Problem:
+    return Problem(
+        Reason.REQUEST_FAILED,
+        f"broker {ids(brokers)} has not said yet what is in its log directories; it is asked again",
+    )
+
+
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
-    """Count moves whose alter may land yet, or is to come, though they are not listed."""
+    """Count moves that are not listed: those whose alter may land yet, or is to come, and those between directories."""
     for tp, entry in record.items():
-        pending = entry.state is RecordState.SUBMITTING or entry.superseding
-        if pending and tp not in snapshot.reassignments:
+        if tp in snapshot.reassignments:
+            continue
+        if entry.state is RecordState.SUBMITTING or entry.superseding:
             budget.take(entry.added, snapshot.leader(tp))
+        elif entry.state is RecordState.IN_FLIGHT and entry.log_dirs:
+            budget.take((), None)
 
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
         if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
-            room.expect(tp, entry.added, {})
+            room.expect(tp, entry.added, dict(entry.log_dirs))
 
 
 def _own_budget(verdict: Verdict, snapshot: Snapshot) -> Budget:
@@ -218,7 +235,7 @@ def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, c
         partition=topic.partitions[wanted.partition],
         snapshot=snapshot,
         claimed_by=claimed_by,
-        log_dirs=wanted.named_log_dirs,
+        log_dirs=dict(wanted.named),
     )
 
 
@@ -228,7 +245,8 @@ def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | No
     While metadata may be stale it waits, and so does an election while nothing may start.
     """
     tp, partition = candidate.tp, candidate.partition
-    entry = Entry(candidate.topic.id, partition.replicas, candidate.target, RecordState.COMPLETED)
+    log_dirs = tuple(sorted(candidate.log_dirs.items()))
+    entry = Entry(candidate.topic.id, partition.replicas, candidate.target, RecordState.COMPLETED, log_dirs=log_dirs)
     elect = verdict.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != candidate.target[0]
     in_sync = partition.isr >= set(candidate.target)
     if not ready or (elect and hold):

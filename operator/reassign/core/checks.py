@@ -36,6 +36,11 @@ class Candidate:
         return self.snapshot.reassignments.get(self.tp)
 
     @property
+    def at_target(self) -> bool:
+        """Whether it is where it should be, its directories apart."""
+        return self.in_flight is None and self.partition.replicas == self.target
+
+    @property
     def current(self) -> tuple[int, ...]:
         """The replicas that it has, those being added not counted."""
         return self.in_flight.original if self.in_flight else self.partition.replicas

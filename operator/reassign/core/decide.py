@@ -85,5 +85,6 @@ def _adopted(resource: Resource, snapshot: Snapshot, policy: Policy) -> Record:
                 entry.replicas,
                 RecordState.IN_FLIGHT,
                 recorded(Reason.ORDER_UNKNOWN),
+                entry.named,
             )
     return record

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from reassign.core.checks import Candidate
+from reassign.core.logdirs import placements
 from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition
 from reassign.core.progress import amount, leader_bytes
 from reassign.errors import Reason
@@ -28,14 +29,12 @@ class Volume:
     paths: tuple[str, ...]
 
 
-def volumes(directories: Mapping[str, LogDir]) -> list[Volume] | None:
-    """The distinct volumes of directories that are online; None when the size of one is not known."""
+def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
+    """The distinct volumes of directories that are online, where their sizes are known."""
     found: list[Volume] = []
     for path, directory in sorted(directories.items()):
-        if not directory.online:
+        if not directory.online or directory.total is None or directory.usable is None:
             continue
-        if directory.total is None or directory.usable is None:
-            return None
         for i, other in enumerate(found):
             if other.total == directory.total and abs(other.usable - directory.usable) < SAME_VOLUME_BYTES:
                 found[i] = Volume(other.total, min(other.usable, directory.usable), (*other.paths, path))
@@ -65,6 +64,10 @@ class Room:
             for broker in in_flight.adding:
                 path, there = room._log(broker, tp)
                 room.coming[broker, path] += max(whole - there, 0)
+        for broker, directories in snapshot.log_dirs.items():
+            for path, directory in directories.items():
+                for tp, there in directory.futures.items():
+                    room.coming[broker, path] += max((leader_bytes(tp, snapshot) or 0) - there, 0)
         return room
 
     def _log(self, broker: int, tp: TopicPartition) -> tuple[str | None, int]:
@@ -78,7 +81,7 @@ class Room:
         size = leader_bytes(candidate.tp, self.snapshot)
         if size is None:
             return None
-        for broker in sorted(candidate.added):
+        for broker in sorted(self._receivers(candidate)):
             if not self._fits(broker, candidate.log_dirs.get(broker), size):
                 return Problem(
                     Reason.INSUFFICIENT_DISK,
@@ -89,9 +92,10 @@ class Room:
         return None
 
     def _fits(self, broker: int, path: str | None, size: int) -> bool:
-        found = volumes(self.snapshot.log_dirs.get(broker, {}))
-        chosen = [v for v in found or () if path is None or path in v.paths]
-        if not chosen:
+        directories = self.snapshot.log_dirs.get(broker, {})
+        chosen = [v for v in volumes(directories) if path is None or path in v.paths]
+        unknown = path is None and any(d.online and (d.total is None or d.usable is None) for d in directories.values())
+        if unknown or not chosen:
             return True
         paths = {None, *(p for volume in chosen for p in volume.paths)}
         coming = sum(bytes for (b, p), bytes in self.coming.items() if b == broker and p in paths)
@@ -100,7 +104,12 @@ class Room:
 
     def take(self, candidate: Candidate) -> None:
         """Count a partition that is to be copied."""
-        self.expect(candidate.tp, candidate.added, candidate.log_dirs)
+        self.expect(candidate.tp, self._receivers(candidate), candidate.log_dirs)
+
+    def _receivers(self, candidate: Candidate) -> set[int]:
+        """Brokers that get a replica, or copy theirs to another directory."""
+        found = placements(candidate.tp, candidate.log_dirs.items(), self.snapshot)
+        return {*candidate.added, *(p.broker for p in found if p.copies)}
 
     def expect(self, tp: TopicPartition, brokers: Collection[int], log_dirs: Mapping[int, str]) -> None:
         """Count a partition of which nothing has been copied yet."""

@@ -7,11 +7,13 @@ that grow do not have its status written all the time.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.core.checks import Candidate, first_problem, ids
 from reassign.core.disk import Room
+from reassign.core.logdirs import placements
 from reassign.core.model import Problem, Snapshot
 from reassign.core.progress import amount, leader_bytes
 from reassign.core.verdict import Verdict
@@ -20,19 +22,22 @@ from reassign.errors import Reason
 
 def rehearse(candidate: Candidate, room: Room) -> tuple[PartitionState, Problem | None]:
     """What would become of a partition; `room` is what is left by those rehearsed before."""
-    in_flight = candidate.tp in candidate.snapshot.reassignments
-    if not in_flight and candidate.partition.replicas == candidate.target:
+    places = placements(candidate.tp, candidate.log_dirs.items(), candidate.snapshot)
+    if candidate.at_target and all(place.done for place in places):
         return PartitionState.COMPLETED, None
     if problem := first_problem(candidate) or room.lacks(candidate):
         return PartitionState.BLOCKED, problem
     room.take(candidate)
-    return PartitionState.PENDING, Problem(Reason.WOULD_MOVE, _would_move(candidate))
+    between_dirs = [place.broker for place in places if place.copies]
+    return PartitionState.PENDING, Problem(Reason.WOULD_MOVE, _would_move(candidate, between_dirs))
 
 
-def _would_move(candidate: Candidate) -> str:
+def _would_move(candidate: Candidate, between_dirs: Sequence[int]) -> str:
+    size = leader_bytes(candidate.tp, candidate.snapshot)
+    if between_dirs and not candidate.added:
+        return f"would be copied to another log directory of broker {ids(between_dirs)}"
     if not candidate.added:
         return "would change without copying anything"
-    size = leader_bytes(candidate.tp, candidate.snapshot)
     to = f"to broker {ids(candidate.added)}"
     return f"would be copied {to}" if size is None else f"would copy {amount(size)} each {to}"
 

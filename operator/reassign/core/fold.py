@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.core.follow import Recent
-from reassign.core.model import Alter, Cancel, Elect, Outcome, Problem, Result, Step
+from reassign.core.model import Alter, AlterLogDirs, Cancel, Elect, Outcome, Problem, Result, Step
 from reassign.core.resource import recorded
-from reassign.core.verdict import Verdict
+from reassign.core.verdict import Stall, Verdict
 from reassign.errors import Reason
 
 
@@ -20,6 +20,9 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
     for step in verdict.steps:
         outcome = outcomes.get(step)
         if outcome is None:
+            continue
+        if isinstance(step, AlterLogDirs):
+            _fold_log_dirs(verdict, step, outcome, recent, at)
             continue
         recent.touch(step.tp, at, answered=outcome.result is not Result.UNKNOWN)
         if outcome.result is Result.UNKNOWN:
@@ -36,6 +39,13 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             del verdict.record[step.tp]
             problem = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
             verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
+
+
+def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recent: Recent, at: float) -> None:
+    """It is sent again until it shows, so nothing hangs on its answer."""
+    recent.touch(step.tp, at, answered=True)
+    if outcome.result is not Result.APPLIED:
+        verdict.stalls.setdefault(step.tp, Stall(_problem(outcome), False))
 
 
 def _problem(outcome: Outcome) -> Problem:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from reassign.api.partition_reassignment import PreferredLeader, RecordState, WhenInFlight
 from reassign.core.checks import cancel_problem, existence
 from reassign.core.intermediate import thrown_away
+from reassign.core.logdirs import leave, place, placements
 from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
 from reassign.core.resource import Entry, Resource, recorded
 from reassign.core.stall import Track
@@ -139,14 +140,19 @@ def next_move(held: Held) -> Move:
     target = resource.wanted.get(held.tp)
     if entry.superseding:
         return _make_way(held, wanted=target == entry.target)
+    named = asked.named if (asked := resource.asked.get(held.tp)) else ()
     unwanted = target != entry.target or (held.undo and not held.at_target)
     if entry.state is RecordState.CANCELLING or (entry.active and unwanted):
         return _bring_back(held)
     if entry.active:
-        return _follow(held)
+        dropped = [(broker, path) for broker, path in entry.log_dirs if broker not in dict(named)]
+        if step := leave(held.tp, dropped, held.snapshot):
+            return Move(entry, step)
+        return _follow(replace(held, entry=replace(entry, log_dirs=named)))
     if resource.deleted:
         return Move(entry)
-    return Move(_came_true(held) if target == entry.target and not reopened(held) else None)
+    unchanged = target == entry.target and named == entry.log_dirs
+    return Move(_came_true(held) if unchanged and not reopened(held) else None)
 
 
 def reopened(held: Held) -> bool:
@@ -190,7 +196,7 @@ def _follow(held: Held) -> Move:
             return Move(entry)
     elif in_flight.target == frozenset(entry.target):
         entry = _with_true_original(entry, in_flight.original)
-        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem))
+        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem), place(tp, entry.log_dirs, snapshot))
     if entry.state is RecordState.SUBMITTING:
         return Move(None)
     return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
@@ -204,9 +210,14 @@ def _with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
 
 
 def _finish(held: Held, partition: Partition) -> Move:
-    """Done is: not in flight, replicas equal the target in order, and all of them in sync."""
+    """Done is: not in flight, replicas equal the target in order, all of them in sync, and where they are named."""
     entry = held.entry.to(RecordState.IN_FLIGHT, held.entry.problem)
     if not partition.isr >= set(entry.target):
+        return Move(entry)
+    if step := place(held.tp, entry.log_dirs, held.snapshot):
+        return Move(entry, step)
+    placed = all(p.done for p in placements(held.tp, entry.log_dirs, held.snapshot))
+    if entry.log_dirs and not (placed and held.recent.settled(held.tp)):
         return Move(entry)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
@@ -220,6 +231,8 @@ def _bring_back(held: Held) -> Move:
     if problem := held.lost():
         gone = problem.reason is not Reason.NOT_AUTHORIZED and recent.settled(tp)
         return held.cancelled(problem) if gone else Move(entry, problem=problem)
+    if step := leave(tp, entry.log_dirs, snapshot):
+        return Move(entry, step)
     partition = snapshot.topics[tp.topic].partitions[tp.partition]
     in_flight = snapshot.reassignments.get(tp)
     if in_flight is not None:
@@ -236,6 +249,8 @@ def _bring_back(held: Held) -> Move:
         sizes = (snapshot.sizes or {}).get(tp)
         cost = thrown_away(in_flight, sizes, held.resource.wanted.get(tp, ()))
         return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
+    if entry.log_dirs and not recent.settled(tp):
+        return Move(entry)  # a copy between directories that has just begun may not show yet
     if (held.resource.uid, tp) in recent.cancelled:
         return _restore(held, entry)
     if not recent.settled(tp):

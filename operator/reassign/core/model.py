@@ -169,7 +169,15 @@ class Elect:
     tp: TopicPartition
 
 
-Step = Alter | Cancel | Elect
+@dataclass(frozen=True, slots=True)
+class AlterLogDirs:
+    """Put replicas into these directories of their brokers, each as broker and path (AlterReplicaLogDirs)."""
+
+    tp: TopicPartition
+    dirs: tuple[tuple[int, str], ...]
+
+
+Step = Alter | AlterLogDirs | Cancel | Elect
 
 
 class Result(StrEnum):

@@ -19,8 +19,9 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.deadline import begins_anew, start_time
 from reassign.core.dryrun import Conclusion, conclude, unless_only_grown
+from reassign.core.logdirs import bytes_to_copy
 from reassign.core.model import Problem, Snapshot, TopicPartition
-from reassign.core.progress import Bytes, completion_time, duration, partition_bytes, percent, rate, together
+from reassign.core.progress import Bytes, completion_time, duration, percent, rate, together
 from reassign.core.resource import Entry, Resource, active, write_record
 from reassign.core.verdict import STATES, Verdict
 from reassign.errors import Reason
@@ -119,7 +120,9 @@ def report(
 
 def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot) -> Line:
     entry = verdict.record.get(tp)
-    size = partition_bytes(tp, entry, target, snapshot)
+    asked = verdict.resource.asked.get(tp)
+    named = entry.log_dirs if entry else asked.named if asked else ()
+    size = bytes_to_copy(tp, entry, target, named, snapshot)
     if entry is None:
         state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
         return Line(tp, state, problem, size)

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
     Mode,
     PartitionEntry,
     PartitionReassignmentSpec,
@@ -19,6 +20,7 @@ from reassign.api.partition_reassignment import (
     RecordPartition,
     RecordState,
     RecordTopic,
+    named_log_dirs,
 )
 from reassign.core.model import Problem, TopicPartition
 from reassign.errors import Reason
@@ -36,6 +38,8 @@ class Entry:
     target: tuple[int, ...]
     state: RecordState
     problem: Problem | None = None
+    log_dirs: tuple[tuple[int, str], ...] = ()
+    """The directories that were named, as broker and path."""
 
     @property
     def active(self) -> bool:
@@ -147,9 +151,9 @@ def recorded(reason: Reason) -> Problem:
     return Problem(reason, RECORDED_PROBLEMS[reason])
 
 
-def failed(topic_id: str, original: tuple[int, ...], target: tuple[int, ...], reason: Reason) -> Entry:
+def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
     """The entry of a partition that is not moved any more; Kafka was told nothing of it."""
-    return Entry(topic_id, original, target, RecordState.FAILED, recorded(reason))
+    return Entry(topic_id, original, asked.replicas, RecordState.FAILED, recorded(reason), asked.named)
 
 
 def _known_problem(reason: str | None) -> Problem | None:
@@ -167,10 +171,16 @@ def read_record(status: PartitionReassignmentStatus) -> dict[TopicPartition, Ent
             target=tuple(p.target_replicas),
             state=p.state,
             problem=_known_problem(p.reason),
+            log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
         )
         for topic in status.record
         for p in topic.partitions
     }
+
+
+def _log_dirs(entry: Entry) -> tuple[str, ...] | None:
+    named = dict(entry.log_dirs)
+    return tuple(named.get(broker, ANY_LOG_DIR) for broker in entry.target) if named else None
 
 
 def write_record(record: Record) -> tuple[RecordTopic, ...]:
@@ -184,6 +194,7 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
                 target_replicas=entry.target,
                 state=entry.state,
                 reason=entry.problem.reason if entry.problem else None,
+                log_dirs=_log_dirs(entry),
             )
         )
     return tuple(

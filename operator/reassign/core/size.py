@@ -24,6 +24,7 @@ def too_large(obj: Mapping[str, Any], spec: PartitionReassignmentSpec) -> Proble
     """Judges the object as it is, without its status, and the largest status that it can come to."""
     body = {key: value for key, value in obj.items() if key != "status"}
     record = sum(RECORD_BYTES + 2 * BROKER_BYTES * len(e.replicas) for e in spec.partitions)
+    record += sum(len(path) + 3 for e in spec.partitions for path in e.log_dirs or ())
     names = sum(len(topic) + 80 for topic in {e.topic for e in spec.partitions})
     details = sum(DETAIL_BYTES + len(e.topic) for e in spec.partitions[:MAX_DETAILS])
     total = len(json.dumps(body, separators=(",", ":"))) + record + names + details

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks import ids
+from reassign.core.logdirs import Placement, placements
 from reassign.core.model import Partition, Problem, Snapshot, TopicPartition
 from reassign.core.progress import duration, leader_bytes
 from reassign.core.resource import Entry
@@ -41,11 +42,10 @@ class Track:
     worst: int | None = None
     copied: int = 0
 
-    def look(self, lacking: frozenset[int], gap: int | None, copied: int, now: float) -> None:
+    def look(self, lacking: frozenset[int], in_sync: int, gap: int | None, copied: int, now: float) -> None:
         if now - self.looked > BLIND_SECONDS:
             self.since += now - self.looked
         self.looked = now
-        in_sync = len(self.target) - len(lacking)
         if in_sync > self.in_sync or self._nearer(gap):
             self.since, self.gap, self.worst, self.copied = now, gap, gap, copied
         elif gap is not None:
@@ -74,33 +74,39 @@ def watch(
             if entry.state is not RecordState.IN_FLIGHT or partition is None or tp in verdict.problems:
                 continue
             lacking = frozenset(entry.target) - partition.isr
-            gap, copied = _bytes(tp, lacking, snapshot)
+            places = placements(tp, entry.log_dirs, snapshot)
+            copies = [place for place in places if place.copies]
+            gap, copied = _bytes(tp, lacking, copies, snapshot)
+            in_sync = len(entry.target) - len(lacking) - len(copies)
             track = tracks.get(tp)
             if track is None or track.target != entry.target:
-                in_sync = len(entry.target) - len(lacking)
                 track = Track(entry.target, now, now, in_sync, lacking, gap, gap, copied)
-            track.look(lacking, gap, copied, now)
+            track.look(lacking, in_sync, gap, copied, now)
             kept[tp] = track
             overdue = now - track.since >= timeout
-            problem = _named(partition, lacking, snapshot)
+            problem = _named(partition, lacking, places, snapshot)
             if overdue and problem is None:
-                problem = _unnamed(entry, lacking, copied > track.copied, timeout)
+                problem = _unnamed(entry, lacking, copies, copied > track.copied, timeout)
             if problem:
                 verdict.stalls[tp] = Stall(problem, overdue)
     return kept
 
 
-def _bytes(tp: TopicPartition, lacking: frozenset[int], snapshot: Snapshot) -> tuple[int | None, int]:
-    """What these replicas lack of the leader's bytes, and what they hold."""
+def _bytes(
+    tp: TopicPartition, lacking: frozenset[int], copies: Sequence[Placement], snapshot: Snapshot
+) -> tuple[int | None, int]:
+    """What these replicas and copies between directories lack of the leader's bytes, and what they hold."""
     whole = leader_bytes(tp, snapshot)
     if whole is None:
         return None, 0
     sizes = (snapshot.sizes or {})[tp]
-    copied = sum(sizes.get(broker, 0) for broker in lacking)
-    return whole * len(lacking) - copied, copied
+    copied = sum(sizes.get(broker, 0) for broker in lacking) + sum(place.copied for place in copies)
+    return whole * (len(lacking) + len(copies)) - copied, copied
 
 
-def _named(partition: Partition, lacking: frozenset[int], snapshot: Snapshot) -> Problem | None:
+def _named(
+    partition: Partition, lacking: frozenset[int], places: Sequence[Placement], snapshot: Snapshot
+) -> Problem | None:
     """What is wrong with the brokers that the move needs, if they say so."""
     if missing := lacking - snapshot.brokers.keys():
         return Problem(
@@ -120,6 +126,12 @@ def _named(partition: Partition, lacking: frozenset[int], snapshot: Snapshot) ->
             f"the log directory of the replica on broker {ids(offline)} is offline{_offline_dirs(offline, snapshot)}; "
             "mend the disk and restart the broker, or correct the entry",
         )
+    if closed := [place for place in places if place.known and not place.online]:
+        return Problem(
+            Reason.LOG_DIR_OFFLINE,
+            f"the log directory {closed[0].path} of broker {closed[0].broker} is offline; "
+            "mend the disk and restart the broker, or name another directory",
+        )
     if partition.leader is None:
         return Problem(
             Reason.NO_LEADER,
@@ -135,8 +147,11 @@ def _offline_dirs(brokers: frozenset[int], snapshot: Snapshot) -> str:
     return f" ({', '.join(paths)})" if paths else ""
 
 
-def _unnamed(entry: Entry, lacking: frozenset[int], copies: bool, timeout: int) -> Problem:
-    if copies:
+def _unnamed(
+    entry: Entry, lacking: frozenset[int], copies: Sequence[Placement], copying: bool, timeout: int
+) -> Problem:
+    lacking |= {place.broker for place in copies}
+    if copying:
         return Problem(
             Reason.THROTTLE_BELOW_PRODUCE_RATE,
             f"broker {ids(lacking)} copies, but no faster than the leader is written to, for {duration(timeout)}; "

@@ -16,6 +16,7 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaError
 from reassign.core.model import (
     APPLIED,
     Alter,
+    AlterLogDirs,
     Cancel,
     Elect,
     LogDir,
@@ -174,15 +175,20 @@ class KafkaClient:
         return found, withheld
 
     async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
-        """Carry the steps out in their order, in batches, and say what each one met.
+        """Carry the steps out in their order, in batches, and say what each one met; log directories come first, so
+        that brokers know them when replicas are made.
 
         What fails never keeps the others from being tried; UNKNOWN means that it may have been carried out.
         """
         outcomes: dict[Step, Outcome] = {}
-        for batch in batches(steps):
-            run = self._elect if isinstance(batch[0], Elect) else self._alter
-            outcomes |= await self._call(run, batch)
+        for batch in batches(sorted(steps, key=lambda step: not isinstance(step, AlterLogDirs))):
+            outcomes |= await self._call(self._carry_out, batch)
         return outcomes
+
+    def _carry_out(self, batch: Sequence[Any]) -> dict[Step, Outcome]:
+        if isinstance(batch[0], Elect):
+            return self._elect(batch)
+        return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch)
 
     def _topics(self, names: Collection[str]) -> tuple[dict[str, Topic], set[str]]:
         """Those that exist, and the names of those that we may not see."""
@@ -205,6 +211,16 @@ class KafkaClient:
 
     def _elect(self, batch: Sequence[Elect]) -> dict[Step, Outcome]:
         return self._send(batch, lambda: requests.elect(self._wire, [step.tp for step in batch], self._before_write))
+
+    def _alter_log_dirs(self, batch: Sequence[AlterLogDirs]) -> dict[Step, Outcome]:
+        """One request for each broker; a step met the worst of what its brokers answered."""
+        outcomes: dict[Step, Outcome] = dict.fromkeys(batch, APPLIED)
+        for broker in sorted({broker for step in batch for broker, _ in step.dirs}):
+            there = [step for step in batch if broker in dict(step.dirs)]
+            paths = {step.tp: dict(step.dirs)[broker] for step in there}
+            met = self._send(there, partial(requests.alter_log_dirs, self._wire, broker, paths, self._before_write))
+            outcomes |= {step: outcome for step, outcome in met.items() if outcome is not APPLIED}
+        return outcomes
 
     def _alter(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
         """List once more, right before the request: what others have begun since must be neither overridden nor
@@ -283,8 +299,8 @@ class KafkaClient:
 
 
 def batches(steps: Sequence[Step]) -> Iterator[list[Any]]:
-    """The steps in order, in groups that one request can carry: elections, alters that may change the replication
-    factor, or other alters and cancels; of no partition two."""
+    """The steps in order, in groups that one request can carry: elections, log directories, alters that may
+    change the replication factor, or other alters and cancels; of no partition two."""
     batch: list[Step] = []
     for step in steps:
         fits = len(batch) < BATCH and all(step.tp != other.tp for other in batch)
@@ -299,6 +315,8 @@ def batches(steps: Sequence[Step]) -> Iterator[list[Any]]:
 def _kind(step: Step) -> str:
     if isinstance(step, Elect):
         return "elect"
+    if isinstance(step, AlterLogDirs):
+        return "log dirs"
     # a cancel, which never changes the replication factor, goes with the guarded ones
     return "alter" if isinstance(step, Alter) and step.allow_replication_factor_change else "guarded alter"
 

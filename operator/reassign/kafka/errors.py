@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
 from kafka import errors as kafka_python
 
-from reassign.core.model import APPLIED, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model import APPLIED, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import ClusterError, Reason
 
 # Kafka's protocol error codes
@@ -19,6 +19,7 @@ NONE = 0
 UNKNOWN_TOPIC_OR_PARTITION = 3
 REQUEST_TIMED_OUT = 7
 NETWORK_EXCEPTION = 13
+REPLICA_NOT_AVAILABLE = 9
 INVALID_TOPIC = 17
 TOPIC_AUTHORIZATION_FAILED = 29
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -29,6 +30,8 @@ PREFERRED_LEADER_NOT_AVAILABLE = 80
 ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
 ELECTION_NOT_NEEDED = 84
 NO_REASSIGNMENT_IN_PROGRESS = 85
+KAFKA_STORAGE_ERROR = 56
+LOG_DIR_NOT_FOUND = 57
 UNKNOWN_TOPIC_ID = 100
 
 # What may have happened all the same, so that only looking again can tell.
@@ -45,6 +48,8 @@ REFUSALS: dict[int, Reason] = {
     PREFERRED_LEADER_NOT_AVAILABLE: Reason.ELECTION_FAILED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE: Reason.ELECTION_FAILED,
     NO_REASSIGNMENT_IN_PROGRESS: Reason.NO_REASSIGNMENT_IN_PROGRESS,
+    KAFKA_STORAGE_ERROR: Reason.LOG_DIR_OFFLINE,
+    LOG_DIR_NOT_FOUND: Reason.UNKNOWN_LOG_DIR,
 }
 
 # What to say where the brokers send no message.
@@ -57,12 +62,18 @@ EXPLANATIONS: dict[int, str] = {
     PREFERRED_LEADER_NOT_AVAILABLE: "the preferred leader is not in sync or not alive",
     ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can become the leader",
     NO_REASSIGNMENT_IN_PROGRESS: "nothing is in flight for the partition",
+    KAFKA_STORAGE_ERROR: "the log directory is offline",
+    LOG_DIR_NOT_FOUND: "the broker has no such log directory",
 }
 
 
 def outcome(step: Step, code: int, message: str | None) -> Outcome:
     """What a broker's code for a step means; `message` is the broker's own, where it sends one."""
-    if code == NONE or (code == ELECTION_NOT_NEEDED and isinstance(step, Elect)):
+    done = (isinstance(step, Elect) and code == ELECTION_NOT_NEEDED) or (
+        # the broker remembers the directory for when it gets the replica
+        isinstance(step, AlterLogDirs) and code == REPLICA_NOT_AVAILABLE
+    )
+    if code == NONE or done:
         return APPLIED
     said = message or EXPLANATIONS.get(code) or f"the brokers answered {name_of(code)}"
     if code in AMBIGUOUS:

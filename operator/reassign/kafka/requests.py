@@ -17,6 +17,7 @@ from uuid import UUID
 from kafka import errors
 from kafka.protocol.admin import (
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
@@ -177,6 +178,34 @@ def alter(
     return {
         TopicPartition(topic.name, p.partition_index): (p.error_code, p.error_message)
         for topic in answer.responses
+        for p in topic.partitions
+    }
+
+
+def alter_log_dirs(
+    wire: Wire, broker: int, paths: Mapping[TopicPartition, str], before_write: Callable[[], None]
+) -> Answers:
+    """Put the broker's replicas into these directories (AlterReplicaLogDirs): the code of each; errors as `alter`."""
+    alterable = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    by_path: dict[str, list[TopicPartition]] = defaultdict(list)
+    for tp, path in paths.items():
+        by_path[path].append(tp)
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            alterable(
+                path=path,
+                topics=[
+                    alterable.AlterReplicaLogDirTopic(name=topic, partitions=numbers)
+                    for topic, numbers in _by_topic(partitions).items()
+                ],
+            )
+            for path, partitions in by_path.items()
+        ]
+    )
+    answer = wire.write_to(broker, request, before_write)
+    return {
+        TopicPartition(topic.topic_name, p.partition_index): (p.error_code, None)
+        for topic in answer.results
         for p in topic.partitions
     }
 

@@ -87,7 +87,11 @@ class Wire:
 
         AnswerLostError when it may have been carried out; any other error: it was not sent.
         """
-        return self._manager.run(self._write, request, before_write)
+        return self._manager.run(self._write, None, request, before_write)
+
+    def write_to(self, broker: int, request: Any, before_write: Callable[[], None]) -> Any:
+        """Send a request once, to this broker; errors as `write`."""
+        return self._manager.run(self._write, broker, request, before_write)
 
     async def _bootstrap(self, seconds: float) -> None:
         # the library's own bootstrap hides a wrong password or certificate behind a time-out
@@ -111,8 +115,11 @@ class Wire:
         connection = await self._connect(node, min(seconds, CONNECT_SECONDS))
         return await connection.send_request(request, request_timeout_ms=int(seconds * 1000))
 
-    async def _write(self, request: Any, before_write: Callable[[], None]) -> Any:
-        connection = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
+    async def _write(self, broker: int | None, request: Any, before_write: Callable[[], None]) -> Any:
+        if broker is None:
+            connection = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
+        else:
+            connection = await self._connect(broker, CONNECT_SECONDS)
         before_write()
         try:
             return await connection.send_request(request, request_timeout_ms=int(WRITE_SECONDS * 1000))

@@ -1,0 +1,246 @@
+"""Replicas get into the log directories that entries name, alone and together with a move between brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from reassign.core.model import Alter, AlterLogDirs, Cancel, LogDir, TopicPartition
+from reassign.core.resource import Resource
+from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
+
+P0, P1 = partitions(2)
+
+Asked = Mapping[TopicPartition, tuple[Sequence[int], Sequence[str] | None]]
+
+
+def kafka(**fields: object) -> SimKafka:
+    """Partition 0 on brokers 0 and 1, which have it in /a; every broker has /a and /b."""
+    log_dirs = {b: {"/a": LogDir(logs={}, futures={}), "/b": LogDir(logs={}, futures={})} for b in range(6)}
+    for broker in (0, 1):
+        log_dirs[broker]["/a"].logs[P0] = 100  # type: ignore[index]
+    return SimKafka({P0: (0, 1)}, log_dirs=log_dirs, sizes={P0: {0: 100, 1: 100}}, **fields)  # type: ignore[arg-type]
+
+
+def with_dirs(base: Resource, dirs: Sequence[str] | None) -> Resource:
+    entry = base.spec.partitions[0].model_copy(update={"log_dirs": tuple(dirs) if dirs else None})
+    return replace(base, spec=base.spec.model_copy(update={"partitions": (entry,)}))
+
+
+def asking(replicas: Sequence[int], dirs: Sequence[str] | None, **fields: object) -> Driver:
+    return drive(kafka(), with_dirs(resource({P0: replicas}, **fields), dirs))
+
+
+def edit(driver: Driver, replicas: Sequence[int], dirs: Sequence[str] | None) -> None:
+    driver.edit("a", {P0: replicas})
+    driver.resources["a"] = with_dirs(driver.resources["a"], dirs)
+
+
+def sent(driver: Driver) -> list[tuple[tuple[int, str], ...]]:
+    """What was sent about directories, repetitions left out."""
+    found: list[tuple[tuple[int, str], ...]] = []
+    for step in driver.kafka.writes:
+        if isinstance(step, AlterLogDirs) and step.dirs not in found[-1:]:
+            found.append(step.dirs)
+    return found
+
+
+def futures(driver: Driver) -> set[tuple[int, str]]:
+    return {(b, path) for b, dirs in driver.kafka.log_dirs.items() for path, d in dirs.items() if P0 in d.futures}
+
+
+def test_a_replica_is_copied_to_another_directory_of_its_broker() -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    driver.ticks(8)
+    assert (states(driver), futures(driver)) == ({P0: "InFlight"}, {(0, "/b")})
+    driver.kafka.copy_between_dirs(P0)
+    driver.finish()
+    assert states(driver) == {P0: "Completed"}
+    assert (driver.kafka.directory(P0, 0), driver.kafka.directory(P0, 1)) == ("/b", "/a")
+    assert sent(driver) == [((0, "/b"),)]
+
+
+def test_a_broker_is_told_the_directory_before_it_gets_the_replica() -> None:
+    driver = asking((2, 1), ("/b", "any"))
+    driver.ticks(4)
+    assert driver.kafka.writes == [AlterLogDirs(P0, ((2, "/b"),)), Alter(P0, (2, 1))]
+    assert driver.kafka.directory(P0, 2) == "/b"
+    driver.finish()
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+    assert driver.kafka.writes == [AlterLogDirs(P0, ((2, "/b"),)), Alter(P0, (2, 1))]
+
+
+def test_what_a_broker_forgot_is_made_good_once_the_replica_is_there() -> None:
+    driver = asking((2, 1), ("/b", "any"))
+    driver.kafka.perform = forgetful(driver.kafka)  # type: ignore[method-assign]
+    driver.ticks(4)
+    assert driver.kafka.directory(P0, 2) == "/a"
+    assert futures(driver) == {(2, "/b")}
+    driver.finish()
+    assert (driver.kafka.directory(P0, 2), states(driver)) == ("/b", {P0: "Completed"})
+
+
+def forgetful(sim: SimKafka):  # type: ignore[no-untyped-def]
+    perform = sim.perform
+
+    def forgets(step):  # type: ignore[no-untyped-def]
+        outcome = perform(step)
+        if isinstance(step, AlterLogDirs):
+            sim.preferred.clear()
+        return outcome
+
+    return forgets
+
+
+def test_what_is_in_its_directory_already_is_done_without_a_write() -> None:
+    driver = asking((0, 1), ("/a", "/a"))
+    driver.ticks(5)
+    assert (states(driver), driver.kafka.writes) == ({P0: "Completed"}, [])
+
+
+def test_while_a_broker_has_not_said_where_its_logs_are_nothing_starts() -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    known, driver.kafka.log_dirs = driver.kafka.log_dirs, {}
+    driver.ticks(5)
+    assert (states(driver), driver.kafka.writes) == ({P0: "Pending"}, [])
+    driver.kafka.log_dirs = known
+    driver.finish()
+    assert driver.kafka.directory(P0, 0) == "/b"
+
+
+@pytest.mark.parametrize(
+    ("directories", "reason"),
+    [
+        ({"/a": LogDir(logs={P0: 1})}, "UnknownLogDir"),
+        ({"/a": LogDir(logs={P0: 1}), "/b": LogDir(online=False)}, "LogDirOffline"),
+        ({"/a": LogDir(logs={P0: 1}), "/b": LogDir(cordoned=True)}, "LogDirCordoned"),
+        ({"/a": LogDir(logs={P0: 1}), "/b": LogDir(total=1000, usable=150)}, "InsufficientDisk"),
+    ],
+)
+def test_a_directory_that_cannot_take_it_blocks(directories: dict[str, LogDir], reason: str) -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    driver.kafka.log_dirs[0] = directories
+    driver.ticks(5)
+    assert true_conditions(driver) == {"Stalled": reason}
+    assert driver.kafka.writes == []
+
+
+@pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
+def test_deleting_the_resource_ends_the_copy_where_the_replica_is(replicas: tuple[int, int]) -> None:
+    driver = asking(replicas, ("any", "/b"))
+    driver.ticks(6)
+    assert futures(driver) == {(1, "/b")}
+    driver.delete("a")
+    driver.ticks(15)
+    assert driver.gone == {"a"}
+    assert futures(driver) == set()
+    assert driver.kafka.replicas[P0] == (0, 1)
+    assert driver.kafka.directory(P0, 1) == "/a"
+
+
+def old_look(sim: SimKafka) -> dict[int, dict[str, LogDir]]:
+    """What was seen just before a copy between directories began."""
+    return {b: {p: LogDir(logs=dict(d.logs)) for p, d in dirs.items()} for b, dirs in sim.log_dirs.items()}
+
+
+def begun(replicas: tuple[int, int]) -> Driver:
+    """A copy of broker 1's replica from /a to /b has just begun."""
+    driver = asking(replicas, ("any", "/b"))
+    while not futures(driver):
+        driver.tick()
+    return driver
+
+
+@pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
+def test_a_resource_that_is_deleted_as_soon_as_it_moves_leaves_no_copy_behind(replicas: tuple[int, int]) -> None:
+    driver = begun(replicas)
+    real, driver.kafka.log_dirs = driver.kafka.log_dirs, old_look(driver.kafka)
+    driver.delete("a")
+    driver.ticks(2)
+    driver.kafka.log_dirs = real
+    driver.ticks(15)
+    assert (driver.gone, futures(driver)) == ({"a"}, set())
+
+
+def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended() -> None:
+    driver = begun((0, 1))
+    real, driver.kafka.log_dirs = driver.kafka.log_dirs, old_look(driver.kafka)
+    edit(driver, (0, 1), ("any", "/a"))
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.log_dirs = real
+    driver.ticks(15)
+    assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
+
+
+def test_another_directory_in_flight_takes_the_place_of_the_first_without_a_cancel() -> None:
+    driver = asking((2, 1), ("any", "/b"))
+    driver.ticks(6)
+    edit(driver, (2, 1), ("/b", "/a"))
+    driver.finish()
+    assert not any(isinstance(step, Cancel) for step in driver.kafka.writes)
+    assert (driver.kafka.directory(P0, 2), driver.kafka.directory(P0, 1)) == ("/b", "/a")
+    assert states(driver) == {P0: "Completed"}
+
+
+def test_a_directory_that_is_named_no_longer_is_not_copied_to() -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    driver.ticks(6)
+    edit(driver, (0, 1), None)
+    driver.ticks(10)
+    assert (futures(driver), states(driver)) == (set(), {P0: "Completed"})
+    assert driver.kafka.directory(P0, 0) == "/a"
+
+
+def test_a_completed_entry_moves_again_when_its_directory_is_edited() -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    driver.finish()
+    edit(driver, (0, 1), ("/a", "any"))
+    driver.finish()
+    assert driver.kafka.directory(P0, 0) == "/a"
+    assert states(driver) == {P0: "Completed"}
+
+
+@pytest.mark.parametrize("dies", range(4))
+def test_a_process_that_is_killed_at_any_step_ends_in_the_same_place(dies: int) -> None:
+    driver = asking((2, 1), ("/b", "/b"))
+    for _ in range(5):
+        driver.tick(die_after=dies)
+        driver.ticks(4)
+    driver.finish()
+    assert (driver.kafka.replicas[P0], states(driver)) == ((2, 1), {P0: "Completed"})
+    assert (driver.kafka.directory(P0, 2), driver.kafka.directory(P0, 1)) == ("/b", "/b")
+
+
+def test_progress_comes_from_the_future_log() -> None:
+    driver = asking((0, 1), ("/b", "/b"))
+    driver.ticks(6)
+    for broker, copied in ((0, 100), (1, 20)):
+        driver.kafka.log_dirs[broker]["/b"].futures[P0] = copied  # type: ignore[index]
+    driver.tick()
+    shown = driver.resources["a"].status.progress
+    assert shown is not None
+    assert (shown.bytes_copied, shown.bytes_total, shown.percent) == (119, 200, 59)
+    driver.finish()
+    shown = driver.resources["a"].status.progress
+    assert shown is not None
+    assert shown.percent == 100
+
+
+def test_a_copy_between_directories_that_stands_still_is_stalled() -> None:
+    driver = asking((0, 1), ("/b", "any"), stallTimeoutSeconds=60)
+    driver.ticks(70)
+    assert true_conditions(driver)["Stalled"] == "MoveStalled"
+    driver.kafka.log_dirs[0]["/b"].futures[P0] = 50  # type: ignore[index]
+    driver.tick()
+    assert "Stalled" not in true_conditions(driver)
+
+
+def test_a_dry_run_says_what_would_be_copied_between_directories() -> None:
+    driver = asking((0, 1), ("/b", "/a"), mode="DryRun")
+    driver.ticks(3)
+    message = driver.resources["a"].status.partitions[0].message
+    assert message == "would be copied to another log directory of broker 0"
+    assert driver.kafka.writes == []
