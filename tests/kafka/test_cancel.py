@@ -21,16 +21,15 @@ def down(kafka: Kafka, *brokers: int) -> Iterator[None]:
             frozen.enter_context(kafka.brokers.frozen(broker))
         eventually(lambda: all(kafka.observe().brokers[broker].fenced for broker in brokers))
         yield
-    eventually(lambda: not any(broker.fenced for broker in kafka.observe().brokers.values()))
+    eventually(lambda: not any(kafka.observe().brokers[broker].fenced for broker in brokers))
 
 
 def goes_back(kafka: Kafka, tp: TopicPartition, original: Sequence[int], target: tuple[int, ...]) -> None:
-    """Cancel, confirm, restore the order, as the operator does; then ask the stock tool."""
+    """Cancel, confirm, restore the order, as the operator does."""
     assert kafka.perform(Cancel(tp, target)) == [APPLIED]
     assert not kafka.in_flight(tp)
     assert kafka.perform(Alter(tp, tuple(original))) == [APPLIED]
     assert not kafka.in_flight(tp)
-    eventually(lambda: kafka.stock_tool_says(tp) == tuple(original))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +44,7 @@ def test_a_move_that_adds_replicas_goes_back_to_the_original_ones_in_their_order
         assert kafka.perform(Alter(tp, target, allow_replication_factor_change=True)) == [APPLIED]
         assert kafka.observe().reassignments[tp].adding
         goes_back(kafka, tp, original, target)
+        eventually(lambda: kafka.stock_tool_says(tp) == original)
 
 
 def test_a_move_that_only_removes_replicas_waits_for_those_that_stay_and_goes_back(kafka: Kafka) -> None:
@@ -55,6 +55,7 @@ def test_a_move_that_only_removes_replicas_waits_for_those_that_stay_and_goes_ba
         move = kafka.observe().reassignments[tp]
         assert (move.adding, move.removing, set(move.original)) == ((), (2,), {0, 2, 3})
         goes_back(kafka, tp, (2, 0, 3), (0, 3))
+    eventually(lambda: kafka.stock_tool_says(tp) == (2, 0, 3))
 
 
 def test_the_brokers_refuse_to_go_back_to_replicas_that_are_not_in_sync_until_one_of_them_is(kafka: Kafka) -> None:
@@ -71,6 +72,7 @@ def test_the_brokers_refuse_to_go_back_to_replicas_that_are_not_in_sync_until_on
             assert kafka.in_flight(tp)
         eventually(lambda: kafka.partition(tp).isr >= {0, 1})
         goes_back(kafka, tp, (0, 1), (2, 3))
+    eventually(lambda: kafka.stock_tool_says(tp) == (0, 1))
 
 
 def test_the_brokers_compare_the_factor_of_a_move_in_flight_with_the_size_of_its_target(kafka: Kafka) -> None:

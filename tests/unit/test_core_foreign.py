@@ -80,6 +80,15 @@ def test_an_edit_that_leaves_a_failed_entry_as_it_is_does_not_reopen_it() -> Non
     assert states(driver) == {P0: "Failed", P1: "Completed"}
 
 
+def test_a_failed_entry_that_the_other_move_brings_to_its_target_is_completed() -> None:
+    driver = drive(moved_by_another(), resource({P0: (4, 1, 2)}, whenInFlight="Fail"))
+    driver.ticks(3)
+    assert states(driver) == {P0: "Failed"}
+    driver.finish()
+    assert driver.kafka.writes == []
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
 def test_an_entry_does_not_fail_while_its_resource_is_suspended() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Fail", suspend=True))
     driver.ticks(3)
@@ -257,6 +266,19 @@ def test_a_partition_of_an_older_resource_is_claimed_and_neither_failed_nor_supe
     driver.ticks(6)
     assert detail(driver, P0, "b").reason == detail(driver, P0, "c").reason == "PartitionClaimed"
     assert driver.kafka.writes == [Alter(P0, (4, 1, 2))]
+
+
+def test_a_partition_at_its_target_that_another_resource_is_taking_elsewhere_is_not_held_twice() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (0, 1, 2)}, "a"), resource({P0: (0, 1, 2)}, "b"))
+    driver.tick()
+    driver.edit("a", {P0: (0, 1, 3)})
+    driver.kafka.copy(P0)
+    driver.kafka.leader[P0] = 2
+    driver.ticks(3)
+    assert detail(driver, P0, "b").reason == "PartitionClaimed"
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (0, 1, 2)
+    assert true_conditions(driver, "a")["Drifted"] == "MovedAfterwards"
 
 
 def test_a_superseding_partition_holds_it_against_a_younger_resource() -> None:

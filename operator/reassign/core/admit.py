@@ -19,7 +19,7 @@ from reassign.api.partition_reassignment import (
     ReplicationFactorChange,
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
-from reassign.core.checks import Candidate, existence, first_problem, ids
+from reassign.core.checks import Candidate, claimed, existence, first_problem, ids
 from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
@@ -253,6 +253,8 @@ def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | No
         verdict.waiting[tp] = (PartitionState.PENDING, hold)
     elif in_sync and not elect:
         verdict.record[tp] = entry
+    elif problem := claimed(candidate):  # another one may move it away before this one is settled
+        verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
     else:
         verdict.record[tp] = entry.to(RecordState.IN_FLIGHT)
         if in_sync:

@@ -174,10 +174,12 @@ def _make_way(held: Held, *, wanted: bool) -> Move:
 
 
 def _came_true(held: Held) -> Entry:
-    """A move taken for cancelled by others that is seen at its target after all is completed."""
+    """A partition that was given up, or whose move was taken for cancelled by others, is completed where it is seen
+    at its target after all."""
     entry, partition = held.entry, held.snapshot.partition(held.tp)
     in_sync = partition is not None and partition.isr >= set(entry.target)
-    if entry.state is RecordState.CANCELLED and held.at_target and in_sync:
+    given_up = entry.state in (RecordState.CANCELLED, RecordState.FAILED)
+    if given_up and held.at_target and in_sync:
         return entry.to(RecordState.COMPLETED)
     return entry
 

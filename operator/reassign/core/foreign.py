@@ -37,9 +37,11 @@ def supersede(verdict: Verdict, candidate: Candidate, budget: Budget, own: Budge
     tp, source, theirs = candidate.tp, candidate.partition.leader, candidate.in_flight
     assert theirs is not None
     budget.give_back(theirs.adding, source)
-    lack = budget.lacks(candidate.added, source) if not candidate.under_way else None
+    lack = own.lacks(candidate.added, source)
+    if not lack and not candidate.under_way:
+        lack = budget.lacks(candidate.added, source)
     budget.take(theirs.adding, source)
-    if lack := lack or own.lacks(candidate.added, source):
+    if lack:
         verdict.waiting[tp] = (PartitionState.PENDING, waiting(lack))
         return
     own.take(candidate.added, source)
