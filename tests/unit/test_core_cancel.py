@@ -162,6 +162,17 @@ def test_the_deletion_deadline_lets_go_of_what_cannot_be_cancelled() -> None:
     assert driver.verdicts["a"].let_go
 
 
+def test_orphan_comes_before_the_deletion_deadline() -> None:
+    asked = resource({P0: (4, 2, 3)}, deletionPolicy="Orphan", deletionDeadlineSeconds=10)
+    driver = drive(SimKafka({P0: (1, 2, 3)}), asked)
+    driver.ticks(3)
+    driver.delete("a")
+    driver.tick()
+    assert driver.gone == {"a"}
+    assert not driver.verdicts["a"].let_go
+    assert P0 in driver.kafka.reassignments
+
+
 def test_a_topic_deleted_in_flight_blocks_its_partitions_and_does_not_hold_a_deletion() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)

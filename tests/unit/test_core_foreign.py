@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.core.model import Alter, Broker, Cancel, Reassignment
 from reassign.core.report import cancellations
 from reassign.core.resource import Entry, recorded
@@ -325,3 +328,22 @@ def test_an_idle_start_comes_before_what_is_to_happen_to_others_moves(mode: str)
     assert "Failed" not in states(driver).values()
     driver.finish()
     assert kafka.replicas[P0] == (3, 1, 2)
+
+
+def test_a_status_wiped_by_hand_while_the_other_move_is_cancelled_changes_nothing_of_the_end() -> None:
+    driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
+    driver.tick()
+    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (3, 1, 2)
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("mode", ["Wait", "Fail", "Supersede"])
+def test_a_status_wiped_by_hand_in_flight_does_not_make_our_own_move_somebody_elses(mode: str) -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, whenInFlight=mode))
+    driver.ticks(3)
+    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.finish()
+    assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
+    assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
