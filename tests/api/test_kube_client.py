@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 
 from localplatform.controlplane import ApiServer
-from localplatform.processes import wait_until
 from reassign.api.common import FINALIZER
 from reassign.core.brake import documents
 from reassign.core.model import TopicPartition
@@ -186,21 +183,6 @@ def test_the_largest_part_of_what_the_brake_keeps_fits_into_a_config_map(kubecon
     largest = max(documents(moves), key=len)
     assert len(largest) > 990_000
     with_client(lambda kube: kube.create_config_map(namespace, "large", {"reassignment.json": largest}, {}))
-
-
-def test_a_namespace_that_takes_no_more_config_maps_is_said_in_its_own_words(
-    kubeconfig: object, sandbox: Kubectl, namespace: str
-) -> None:
-    sandbox("create", "quota", "none", "--hard=count/configmaps=0")
-
-    def refused() -> str:
-        try:
-            with_client(lambda kube: kube.create_config_map(namespace, f"kept-{time.monotonic_ns()}", {}, {}))
-        except ReassignError as error:
-            return f"{error.reason}: {error.message}"
-        return ""
-
-    assert wait_until(lambda: bool(re.match("NotAuthorized: .*quota: none", refused())), 30)
 
 
 def test_what_is_not_allowed_names_verb_and_resource(kubeconfig: Callable[[str], None]) -> None:
