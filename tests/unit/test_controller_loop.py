@@ -13,7 +13,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
@@ -178,6 +178,9 @@ def test_cancel_all_takes_everything_back_at_the_next_tick_and_keeps_it_before(w
     assert world.brokers.kept_at_cancel == [1, 1]
     world.tick(3)
     assert world.kept() == [["ours", "theirs"]]
+    pause = asyncio.run(world.loop._tick())
+    assert pause is not None
+    assert pause <= MOVING_SECONDS  # what others begin now does not go on for long
 
 
 def test_a_move_that_somebody_begins_while_the_brake_is_pulled_is_kept_and_goes_back_too(world: World) -> None:

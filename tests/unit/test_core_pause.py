@@ -64,6 +64,11 @@ def test_only_what_may_start_is_worth_a_survey() -> None:
     driver.edit("a", {P0: (3, 2), P1: (3, 2)})
     assert waits_to_start(driver.resources.values())
     assert not waits_to_start([resource({P1: (3, 2)}, "b", suspend=True)])
+    driver.ticks(3)
+    driver.undo = True
+    driver.tick()
+    assert waits_to_start(driver.resources.values())  # what is brought back starts at the same look as it is forgotten
+    driver.undo = False
     driver.finish()
     driver.edit("a", {P0: (4, 2), P1: (3, 2)})
     assert waits_to_start(driver.resources.values())
