@@ -13,6 +13,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.brake import Keeper
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
@@ -67,6 +68,10 @@ class Kube:
         return {}
 
 
+class KilledError(Exception):
+    """The process ends here."""
+
+
 class Brokers:
     """SimKafka behind the adapter's methods; it shows the topics that were asked for."""
 
@@ -74,6 +79,7 @@ class Brokers:
         self._kafka = kafka
         self._kube = kube
         self.kept_at_cancel: list[int] = []
+        self.dies = False
 
     async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
         found = self._kafka.snapshot()
@@ -83,6 +89,8 @@ class Brokers:
         return {}
 
     async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+        if self.dies:
+            raise KilledError
         self.kept_at_cancel += [len(self._kube.config_maps) for step in steps if isinstance(step, Cancel)]
         return {step: self._kafka.perform(step) for step in steps}
 
@@ -181,6 +189,18 @@ def test_cancel_all_takes_everything_back_at_the_next_tick_and_keeps_it_before(w
     pause = asyncio.run(world.loop._tick())
     assert pause is not None
     assert pause <= MOVING_SECONDS  # what others begin now does not go on for long
+
+
+def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(world: World) -> None:
+    world.brokers.dies = True
+    world.pull("CancelAll")
+    with pytest.raises(KilledError):
+        world.tick()
+    world.brokers.dies = False
+    world.loop._keeper = Keeper(world.loop.key, world.loop.kube)  # as a new process has it
+    world.tick()
+    assert world.kafka.reassignments == {}
+    assert world.kept() == [["ours", "theirs"], ["ours", "theirs"]]
 
 
 def test_a_move_that_somebody_begins_while_the_brake_is_pulled_is_kept_and_goes_back_too(world: World) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
@@ -196,7 +196,7 @@ def secured(**metadata: Any) -> KafkaCluster:
     return KafkaCluster.parse(obj)
 
 
-def test_when_the_secrets_go_with_the_namespace_the_last_ones_serve_to_undo_the_moves() -> None:
+def test_when_the_secrets_are_gone_the_last_ones_serve_to_undo_the_moves() -> None:
     secrets: Any = Secrets()
     unused: Any = None
     loop = ClusterLoop(("kafka", "main"), store(), secrets, unused, unused, unused, lambda: None)
@@ -205,5 +205,10 @@ def test_when_the_secrets_go_with_the_namespace_the_last_ones_serve_to_undo_the_
     secrets.data = {}
     deleted = secured(deletionTimestamp="2026-01-02T00:00:00Z")
     assert asyncio.run(loop._connection_of(deleted)) == before
+    braked = secured()
+    braked = braked.model_copy(
+        update={"spec": braked.spec.model_copy(update={"execution": Execution.CANCEL_OURS})},
+    )
+    assert asyncio.run(loop._connection_of(braked)) == before
     with pytest.raises(MissingReferenceError):
         asyncio.run(loop._connection_of(secured()))
