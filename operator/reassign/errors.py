@@ -43,6 +43,8 @@ class Reason(StrEnum):
     INSUFFICIENT_DISK = "InsufficientDisk"
     WAITING_FOR_BUDGET = "WaitingForBudget"
     WAITING_FOR_IDLE = "WaitingForIdle"
+    THROTTLE_NOT_SET = "ThrottleNotSet"
+    THROTTLE_DRIFT = "ThrottleDrift"
 
     # a move in flight does not come nearer
     NO_LEADER = "NoLeader"
@@ -55,6 +57,7 @@ class Reason(StrEnum):
     # the resource as a whole
     NOT_SUPPORTED_YET = "NotSupportedYet"
     RESOURCE_TOO_LARGE = "ResourceTooLarge"
+    THROTTLE_ABOVE_MAXIMUM = "ThrottleAboveMaximum"
     SUSPENDED = "Suspended"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
 

@@ -137,8 +137,9 @@ class Limits(Model):
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
     max_throttle: Rate | None = None
-    """The highest rate that a PartitionReassignment may ask for, bytes per second; one that asks for more is
-    refused. Unset: no bound."""
+    """The highest rate between brokers that a PartitionReassignment may ask for, bytes per second; one that asks
+    for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if that is set. Unset: no
+    bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
     """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
     what is on its way there already counted. Volumes whose size is not known have room."""
@@ -246,6 +247,8 @@ class ThrottleConfig(Model):
     """What was set, or for a list of replicas what was appended to it."""
     prior: ConfigText | None = None
     """What was there before: absent if there was nothing, empty if there was an explicit empty value."""
+    replacing: ConfigText | None = None
+    """The value set for the rate before this one, until this one has been seen on the broker."""
 
 
 ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=8)]
@@ -278,11 +281,15 @@ class ThrottleStatus(Model):
     log_dir: Count | None = None
     """Rate between log directories, bytes per second."""
     users: Annotated[tuple[ThrottleUser, ...], Field(max_length=1000)] = ()
-    """PartitionReassignments that they are set for; restored after the last."""
+    """PartitionReassignments that they are set for, at most 1000; restored after the last."""
     brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=1000)] = ()
     """Set on brokers."""
     topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=2000)] = ()
     """Set on topics."""
+    reason: Annotated[str, Field(max_length=128)] | None = None
+    """What keeps a throttle from being set or restored now, as one word."""
+    message: Annotated[str, Field(max_length=1024)] | None = None
+    """The same as a sentence."""
 
 
 class KafkaClusterStatus(Model):

@@ -169,7 +169,8 @@ class PartitionReassignmentSpec(Model):
     something in flight it goes on, whatever else begins. It comes before whenInFlight."""
     throttle: Throttle | None = None
     """Rates for this resource's moves; they can be changed in flight. Brokers have one rate for all moves,
-    so the lowest that any active resource asks for counts. Unset: the KafkaCluster's."""
+    so the lowest that any active resource asks for counts. It is set before a move begins, and what was set
+    there before is restored after the last one. Unset: the KafkaCluster's."""
     concurrency: Concurrency | None = None
     """How much may move at once. Unset: no bound but the KafkaCluster's limits."""
     preferred_leader: PreferredLeader = PreferredLeader.ELECT

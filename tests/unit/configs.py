@@ -1,0 +1,95 @@
+"""Broker and topic configurations in memory, changed as KRaft's controller does and read late, as brokers do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.core.changes import Change, Kind, Lately, Observed, Place, Spot, put
+from reassign.core.follow import LANDING_SECONDS
+from reassign.core.throttle import Plan, fit, read_record
+from reassign.core.throttled import Copying
+
+Store = dict[Place, dict[str, str]]
+
+
+def broker(number: int) -> Place:
+    return Place(Kind.BROKER, str(number))
+
+
+def topic(name: str = "orders") -> Place:
+    return Place(Kind.TOPIC, name)
+
+
+def copy(store: Mapping[Place, Mapping[str, str]]) -> Store:
+    return {place: dict(configs) for place, configs in store.items()}
+
+
+@dataclass
+class Throttler:
+    """Ticks the core's throttles as the operator does: record first, then the changes; one tick is a second."""
+
+    store: Store
+    status: ThrottleStatus | None = None
+    now: float = 100.0
+    lag: int = 0
+    """By how many ticks reads are older than our own writes."""
+    down: set[Place] = field(default_factory=set)
+    lately: Lately = field(default_factory=lambda: Lately(started=0.0))
+    limbo: list[tuple[float, Change]] = field(default_factory=list)
+    """Requests that are still on their way, and when they land."""
+    _past: list[Store] = field(default_factory=list)
+
+    def tick(
+        self, moves: Sequence[Copying] = (), *, die_after: int | None = None, lands_after: float | None = None
+    ) -> Plan:
+        """`die_after` steps the process is killed, the record being the first step, and another one starts.
+
+        With `lands_after` the answers are lost, and the changes are made that many seconds later.
+        """
+        self.now += 1
+        self._land(self.now)
+        self._past.append(copy(self.store))
+        shown = self._past[-1 - min(self.lag, len(self._past) - 1)]
+        observed: Observed = {place: configs for place, configs in shown.items() if place not in self.down}
+        self.lately.observe(self.now)
+        planned, _ = fit(self.status, moves, observed, self.lately)
+        steps: list[Change | None] = [None, *planned.changes]
+        for number, step in enumerate(steps):
+            if number == die_after:
+                self.restart()
+                break
+            if step is None:
+                # what the API server has read back from the wire
+                self.status = planned.record and ThrottleStatus.parse(planned.record.wire())
+                continue
+            assert step.spot in read_record(self.status), f"{step} is not recorded"
+            self.limbo.append((self.now + (lands_after or 0), step))
+            self._land(self.now)
+            self.lately.touch(step, self.now, answered=lands_after is None)
+        return planned
+
+    def _land(self, until: float) -> None:
+        for at, change in [late for late in self.limbo if late[0] <= until]:
+            put(self.store[change.spot.place], change)
+            self.limbo.remove((at, change))
+
+    def ticks(self, count: int, moves: Sequence[Copying] = ()) -> None:
+        for _ in range(count):
+            self.tick(moves)
+
+    def restart(self) -> None:
+        self._land(self.now + LANDING_SECONDS)
+        self.lately = Lately(started=self.now)
+
+    def somebody_else(self, change: Change) -> None:
+        """After what is on its way, and shown by reads at once: without a compare-and-set, what one writes over
+        an edit that one has not seen is lost to anybody."""
+        self._land(self.now + LANDING_SECONDS)
+        put(self.store[change.spot.place], change)
+        for past in self._past:
+            put(past[change.spot.place], change)
+
+    def at(self, spot: Spot) -> str | None:
+        return self.store[spot.place].get(spot.config)

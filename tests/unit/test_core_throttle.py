@@ -1,0 +1,336 @@
+"""Throttles: set before anything moves, asserted again, restored byte for byte, and nothing of others' is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from reassign.api.kafka_cluster import ThrottleUser
+from reassign.core import throttle
+from reassign.core.changes import Change, Op, Spot, items
+from reassign.core.follow import SETTLE_SECONDS
+from reassign.core.model import TopicPartition
+from reassign.core.throttle import MAX_TEXT, lacking, read_record
+from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Copying, Wanted
+from reassign.errors import Reason
+from tests.unit.configs import Store, Throttler, broker, copy, topic
+
+LEADERS, FOLLOWERS = Spot(topic(), LEADER_REPLICAS), Spot(topic(), FOLLOWER_REPLICAS)
+SETTLED = int(SETTLE_SECONDS) + 1
+
+
+def move(
+    partition: int = 0, sources: Sequence[int] = (0, 1), adding: Sequence[int] = (2,), rate: int = 5000, user: str = "a"
+) -> Copying:
+    user_ = ThrottleUser(namespace="kafka", name=user, uid=user)
+    return Copying(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
+
+
+def store(**lists: str) -> Store:
+    """Three brokers and a topic; its lists by `leaders` and `followers`."""
+    names = {"leaders": LEADER_REPLICAS, "followers": FOLLOWER_REPLICAS}
+    return {**{broker(b): {} for b in range(4)}, topic(): {names[name]: text for name, text in lists.items()}}
+
+
+def rates(throttler: Throttler) -> dict[int, str | None]:
+    """The rate of each broker, as a follower."""
+    return {b: throttler.at(Spot(broker(b), FOLLOWER_RATE)) for b in range(4)}
+
+
+def test_the_replicas_that_move_are_on_the_lists_and_their_brokers_have_the_rate() -> None:
+    throttler = Throttler(store())
+    throttler.tick([move()])
+    assert (throttler.at(LEADERS), throttler.at(FOLLOWERS)) == ("0:0,0:1", "0:2")
+    assert rates(throttler) == {0: "5000", 1: "5000", 2: "5000", 3: None}
+    assert lacking(move(), 5000, frozenset(range(4)), throttler.store) is None
+
+
+def test_the_least_rate_that_anybody_asks_for_counts_and_the_users_are_named() -> None:
+    throttler = Throttler(store())
+    moves = [move(), move(1, adding=(3,), rate=2000, user="b")]
+    throttler.tick(moves)
+    assert rates(throttler) == dict.fromkeys(range(4), "2000")
+    assert throttler.status is not None
+    assert throttler.status.inter_broker == 2000
+    assert [user.name for user in throttler.status.users] == ["a", "b"]
+    throttler.ticks(2 * SETTLED, moves[:1])
+    assert rates(throttler) == {0: "5000", 1: "5000", 2: "5000", 3: None}
+    assert [user.name for user in throttler.status.users] == ["a"]
+
+
+@pytest.mark.parametrize("prior", [None, "", "7:1", "7:1, 8:2", "7:1,,8:2", "*", "7:1,7:1"])
+def test_a_list_is_restored_byte_for_byte(prior: str | None) -> None:
+    before = store() if prior is None else store(leaders=prior, followers=prior)
+    throttler = Throttler(copy(before))
+    throttler.ticks(SETTLED, [move()])
+    assert throttler.at(FOLLOWERS) == ("*" if prior == "*" else Change(FOLLOWERS, Op.APPEND, "0:2").of(prior))
+    throttler.ticks(2 * SETTLED)
+    assert throttler.store == before
+    assert throttler.status is None
+
+
+def test_rates_that_were_there_before_are_restored_and_others_are_absent_again() -> None:
+    before = store()
+    before[broker(1)] = {LEADER_RATE: "77", FOLLOWER_RATE: "88"}
+    throttler = Throttler(copy(before))
+    throttler.ticks(SETTLED, [move()])
+    assert rates(throttler)[1] == "5000"
+    throttler.ticks(2 * SETTLED)
+    assert throttler.store == before
+    assert throttler.status is None
+
+
+def test_what_somebody_else_lists_already_is_not_ours_to_take_away() -> None:
+    throttler = Throttler(store(followers="0:2"))
+    throttler.ticks(SETTLED, [move()])
+    throttler.ticks(2 * SETTLED)
+    assert throttler.at(FOLLOWERS) == "0:2"
+
+
+def test_stripped_lists_come_back_with_the_next_look_and_that_is_told() -> None:
+    throttler = Throttler(store(followers="9:9"))
+    throttler.ticks(SETTLED, [move()])
+    throttler.somebody_else(Change(FOLLOWERS, Op.DELETE))
+    throttler.somebody_else(Change(LEADERS, Op.DELETE))
+    drift = throttler.tick([move()]).drift
+    assert (throttler.at(LEADERS), throttler.at(FOLLOWERS)) == ("0:0,0:1", "0:2")
+    assert drift is not None
+    assert drift.reason is Reason.THROTTLE_DRIFT
+    assert "follower.replication.throttled.replicas of topic orders had lost 0:2" in drift.message
+    throttler.ticks(2 * SETTLED)
+    assert throttler.at(FOLLOWERS) is None
+
+
+def test_a_rate_that_somebody_else_sets_meanwhile_is_what_is_restored() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move()])
+    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    drift = throttler.tick([move()]).drift
+    assert drift is not None
+    assert "follower.replication.throttled.rate of broker 2 was 123 instead of 5000" in drift.message
+    assert rates(throttler)[2] == "5000"
+    throttler.ticks(2 * SETTLED)
+    assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
+
+
+def test_a_rate_that_somebody_else_sets_before_the_restore_stays() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move()])
+    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.ticks(2 * SETTLED)
+    assert rates(throttler)[2] == "123"
+
+
+def test_a_rate_that_somebody_else_sets_right_after_us_stays_too() -> None:
+    throttler = Throttler(store())
+    throttler.tick([move()])
+    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.ticks(2 * SETTLED)
+    assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
+
+
+def test_reads_that_lag_are_neither_taken_for_drift_nor_a_reason_to_write_again() -> None:
+    throttler = Throttler(store(), lag=2)
+    throttler.tick()
+    throttler.tick([move()])
+    planned = [throttler.tick(moves) for moves in ([move()], [move()], [], [], [])]
+    assert [plan.drift for plan in planned] == [None] * 5
+    assert [bool(plan.changes) for plan in planned] == [False, False, True, False, False]
+
+
+def test_a_restore_that_lands_late_is_waited_for() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move()])
+    throttler.tick([move(), move(1)], lands_after=5)
+    throttler.ticks(6 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_a_change_of_the_rate_that_a_crash_cuts_short_is_not_taken_for_somebody_elses() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move()])
+    throttler.tick([move(rate=2000)], die_after=1)
+    assert rates(throttler)[2] == "5000"
+    throttler.ticks(2 * SETTLED, [move(rate=2000)])
+    assert rates(throttler)[2] == "2000"
+    throttler.ticks(2 * SETTLED)
+    assert throttler.store == store()
+
+
+def test_a_process_that_has_just_started_reads_no_prior_value() -> None:
+    throttler = Throttler(store())
+    throttler.restart()
+    assert throttler.tick([move()]).record is None
+    throttler.ticks(SETTLED, [move()])
+    assert throttler.at(FOLLOWERS) == "0:2"
+
+
+def test_a_broker_that_is_down_holds_no_other_up_and_gets_the_rate_when_it_is_back() -> None:
+    throttler = Throttler(store(), down={broker(2)})
+    throttler.ticks(SETTLED, [move()])
+    assert rates(throttler) == {0: "5000", 1: "5000", 2: None, 3: None}
+    assert lacking(move(), 5000, frozenset({0, 1}), throttler.store) is None
+    throttler.down.clear()
+    throttler.tick([move()])
+    assert rates(throttler)[2] == "5000"
+    throttler.ticks(1, [move()])
+    throttler.down.add(broker(2))
+    throttler.ticks(2 * SETTLED)
+    assert throttler.status is not None
+    assert [b.broker for b in throttler.status.brokers] == [2]
+    throttler.down.clear()
+    throttler.ticks(2 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_a_topic_that_is_gone_needs_no_restoring() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move()])
+    read = {**throttler.store, topic(): None}
+    throttler.lately.observe(throttler.now + SETTLED)
+    planned = throttle.plan(throttler.status, Wanted(), read, throttler.lately)
+    assert planned.record is not None
+    assert planned.record.topics == ()
+
+
+def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_throttled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 1500)
+    moves = [move(number) for number in range(200)]
+    throttler = Throttler(store())
+    throttler.lately.observe(throttler.now)
+    planned, kept = throttle.fit(None, moves, throttler.store, throttler.lately)
+    assert kept == moves[: len(kept)]
+    assert 0 < len(kept) < 200
+    assert planned.record is not None
+    [listed] = planned.record.topics
+    assert len(items(listed.configs[0].value)) == len(kept)
+
+
+def test_no_list_grows_past_what_a_broker_takes() -> None:
+    others = ",".join(f"{number}:1" for number in range(4500))
+    throttler = Throttler(store(followers=others))
+    throttler.tick([move(number + 5000) for number in range(400)])
+    text = throttler.at(FOLLOWERS)
+    assert text is not None
+    assert len(others) < len(text) <= MAX_TEXT
+
+
+TOPICS = (LEADERS, FOLLOWERS)
+RATE_SPOTS = tuple(Spot(broker(b), config) for b in range(3) for config in (LEADER_RATE, FOLLOWER_RATE))
+THEIRS = st.sampled_from(["90:1", "91:2", "92:3"])
+TEXTS = st.one_of(st.none(), st.just(""), st.just("90:1, 91:2"), st.just("*"), THEIRS)
+MOVES = st.builds(
+    move,
+    st.integers(0, 2),
+    st.just((0,)),
+    st.sampled_from([(1,), (2,), (1, 2)]),
+    st.sampled_from([5000, 2000, 9000]),
+    st.sampled_from("ab"),
+)
+
+
+class Throttles(RuleBasedStateMachine):
+    """Moves come and go, others edit the same configurations, processes die; at the end nothing of ours is left."""
+
+    @initialize(leaders=TEXTS, followers=TEXTS, rate=st.sampled_from([None, "77"]))
+    def begin(self, leaders: str | None, followers: str | None, rate: str | None) -> None:
+        lists = {name: text for name, text in (("leaders", leaders), ("followers", followers)) if text is not None}
+        start = store(**lists)
+        if rate:
+            start[broker(1)][FOLLOWER_RATE] = rate
+        self.throttler = Throttler(copy(start))
+        self.without_us = copy(start)
+        """What there would be, had only the others done anything."""
+        self.edited: set[Spot] = set()
+        self.moves: dict[TopicPartition, Copying] = {}
+
+    def edit(self, change: Change) -> None:
+        self.throttler.somebody_else(change)
+        text = change.of(self.without_us[change.spot.place].get(change.spot.config))
+        self.without_us[change.spot.place].pop(change.spot.config, None)
+        if text is not None:
+            self.without_us[change.spot.place][change.spot.config] = text
+        self.edited.add(change.spot)
+
+    @rule(wanted=MOVES)
+    def begins_to_move(self, wanted: Copying) -> None:
+        self.moves[wanted.tp] = wanted
+
+    @rule(partition=st.integers(0, 2))
+    def is_done(self, partition: int) -> None:
+        self.moves.pop(TopicPartition("orders", partition), None)
+
+    @rule(count=st.integers(1, 5))
+    def goes_on(self, count: int) -> None:
+        self.throttler.ticks(count, list(self.moves.values()))
+
+    @rule(dies=st.integers(0, 6))
+    def is_killed(self, dies: int) -> None:
+        self.throttler.tick(list(self.moves.values()), die_after=dies)
+
+    @rule(seconds=st.integers(0, 6))
+    def loses_answers(self, seconds: int) -> None:
+        self.throttler.tick(list(self.moves.values()), lands_after=seconds)
+
+    @rule(ticks=st.integers(0, 2))
+    def reads_lag(self, ticks: int) -> None:
+        self.throttler.lag = ticks
+
+    @rule(number=st.integers(0, 2), down=st.booleans())
+    def a_broker_goes_or_comes(self, number: int, down: bool) -> None:
+        (self.throttler.down.add if down else self.throttler.down.discard)(broker(number))
+
+    @rule(spot=st.sampled_from(TOPICS), op=st.sampled_from([Op.APPEND, Op.SUBTRACT]), item=THEIRS)
+    def others_add_and_take_items(self, spot: Spot, op: Op, item: str) -> None:
+        self.edit(Change(spot, op, item))
+
+    @rule(spot=st.sampled_from(TOPICS), text=TEXTS)
+    def others_replace_a_list(self, spot: Spot, text: str | None) -> None:
+        self.edit(Change(spot, Op.DELETE) if text is None else Change(spot, Op.SET, text))
+
+    @rule(spot=st.sampled_from(RATE_SPOTS), text=st.sampled_from([None, "123", "456"]))
+    def others_set_a_rate(self, spot: Spot, text: str | None) -> None:
+        self.edit(Change(spot, Op.DELETE) if text is None else Change(spot, Op.SET, text))
+
+    @invariant()
+    def what_is_ours_is_recorded(self) -> None:
+        if not hasattr(self, "throttler"):
+            return
+        record = read_record(self.throttler.status)
+        for spot in TOPICS:
+            ours = {item for item in items(self.throttler.at(spot)) if not item.startswith("9") and item != "*"}
+            assert ours <= set(items(record[spot].value) if spot in record else ())
+
+    def teardown(self) -> None:
+        if not hasattr(self, "throttler"):
+            return
+        throttler = self.throttler
+        throttler.lag = 0
+        throttler.down.clear()
+        moves = list(self.moves.values())
+        throttler.ticks(6 * SETTLED, moves)
+        for wanted in moves:
+            rate = min(m.rate for m in moves if m.rate)
+            assert lacking(wanted, rate, frozenset(range(4)), throttler.store) is None
+        throttler.ticks(6 * SETTLED)
+        assert throttler.status is None
+        for place, configs in self.without_us.items():
+            for config in (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS):
+                spot, expected = Spot(place, config), configs.get(config)
+                found = throttler.at(spot)
+                if spot in self.edited and spot in TOPICS:
+                    assert sorted(set(items(found))) == sorted(set(items(expected)))
+                else:
+                    assert found == expected, spot
+
+
+TestThrottles = Throttles.TestCase
+TestThrottles.settings = settings(
+    max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
