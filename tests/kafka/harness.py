@@ -15,9 +15,11 @@ from confluent_kafka.admin import NewTopic
 from localplatform.brokers import Brokers
 from localplatform.processes import wait_until
 from localplatform.workload import Workload
+from reassign.core.changes import Change, Place
 from reassign.core.model import Outcome, Partition, Snapshot, Step, TopicPartition
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
+from reassign.kafka.throttles import Read
 
 MEGABYTE = 1_000_000
 
@@ -45,6 +47,13 @@ class Kafka:
         """The outcomes in the order of the steps."""
         outcomes = asyncio.run(self.client.perform(steps))
         return [outcomes[step] for step in steps]
+
+    def configs(self, *places: Place) -> Read:
+        """The throttle configurations of these brokers and topics."""
+        return asyncio.run(self.client.configs(places))
+
+    def change(self, change: Change) -> Outcome:
+        return asyncio.run(self.client.change([change]))[change]
 
     def partition(self, tp: TopicPartition) -> Partition:
         found = self.observe(tp.topic).partition(tp)

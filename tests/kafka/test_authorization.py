@@ -13,10 +13,12 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
+from reassign.core.changes import Kind, Place
 from reassign.core.model import APPLIED, Alter, Elect, Result, TopicPartition
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Scram, Tls
 from tests.kafka.harness import Kafka, eventually
+from tests.unit.throttling import Operator
 
 CLUSTER, TOPIC = (ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "*")
 DESCRIBE, DESCRIBE_CONFIGS, ALTER = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER
@@ -121,3 +123,38 @@ def test_the_rights_that_looking_and_moving_need_are_enough(mover: Kafka, superu
     sizes = mover.observe(tp.topic, sizes_of=[tp]).sizes
     assert sizes is not None
     assert set(sizes[tp]) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        [(CLUSTER, DESCRIBE), (CLUSTER, ALTER), (TOPIC, DESCRIBE), (TOPIC, DESCRIBE_CONFIGS)],
+        [
+            (CLUSTER, DESCRIBE),
+            (CLUSTER, ALTER),
+            (CLUSTER, DESCRIBE_CONFIGS),
+            (TOPIC, DESCRIBE),
+            (TOPIC, DESCRIBE_CONFIGS),
+        ],
+    ],
+    indirect=True,
+    ids=["broker configs not readable", "no configs writable"],
+)
+@pytest.mark.usefixtures("rights")
+def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, superuser: Kafka) -> None:
+    tp = TopicPartition(superuser.topic([0]), 0)
+    eventually(lambda: may_look(mover))
+    eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
+    operator = Operator(mover.client)
+
+    def refused() -> bool:
+        verdict = operator.verdict("a", {tp: ([0], [1])}, "5Ki")
+        operator.tick(mover.observe(tp.topic), [verdict])
+        assert verdict.steps == []
+        problem = verdict.waiting[tp][1]
+        assert problem is not None
+        return problem.reason is Reason.NOT_AUTHORIZED and "ALTER_CONFIGS" in problem.message
+
+    eventually(refused)
+    for place in (Place(Kind.BROKER, "0"), Place(Kind.BROKER, "1"), Place(Kind.TOPIC, tp.topic)):
+        assert superuser.configs(place) == {place: {}}

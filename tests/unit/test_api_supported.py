@@ -23,7 +23,6 @@ def cluster(**fields: Any) -> str | None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": 2048}}, "spec.throttle.logDir: 2048"),
     ],
 )
@@ -44,6 +43,7 @@ def test_a_reassignment_that_asks_for_what_is_not_built_is_refused(fields: dict[
         {"replicationFactorChange": "Allow"},
         {"preferredLeader": "Keep"},
         {"throttle": {}},
+        {"throttle": {"interBroker": "50Mi"}},
         {"partitions": [{**ENTRY, "expectedReplicas": [0, 1, 2], "logDirs": ["any", "/data/b", "any"]}]},
     ],
 )
@@ -57,8 +57,6 @@ SCRAM = {"username": "mover", "passwordSecretRef": {"name": "user", "key": "pass
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"limits": {"maxThrottle": "200Mi"}}, "spec.limits.maxThrottle: 200Mi"),
-        ({"throttle": {"interBroker": "50Mi"}}, "spec.throttle.interBroker: 50Mi"),
         ({"throttle": {"logDir": "50Mi"}}, "spec.throttle.logDir: 50Mi"),
         ({"sasl": {"mechanism": "PLAIN", **SCRAM}}, "spec.sasl.mechanism: PLAIN"),
         ({"sasl": {"mechanism": "SCRAM-SHA-256", **SCRAM}}, "spec.sasl.mechanism: SCRAM-SHA-256"),
@@ -77,6 +75,8 @@ def test_a_cluster_that_asks_for_what_is_not_built_is_refused(fields: dict[str, 
         {"tls": {"caSecretRef": {"name": "ca", "key": "ca.crt"}, "certificateSecretRef": {"name": "client"}}},
         {"sasl": {"mechanism": "SCRAM-SHA-512", **SCRAM}},
         {"limits": {"partitionsInFlight": 10, "movesPerBroker": 2, "minFreeDiskPercent": 20}},
+        {"limits": {"maxThrottle": "200Mi"}},
+        {"throttle": {"interBroker": "50Mi"}},
         {"execution": "Pause"},
         {"execution": "CancelOurs"},
         {"execution": "CancelAll"},

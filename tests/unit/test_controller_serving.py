@@ -75,7 +75,7 @@ def test_nothing_new_starts_on_one_that_is_being_deleted_or_asks_for_what_is_not
     assert held is not None
     assert held.reason is Reason.CLUSTER_DELETED
     assert "first" in held.message
-    throttled = hold_of(KafkaCluster.parse(cluster("main", throttle={"interBroker": "50Mi"})), [])
+    throttled = hold_of(KafkaCluster.parse(cluster("main", throttle={"logDir": "50Mi"})), [])
     assert throttled is not None
     assert throttled.reason is Reason.NOT_SUPPORTED_YET
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None

@@ -16,18 +16,15 @@ def unsupported_reassignment(spec: PartitionReassignmentSpec) -> str | None:
     """What a PartitionReassignment asks for that is not built yet."""
     throttle = spec.throttle or Throttle()
     return _first_unsupported(
-        ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
     )
 
 
 def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
     """What a KafkaCluster asks for that is not built yet."""
-    throttle, limits = spec.throttle or Throttle(), spec.limits
+    throttle = spec.throttle or Throttle()
     return _first_unsupported(
         ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, Mechanism.SCRAM_SHA_512)),
-        ("limits.maxThrottle", limits.max_throttle, (None,)),
-        ("throttle.interBroker", throttle.inter_broker, (None,)),
         ("throttle.logDir", throttle.log_dir, (None,)),
     )
 

@@ -32,6 +32,7 @@ from reassign.controller.serving import (
     policy_of,
 )
 from reassign.controller.store import ClusterKey, Store
+from reassign.controller.throttling import Throttling
 from reassign.core.admit import Policy
 from reassign.core.brake import Undo, fold_foreign
 from reassign.core.decide import decide
@@ -42,6 +43,7 @@ from reassign.core.permission import Permission
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
+from reassign.core.throttled import bounded
 from reassign.core.verdict import Verdict
 from reassign.core.volumes import remembered, sizes
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
@@ -87,8 +89,10 @@ class ClusterLoop:
     _sized_at: float = 0.0
     _all_at: float = 0.0
     _listed_topics: frozenset[str] = frozenset()
+    _throttling: Throttling = field(init=False)
 
     def __post_init__(self) -> None:
+        self._throttling = Throttling(self.key, self.store, self.reporter, self.metrics)
         self._keeper = Keeper(self.key, self.kube)
 
     async def run(self) -> None:
@@ -133,7 +137,7 @@ class ClusterLoop:
             return None
         cluster = KafkaCluster.parse(obj)
         resources = await self._admitted(permission_of(cluster))
-        if cluster.metadata.deletion_timestamp and not resources:
+        if cluster.metadata.deletion_timestamp and not resources and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
         await self.reporter.keep_cluster(obj)
@@ -161,7 +165,11 @@ class ClusterLoop:
         undo = None if duplicate else self._keeper.undo(cluster.spec.execution, resources, snapshot, self._recent)
         stance = Stance(hold_of(cluster, referring) or duplicate, pause, self._keeper.stuck(undo))
         await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
-        return await self._serve(resources, snapshot, policy_of(cluster, stance), undo)
+        sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), undo)
+        if cluster.metadata.deletion_timestamp and not referring and not self._throttling.restores(snapshot.brokers):
+            await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
+            return None
+        return sleep
 
     async def _admitted(self, permission: Permission) -> list[Resource]:
         """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
@@ -245,10 +253,18 @@ class ClusterLoop:
         return UNREACHABLE_SECONDS
 
     async def _serve(
-        self, resources: Sequence[Resource], snapshot: Snapshot, policy: Policy, undo: Undo | None
+        self,
+        cluster: KafkaCluster,
+        resources: Sequence[Resource],
+        snapshot: Snapshot,
+        policy: Policy,
+        undo: Undo | None,
     ) -> float:
         attempts = Attempts(self.reporter)
+        resources = [bounded(r, cluster.spec) for r in resources]
         verdicts = decide(resources, snapshot, policy, self._recent, _now())
+        assert self._client is not None
+        throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot)
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:
@@ -274,7 +290,7 @@ class ClusterLoop:
             return CONFLICT_SECONDS
         if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
             return AT_ONCE_SECONDS
-        if undo or any(active(v.record) or _waits_to_settle(v) for v in verdicts):
+        if throttling or undo or any(active(v.record) or _waits_to_settle(v) for v in verdicts):
             return MOVING_SECONDS
         return WAITING_SECONDS if any(not r.settled for r in resources) else IDLE_SECONDS
 
@@ -293,7 +309,7 @@ class ClusterLoop:
         written = await self.reporter.write(resource, report(verdict, policy.view(resource, snapshot), (), _now()))
         if written is None:
             return None, True
-        verdict.resource = written
+        verdict.resource = replace(written, unsupported=resource.unsupported) if resource.unsupported else written
         return verdict, not verdict.steps
 
     def _count(self, verdicts: Sequence[Verdict]) -> None:

@@ -37,7 +37,10 @@ class Metrics:
         )
         self.partitions_in_flight = self._gauge("partitions_in_flight", "Partitions that we are moving.", CLUSTER)
         self.kafka_writes = self._counter(
-            "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect.", ("kind",)
+            "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect, a Config.", ("kind",)
+        )
+        self.throttle_drift = self._counter(
+            "throttle_drift", "Looks that found throttles changed by somebody else.", CLUSTER
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
 

@@ -125,6 +125,10 @@ class Reporter:
         if obj := self._store.cluster(key):
             await self.write_cluster(key, unready_status(KafkaCluster.parse(obj), problem, now))
 
+    async def tell_cluster(self, key: ClusterKey, tell: Tell) -> None:
+        if obj := self._store.cluster(key):
+            await self._tell(obj, tell)
+
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
         """Whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())

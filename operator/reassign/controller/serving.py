@@ -30,6 +30,8 @@ from reassign.errors import ClusterError, Reason
 def hold_of(cluster: KafkaCluster, referring: Sequence[Resource]) -> Problem | None:
     """Why this cluster is not served; what is in flight on it goes on."""
     if cluster.metadata.deletion_timestamp:
+        if not referring:
+            return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
         names = ", ".join(sorted(f"{r.namespace}/{r.name}" for r in referring)[:5])
         return Problem(
             Reason.CLUSTER_DELETED,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
+from reassign.core.changes import Change, Place
 from reassign.core.model import (
     APPLIED,
     Alter,
@@ -32,7 +33,7 @@ from reassign.core.model import (
 )
 from reassign.core.volumes import sizes
 from reassign.errors import ClusterError, Reason
-from reassign.kafka import requests
+from reassign.kafka import requests, throttles
 from reassign.kafka.configs import MinInsyncReplicas
 from reassign.kafka.connection import Connection
 from reassign.kafka.credentials import refused_credentials
@@ -47,7 +48,7 @@ REFUSAL_SECONDS = 2.0
 """For finding out whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # the brokers' log directories are asked in parallel; kafka-python takes five requests per broker
 
-NOT_ANSWERED = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "the brokers did not answer for this partition")
+NOT_ANSWERED = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "the brokers did not answer for it")
 
 T = TypeVar("T")
 
@@ -189,6 +190,21 @@ class KafkaClient:
         if isinstance(batch[0], Elect):
             return self._elect(batch)
         return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch)
+
+    async def configs(self, places: Collection[Place]) -> throttles.Read:
+        """The throttle configurations of brokers and topics; what is wrong with one place hides no other."""
+        answers = [self._call(throttles.read, self._wire, batch) for batch in throttles.batches(places)]
+        return {place: found for answer in await asyncio.gather(*answers) for place, found in answer.items()}
+
+    async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
+        """Change throttle configurations, of no configuration two, and say what each change met."""
+        by_place: dict[Place, list[Change]] = {}
+        for one in changes:
+            by_place.setdefault(one.spot.place, []).append(one)
+        batches = [[c for place in batch for c in by_place[place]] for batch in throttles.batches(by_place)]
+        answers = [self._call(throttles.change, self._wire, batch, self._before_write) for batch in batches]
+        outcomes = {one: found for answer in await asyncio.gather(*answers) for one, found in answer.items()}
+        return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
     def _topics(self, names: Collection[str]) -> tuple[dict[str, Topic], set[str]]:
         """Those that exist, and the names of those that we may not see."""

@@ -202,7 +202,7 @@ def alter_log_dirs(
             for path, partitions in by_path.items()
         ]
     )
-    answer = wire.write_to(broker, request, before_write)
+    answer = wire.write(request, before_write, broker)
     return {
         TopicPartition(topic.topic_name, p.partition_index): (p.error_code, None)
         for topic in answer.results

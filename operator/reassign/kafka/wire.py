@@ -82,15 +82,11 @@ class Wire:
         """Ask this broker."""
         return self._manager.run(self._ask, broker, request, seconds)
 
-    def write(self, request: Any, before_write: Callable[[], None]) -> Any:
-        """Send a request once, to the first broker that can be connected to.
+    def write(self, request: Any, before_write: Callable[[], None], broker: int | None = None) -> Any:
+        """Send a request once, to this broker, or else to the first one that can be connected to.
 
         AnswerLostError when it may have been carried out; any other error: it was not sent.
         """
-        return self._manager.run(self._write, None, request, before_write)
-
-    def write_to(self, broker: int, request: Any, before_write: Callable[[], None]) -> Any:
-        """Send a request once, to this broker; errors as `write`."""
         return self._manager.run(self._write, broker, request, before_write)
 
     async def _bootstrap(self, seconds: float) -> None:

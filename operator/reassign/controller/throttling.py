@@ -1,0 +1,190 @@
+"""Throttling: reads and changes the throttle configurations of one cluster, as `core.throttle` plans it.
+
+The record is in the KafkaCluster's status before the first change that needs it, and a partition's replicas are
+throttled before it is altered: what cannot be throttled now is not begun.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.controller.metrics import Metrics
+from reassign.controller.reporter import Reporter
+from reassign.controller.store import ClusterKey, Store
+from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
+from reassign.core.model import Alter, Broker, Outcome, Problem, Result, Snapshot, TopicPartition
+from reassign.core.report import Tell
+from reassign.core.throttle import changed, fit, lacking, read_record
+from reassign.core.throttled import Copying, copying, wanted
+from reassign.core.verdict import Verdict
+from reassign.errors import ConflictError, Reason
+from reassign.kafka.client import KafkaClient
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Throttling:
+    """The throttles of one KafkaCluster."""
+
+    key: ClusterKey
+    store: Store
+    reporter: Reporter
+    metrics: Metrics
+    _lately: Lately = field(default_factory=lambda: Lately(started=time.monotonic()))
+    _problems: Mapping[Place, Problem] = field(default_factory=dict)
+    """What the last changes were refused for."""
+
+    async def throttle(
+        self, cluster: KafkaCluster, client: KafkaClient, verdicts: Sequence[Verdict], snapshot: Snapshot
+    ) -> bool:
+        """Bring the throttles to where the verdicts want them, and take back the alters that they are not ready for.
+
+        Whether something was changed, or the record waits to be restored.
+        """
+        record = self._recorded()
+        moves = copying(verdicts, snapshot, cluster.spec, record)
+        if not moves and record is None:
+            return False
+        live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
+        observed, problems = await self._read(client, record, moves, live)
+        planned, kept = fit(record, moves, observed, self._lately)
+        await self._write(planned.record, {**self._problems, **problems})
+        if planned.drift and not self._problems:  # what could not be set is not somebody else's doing
+            await self._tell_drift(planned.drift)
+        outcomes = await self._change(client, planned.changes)
+        failed = {c.spot.place: _problem(o) for c, o in outcomes.items() if o.result is not Result.APPLIED}
+        self._problems = {place: problem for place, problem in failed.items() if _lives(place, live)}
+        applied = [c for c, outcome in outcomes.items() if outcome.result is Result.APPLIED]
+        seen = changed(self._lately.over(observed), applied)
+        _hold_back(verdicts, moves, kept, seen, live, {**problems, **failed}, wanted(kept, record).rate)
+        return bool(applied) or self.restores(snapshot.brokers)
+
+    def restores(self, brokers: Mapping[int, Broker]) -> bool:
+        """Whether something is left to restore; on brokers that are no longer registered it cannot be."""
+        record = self._recorded()
+        return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+
+    def _recorded(self) -> ThrottleStatus | None:
+        obj = self.store.cluster(self.key)
+        return KafkaCluster.parse(obj).status.throttle if obj else None
+
+    async def _read(
+        self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[Copying], live: frozenset[int]
+    ) -> tuple[Observed, dict[Place, Problem]]:
+        aim = wanted(moves, record)
+        spots = read_record(record).keys() | aim.values.keys() | aim.items.keys()
+        began = time.monotonic()
+        found = await client.configs(sorted({spot.place for spot in spots if _lives(spot.place, live)}))
+        self._lately.observe(began)
+        observed: dict[Place, Configs | None] = {}
+        problems: dict[Place, Problem] = {}
+        for place, configs in found.items():
+            if isinstance(configs, Problem):
+                problems[place] = configs
+            else:
+                observed[place] = configs
+        return observed, problems
+
+    async def _write(self, record: ThrottleStatus | None, problems: Mapping[Place, Problem]) -> None:
+        """Raises ConflictError when the record could not be written to the KafkaCluster that it is about."""
+        obj = self.store.cluster(self.key)
+        if obj and record and problems:
+            first = min(problems)
+            update = {"reason": problems[first].reason, "message": problems[first].message[:1024]}
+            record = record.model_copy(update=update)
+        elif record:
+            record = record.model_copy(update={"reason": None, "message": None})
+        if obj:
+            status = KafkaCluster.parse(obj).status
+            await self.reporter.write_cluster(self.key, status.model_copy(update={"throttle": record}))
+        if self._recorded() != record:
+            raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
+
+    async def _tell_drift(self, drift: Problem) -> None:
+        self.metrics.throttle_drift.labels("/".join(self.key)).inc()
+        log.warning("throttle drift", cluster=self.key, message=drift.message)
+        await self.reporter.tell_cluster(self.key, Tell(True, drift.reason, drift.message))
+
+    async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
+        """What throttles first, then what is restored: no configuration is changed twice in one request."""
+        outcomes: dict[Change, Outcome] = {}
+        taking = [c for c in changes if c.op in (Op.DELETE, Op.SUBTRACT)]
+        for group in ([c for c in changes if c not in taking], taking):
+            if not group:
+                continue
+            met = await client.change(group)
+            at = time.monotonic()
+            for change, outcome in met.items():
+                self.metrics.kafka_write("Config")
+                if outcome.result is not Result.REFUSED:
+                    self._lately.touch(change, at, answered=outcome.result is Result.APPLIED)
+                log.info(
+                    "config",
+                    config=str(change.spot),
+                    change=change.op,
+                    value=change.value,
+                    result=outcome.result,
+                    message=outcome.message,
+                )
+            outcomes |= met
+        return outcomes
+
+
+def _lives(place: Place, live: frozenset[int]) -> bool:
+    return place.kind is Kind.TOPIC or int(place.name) in live
+
+
+def _problem(outcome: Outcome) -> Problem:
+    return Problem(outcome.reason or Reason.REQUEST_FAILED, outcome.message)
+
+
+def _hold_back(
+    verdicts: Sequence[Verdict],
+    moves: Sequence[Copying],
+    kept: Sequence[Copying],
+    seen: Observed,
+    live: frozenset[int],
+    problems: Mapping[Place, Problem],
+    rate: int | None,
+) -> None:
+    """Take back the alters of moves that are not throttled as they have to be."""
+    by_tp = {move.tp: move for move in moves}
+    fitting = {move.tp for move in kept}
+    for verdict in verdicts:
+        for step in [s for s in verdict.steps if isinstance(s, Alter)]:
+            move, entry = by_tp.get(step.tp), verdict.record[step.tp]
+            if move is None or entry.state is not RecordState.SUBMITTING:
+                continue
+            if problem := _not_ready(step.tp, move, fitting, seen, live, problems, rate):
+                verdict.steps.remove(step)
+                del verdict.record[step.tp]
+                verdict.waiting[step.tp] = (PartitionState.PENDING, problem)
+
+
+def _not_ready(
+    tp: TopicPartition,
+    move: Copying,
+    fitting: set[TopicPartition],
+    seen: Observed,
+    live: frozenset[int],
+    problems: Mapping[Place, Problem],
+    rate: int | None,
+) -> Problem | None:
+    if tp not in fitting or rate is None:
+        return Problem(
+            Reason.RESOURCE_TOO_LARGE,
+            "the throttles in the status of the KafkaCluster have no room for it; it starts when other moves are done",
+        )
+    spot = lacking(move, rate, live, seen)
+    if spot is None:
+        return None
+    if problem := problems.get(spot.place):
+        return Problem(problem.reason, f"it is not begun before it is throttled: {problem.message}")
+    return Problem(Reason.THROTTLE_NOT_SET, f"it is not begun before it is throttled: {spot} is still to be set")

@@ -1,0 +1,235 @@
+"""Throttles on real brokers: set before the move, asserted again, and byte for byte gone afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, ResourceType
+
+from reassign.core.changes import Change, Kind, Op, Place, Spot
+from reassign.core.model import APPLIED, Alter, Cancel, Result, TopicPartition
+from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from reassign.core.verdict import Verdict
+from reassign.errors import Reason
+from tests.kafka.harness import Kafka, eventually
+from tests.unit.throttling import Operator, ended
+
+THEIRS = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
+BROKERS = range(4)
+OPS = {Op.SET: AlterConfigOpType.SET, Op.DELETE: AlterConfigOpType.DELETE, Op.APPEND: AlterConfigOpType.APPEND}
+
+
+def topic(name: str) -> Place:
+    return Place(Kind.TOPIC, name)
+
+
+def broker(number: int) -> Place:
+    return Place(Kind.BROKER, str(number))
+
+
+def resource_of(place: Place, **options: object) -> ConfigResource:
+    kind = ResourceType.TOPIC if place.kind is Kind.TOPIC else ResourceType.BROKER
+    return ConfigResource(kind, place.name, **options)
+
+
+def configs(kafka: Kafka, *places: Place) -> dict[Spot, str]:
+    """What is set at these places, as another client reads it."""
+    found = {}
+    for place in places:
+        [described] = kafka.workload.ask(lambda admin, p=place: admin.describe_configs([resource_of(p)])).values()
+        found |= {
+            Spot(place, name): entry.value
+            for name, entry in described.items()
+            if entry.source in [source.value for source in THEIRS]
+        }
+    return found
+
+
+def everything(kafka: Kafka, *topics: str) -> dict[Spot, str]:
+    return configs(kafka, *map(topic, topics), *map(broker, BROKERS))
+
+
+def edit(kafka: Kafka, place: Place, config: str, op: Op, value: str | None = None) -> None:
+    """As somebody beside the operator would, seen by all before it returns."""
+    entry = ConfigEntry(config, value, incremental_operation=OPS[op])
+    before = configs(kafka, place)
+    kafka.workload.ask(lambda admin: admin.incremental_alter_configs([resource_of(place, incremental_configs=[entry])]))
+    if op is not Op.APPEND:
+        eventually(lambda: configs(kafka, place).get(Spot(place, config)) == value)
+    else:
+        eventually(lambda: configs(kafka, place) != before)
+
+
+@pytest.fixture
+def operator(kafka: Kafka) -> Iterator[Operator]:
+    found = Operator(kafka.client)
+    yield found
+    restore(found, kafka)
+
+
+def tick(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> bool:
+    topics = [tp.topic for verdict in verdicts for tp in verdict.record]
+    return operator.tick(kafka.observe(*topics), verdicts)
+
+
+def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: Sequence[int], rate: str) -> Verdict:
+    """Tick until the move may be altered, and alter it."""
+    tp = TopicPartition(name, 0)
+
+    def ready() -> bool:
+        verdict = operator.verdict(name, {tp: (old, new)}, rate)
+        tick(operator, kafka, verdict)
+        return bool(verdict.steps)
+
+    eventually(ready)
+    [outcome] = kafka.perform(Alter(tp, tuple(new)))
+    assert outcome == APPLIED
+    return operator.verdict(name, {tp: (old, new)}, rate, begun=True)
+
+
+def restore(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> None:
+    over = [ended(verdict) for verdict in verdicts]
+    eventually(lambda: not tick(operator, kafka, *over))
+    assert operator.api.throttle is None
+
+
+def test_a_prior_rate_and_a_foreign_list_are_byte_for_byte_what_they_were(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=3)
+    edit(kafka, broker(1), LEADER_RATE, Op.SET, "123456789")
+    edit(kafka, topic(name), FOLLOWER_REPLICAS, Op.SET, "*")
+    edit(kafka, topic(name), LEADER_REPLICAS, Op.SET, "7:1, 8:2")
+    before = everything(kafka, name)
+    try:
+        verdict = begin(operator, kafka, name, [0, 1], [0, 2], "1Ki")
+        during = everything(kafka, name)
+        assert kafka.in_flight(TopicPartition(name, 0))
+        assert during[Spot(topic(name), LEADER_REPLICAS)] == "7:1, 8:2,0:0,0:1"
+        assert during[Spot(topic(name), FOLLOWER_REPLICAS)] == "*"
+        assert [during.get(Spot(broker(b), LEADER_RATE)) for b in BROKERS] == ["1024", "1024", "1024", None]
+        assert kafka.perform(Cancel(TopicPartition(name, 0), (0, 2))) == [APPLIED]
+        restore(operator, kafka, verdict)
+        eventually(lambda: everything(kafka, name) == before)
+    finally:
+        edit(kafka, broker(1), LEADER_RATE, Op.DELETE)
+
+
+@pytest.mark.parametrize("prior", [None, ""], ids=["absent", "empty"])
+def test_absent_and_empty_are_told_apart(kafka: Kafka, operator: Operator, prior: str | None) -> None:
+    name = kafka.topic([0, 1])
+    if prior is not None:
+        edit(kafka, topic(name), FOLLOWER_REPLICAS, Op.SET, prior)
+        edit(kafka, topic(name), LEADER_REPLICAS, Op.SET, prior)
+    before = everything(kafka, name)
+    verdict = begin(operator, kafka, name, [0, 1], [0, 2], "10Mi")
+    assert everything(kafka, name)[Spot(topic(name), FOLLOWER_REPLICAS)] == "0:2"
+    eventually(lambda: kafka.settled(TopicPartition(name, 0), [0, 2]))
+    restore(operator, kafka, verdict)
+    eventually(lambda: everything(kafka, name) == before)
+
+
+def test_a_killed_operator_and_three_moves_leave_nothing(kafka: Kafka, operator: Operator) -> None:
+    names = [kafka.topic([0, 1], megabytes=2) for _ in range(3)]
+    before = everything(kafka, *names)
+    moving = []
+    for name, rate in zip(names, ("5Ki", "1Ki", "3Ki"), strict=True):
+        moving.append(begin(operator, kafka, name, [0, 1], [3, 1], rate))
+        operator.restart()
+    eventually(lambda: configs(kafka, broker(0)).get(Spot(broker(0), FOLLOWER_RATE)) == "1024")
+    kafka.perform(Cancel(TopicPartition(names[1], 0), (1, 3)))
+    over = ended(moving[1])
+
+    def slowest_of_the_others() -> bool:
+        tick(operator, kafka, moving[0], over, moving[2])
+        return configs(kafka, broker(3)).get(Spot(broker(3), FOLLOWER_RATE)) == "3072"
+
+    eventually(slowest_of_the_others)
+    operator.restart()
+    for name in (names[0], names[2]):
+        kafka.perform(Cancel(TopicPartition(name, 0), (1, 3)))
+    restore(operator, kafka, *moving)
+    eventually(lambda: everything(kafka, *names) == before)
+
+
+def test_stripped_lists_come_back_with_the_next_look(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=2)
+    verdict = begin(operator, kafka, name, [0, 1], [2, 1], "1Ki")
+    spot = Spot(topic(name), FOLLOWER_REPLICAS)
+
+    def told() -> bool:
+        edit(kafka, spot.place, spot.config, Op.DELETE)
+        tick(operator, kafka, verdict)
+        eventually(lambda: configs(kafka, spot.place).get(spot) == "0:2", 10)
+        return any("had lost 0:2" in tell.note for tell in operator.api.told)
+
+    eventually(told)
+    kafka.perform(Cancel(TopicPartition(name, 0), (1, 2)))
+    restore(operator, kafka, verdict)
+
+
+def test_a_throttle_stays_on_a_move_that_nobody_holds_until_it_ends(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=2)
+    before = everything(kafka, name)
+    begin(operator, kafka, name, [0, 1], [2, 1], "1Ki")
+    during = everything(kafka, name)
+    operator.restart()
+    for _ in range(3):
+        assert tick(operator, kafka)
+    assert everything(kafka, name) == during
+    kafka.perform(Cancel(TopicPartition(name, 0), (1, 2)))
+    restore(operator, kafka)
+    eventually(lambda: everything(kafka, name) == before)
+
+
+def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=2)
+    before = everything(kafka, name)
+    verdict = begin(operator, kafka, name, [0, 1], [3, 1], "2Ki")
+    kafka.brokers.kill(3)
+    eventually(lambda: kafka.observe().brokers[3].fenced)
+    kafka.perform(Cancel(TopicPartition(name, 0), (1, 3)))
+
+    def only_the_dead_one_is_left() -> bool:
+        tick(operator, kafka, ended(verdict))
+        left = operator.api.throttle
+        return left is not None and not left.topics and [b.broker for b in left.brokers] == [3]
+
+    try:
+        eventually(only_the_dead_one_is_left)
+    finally:
+        kafka.brokers.restart(3)
+        eventually(lambda: not kafka.observe().brokers[3].fenced)
+    restore(operator, kafka, verdict)
+    eventually(lambda: everything(kafka, name) == before)
+
+
+def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kafka) -> None:
+    place = topic(kafka.topic([0, 1]))
+    spot = Spot(place, LEADER_REPLICAS)
+    text: str | None = None
+    for op, value in [
+        (Op.APPEND, "1:1,0:1"),
+        (Op.APPEND, "0:1,2:1"),
+        (Op.SUBTRACT, "1:1,5:5"),
+        (Op.SET, "3:1, 4:1,,5:1"),
+        (Op.APPEND, "0:1"),
+        (Op.SUBTRACT, "0:1,3:1"),
+        (Op.SET, ""),
+        (Op.DELETE, ""),
+        (Op.SUBTRACT, "0:1"),
+    ]:
+        change = Change(spot, op, value)
+        assert kafka.change(change).result is Result.APPLIED
+        text = change.of(text)
+        eventually(lambda text=text: configs(kafka, place).get(spot) == text)
+    assert kafka.change(Change(spot, Op.SET, "*")).result is Result.APPLIED
+    assert kafka.change(Change(spot, Op.APPEND, "0:1")).result is Result.REFUSED
+    too_long = ",".join(f"{number}:1" for number in range(5000))
+    assert kafka.change(Change(spot, Op.SET, too_long)).result is Result.REFUSED
+
+
+def test_a_topic_that_is_gone_reads_as_gone_and_a_broker_that_is_not_there_as_a_problem(kafka: Kafka) -> None:
+    found = kafka.configs(topic("no-such-topic"), broker(99), broker(0))
+    assert found[topic("no-such-topic")] is None
+    assert found[broker(0)] == {}
+    assert getattr(found[broker(99)], "reason", None) is Reason.REQUEST_FAILED

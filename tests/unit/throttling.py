@@ -1,0 +1,87 @@
+"""What the throttles of the operator work on besides Kafka: a KafkaCluster, kept as the API server would keep it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
+from reassign.api.partition_reassignment import RecordState
+from reassign.controller.metrics import Metrics
+from reassign.controller.throttling import Throttling
+from reassign.core.model import Alter, Snapshot, TopicPartition
+from reassign.core.report import Tell
+from reassign.core.resource import Entry
+from reassign.core.throttled import bounded
+from reassign.core.verdict import Verdict
+from tests.unit.sim import resource
+
+KEY = ("kafka", "main")
+
+
+@dataclass
+class ApiServer:
+    """Both the store and the reporter of one KafkaCluster."""
+
+    spec: dict[str, Any] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)
+    told: list[Tell] = field(default_factory=list)
+    refuses: bool = False
+
+    def cluster(self, _: tuple[str, str]) -> dict[str, Any]:
+        metadata = {"name": "main", "namespace": "kafka", "uid": "uid"}
+        return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
+
+    async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
+        if not self.refuses:
+            self.status = status.wire()
+
+    async def tell_cluster(self, key: tuple[str, str], tell: Tell) -> None:
+        self.told.append(tell)
+
+    @property
+    def parsed(self) -> KafkaCluster:
+        return KafkaCluster.parse(self.cluster(KEY))
+
+    @property
+    def throttle(self) -> ThrottleStatus | None:
+        return self.parsed.status.throttle
+
+
+class Operator:
+    """Ticks the throttles alone; which moves there are is said by the test."""
+
+    def __init__(self, client: Any, spec: Mapping[str, Any] | None = None) -> None:
+        self.client = client
+        self.api = ApiServer(dict(spec or {}))
+        self.restart()
+
+    def restart(self) -> None:
+        self.throttling = Throttling(KEY, self.api, self.api, Metrics())  # type: ignore[arg-type]
+
+    def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
+        return asyncio.run(self.throttling.throttle(self.api.parsed, self.client, verdicts, snapshot))
+
+    def verdict(
+        self,
+        uid: str,
+        moves: Mapping[TopicPartition, Sequence[Sequence[int]]],
+        rate: str | None,
+        *,
+        begun: bool = False,
+    ) -> Verdict:
+        """A resource that moves partitions from and to these replicas; what is not `begun` is to be altered now."""
+        throttle = {"throttle": {"interBroker": rate}} if rate else {}
+        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **throttle), self.api.parsed.spec)
+        state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
+        record = {tp: Entry("id", tuple(old), tuple(to), state) for tp, (old, to) in moves.items()}
+        steps = [] if begun else [Alter(tp, tuple(to)) for tp, (_, to) in moves.items()]
+        return Verdict(judged, record, list(steps))
+
+
+def ended(verdict: Verdict) -> Verdict:
+    """The same resource, its moves over."""
+    over = {tp: entry.to(RecordState.COMPLETED) for tp, entry in verdict.record.items()}
+    return replace(verdict, record=over, steps=[])
