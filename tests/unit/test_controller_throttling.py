@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.metrics import Metrics
 from reassign.core import throttle
 from reassign.core.changes import Change, Kind, Place, Spot, put
 from reassign.core.model import APPLIED, Alter, Broker, Outcome, Problem, Reassignment, Result, Snapshot, TopicPartition
@@ -16,7 +20,7 @@ from reassign.errors import ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import SimKafka, drive, partitions, resource, true_conditions
-from tests.unit.throttling import Operator, ended
+from tests.unit.throttling import KEY, Operator, ended
 
 P0, P1 = partitions(2)
 OLD, NEW = (0, 1), (2, 1)
@@ -33,6 +37,9 @@ class Client:
     hidden: set[Place] = field(default_factory=set)
     asked: int = 0
     changes: list[Change] = field(default_factory=list)
+
+    async def observe(self, *_: object) -> Snapshot:
+        return snapshot()
 
     async def configs(self, places: Collection[Place]) -> Read:
         self.asked += 1
@@ -156,6 +163,29 @@ def test_a_cluster_waits_until_its_throttles_are_restored(operator: Operator, cl
     assert not operator.tick(snapshot())
     assert not operator.throttling.restores(brokers)
     assert operator.api.throttle is None
+
+
+def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles_are_restored(
+    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    api: Any = operator.api
+    api.status |= {"clusterId": "sim", "observedGeneration": 1}
+    api.deleted = "2026-01-02T00:00:00Z"
+    unused: Any = None
+    loop = ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None)
+
+    async def connected(loop: Any, _: object) -> Any:
+        loop._client = client
+        return client
+
+    monkeypatch.setattr(ClusterLoop, "_connected", connected)
+    loop._throttling._lately.started -= 100
+    assert asyncio.run(loop._tick()) is not None
+    assert (client.store, api.released) == (START, False)
+    loop._throttling._lately._sent.clear()
+    assert asyncio.run(loop._tick()) is None
+    assert api.released
 
 
 def test_a_cluster_does_not_wait_for_a_broker_that_is_not_registered_any_more(operator: Operator) -> None:

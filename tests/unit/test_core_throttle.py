@@ -142,12 +142,21 @@ def test_reads_that_lag_are_neither_taken_for_drift_nor_a_reason_to_write_again(
     assert [bool(plan.changes) for plan in planned] == [False, False, True, False, False]
 
 
-def test_a_restore_that_lands_late_is_waited_for() -> None:
+def test_a_throttle_that_lands_after_its_move_is_over_is_taken_away_all_the_same() -> None:
     throttler = Throttler(store())
-    throttler.ticks(SETTLED, [move()])
-    throttler.tick([move(), move(1)], lands_after=5)
+    throttler.tick([move()], lands_after=5)
+    assert throttler.store == store()
     throttler.ticks(6 * SETTLED)
     assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_an_item_that_somebody_else_adds_between_two_moves_stays() -> None:
+    throttler = Throttler(store())
+    for moves in ([move()], [], [move(1)]):
+        throttler.tick(moves)
+    throttler.somebody_else(Change(LEADERS, Op.APPEND, "9:9"))
+    throttler.ticks(2 * SETTLED)
+    assert items(throttler.at(LEADERS)) == ("9:9",)
 
 
 def test_a_change_of_the_rate_that_a_crash_cuts_short_is_not_taken_for_somebody_elses() -> None:

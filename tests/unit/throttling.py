@@ -29,9 +29,13 @@ class ApiServer:
     status: dict[str, Any] = field(default_factory=dict)
     told: list[Tell] = field(default_factory=list)
     refuses: bool = False
+    deleted: str | None = None
+    released: bool = False
 
     def cluster(self, _: tuple[str, str]) -> dict[str, Any]:
-        metadata = {"name": "main", "namespace": "kafka", "uid": "uid"}
+        metadata = {"name": "main", "namespace": "kafka", "uid": "uid", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        if self.deleted:
+            metadata["deletionTimestamp"] = self.deleted
         return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
 
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
@@ -40,6 +44,18 @@ class ApiServer:
 
     async def tell_cluster(self, key: tuple[str, str], tell: Tell) -> None:
         self.told.append(tell)
+
+    def clusters(self) -> list[Any]:
+        return [self.cluster(KEY)]
+
+    def resources(self, _: tuple[str, str]) -> list[Any]:
+        return []
+
+    async def keep_cluster(self, obj: Any) -> None:
+        pass
+
+    async def release_cluster(self, obj: Any) -> None:
+        self.released = True
 
     @property
     def parsed(self) -> KafkaCluster:

@@ -20,7 +20,7 @@ from reassign.controller.store import ClusterKey, Store
 from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
 from reassign.core.model import Alter, Broker, Outcome, Problem, Result, Snapshot, TopicPartition
 from reassign.core.report import Tell
-from reassign.core.throttle import changed, fit, lacking, read_record
+from reassign.core.throttle import fit, lacking, read_record
 from reassign.core.throttled import Copying, copying, wanted
 from reassign.core.verdict import Verdict
 from reassign.errors import ConflictError, Reason
@@ -46,7 +46,7 @@ class Throttling:
     ) -> bool:
         """Bring the throttles to where the verdicts want them, and take back the alters that they are not ready for.
 
-        Whether something was changed, or the record waits to be restored.
+        Whether anything is set that has to be restored one day.
         """
         record = self._recorded()
         moves = copying(verdicts, snapshot, cluster.spec, record)
@@ -61,10 +61,9 @@ class Throttling:
         outcomes = await self._change(client, planned.changes)
         failed = {c.spot.place: _problem(o) for c, o in outcomes.items() if o.result is not Result.APPLIED}
         self._problems = {place: problem for place, problem in failed.items() if _lives(place, live)}
-        applied = [c for c, outcome in outcomes.items() if outcome.result is Result.APPLIED]
-        seen = changed(self._lately.over(observed), applied)
+        seen = self._lately.over(observed)
         _hold_back(verdicts, moves, kept, seen, live, {**problems, **failed}, wanted(kept, record).rate)
-        return bool(applied) or self.restores(snapshot.brokers)
+        return self.restores(snapshot.brokers)
 
     def restores(self, brokers: Mapping[int, Broker]) -> bool:
         """Whether something is left to restore; on brokers that are no longer registered it cannot be."""
@@ -125,14 +124,7 @@ class Throttling:
                 self.metrics.kafka_write("Config")
                 if outcome.result is not Result.REFUSED:
                     self._lately.touch(change, at, answered=outcome.result is Result.APPLIED)
-                log.info(
-                    "config",
-                    config=str(change.spot),
-                    change=change.op,
-                    value=change.value,
-                    result=outcome.result,
-                    message=outcome.message,
-                )
+                log.info("config", change=str(change), result=outcome.result, message=outcome.message)
             outcomes |= met
         return outcomes
 

@@ -66,6 +66,9 @@ class Change:
     op: Op
     value: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.op} {self.spot} {self.value[:200]}".rstrip()
+
     def of(self, text: str | None) -> str | None:
         """What the controller makes of a text: APPEND adds what is not there, SUBTRACT leaves at least an empty one.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import BrokerThrottle, ThrottleConfig, ThrottleStatus, TopicThrottle
-from reassign.core.changes import ALL, Change, Kind, Lately, Observed, Op, Place, Spot, items, put
+from reassign.core.changes import ALL, Change, Kind, Lately, Observed, Op, Place, Spot, items
 from reassign.core.model import Problem
 from reassign.core.throttled import Copying, Wanted, wanted
 from reassign.errors import Reason
@@ -208,16 +208,6 @@ def _too_large(planned: Plan, observed: Observed, lately: Lately) -> bool:
     if any(len(text or "") > MAX_TEXT for text in texts):
         return True
     return len(json.dumps(planned.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
-
-
-def changed(observed: Observed, changes: Iterable[Change]) -> Observed:
-    """What was observed, with these changes made."""
-    seen = {place: None if configs is None else dict(configs) for place, configs in observed.items()}
-    for change in changes:
-        configs = seen.get(change.spot.place)
-        if configs is not None:
-            put(configs, change)
-    return seen
 
 
 def lacking(move: Copying, rate: int, live: frozenset[int], seen: Observed) -> Spot | None:
