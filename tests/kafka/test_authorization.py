@@ -16,7 +16,7 @@ from localplatform.brokers import USER, Brokers, running
 from reassign.core.changes import Kind, Place
 from reassign.core.model import APPLIED, Alter, Elect, Result, TopicPartition
 from reassign.errors import ClusterError, Reason
-from reassign.kafka.connection import Connection, Scram, Tls
+from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
 from tests.unit.throttling import Operator
 
@@ -40,7 +40,7 @@ def superuser(strict: Brokers) -> Iterator[Kafka]:
 @pytest.fixture
 def mover(strict: Brokers) -> Iterator[Kafka]:
     tls = Tls(ca_pem=(strict.certificates / "ca.crt").read_text())
-    found = Kafka(strict, Connection(strict.scram_bootstrap_servers, tls, Scram(USER, strict.password)))
+    found = Kafka(strict, Connection(strict.scram_bootstrap_servers, tls, Sasl(USER, strict.password)))
     yield found
     found.close()
 

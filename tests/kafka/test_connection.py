@@ -12,7 +12,7 @@ from localplatform.certificates import make_authority
 from reassign.core.model import APPLIED, Alter, TopicPartition
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.client import KafkaClient
-from reassign.kafka.connection import Connection, Scram, Tls
+from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
 
 
@@ -23,7 +23,7 @@ def tls(brokers: Brokers) -> Tls:
 
 @pytest.fixture
 def scram(brokers: Brokers, tls: Tls) -> Connection:
-    return Connection(brokers.scram_bootstrap_servers, tls, Scram(USER, brokers.password))
+    return Connection(brokers.scram_bootstrap_servers, tls, Sasl(USER, brokers.password))
 
 
 @pytest.fixture
@@ -39,7 +39,17 @@ def refusal(connection: Connection) -> ClusterError:
     return caught.value
 
 
-@pytest.mark.parametrize("way", ["scram", "mutual"])
+@pytest.fixture
+def sha_256(brokers: Brokers, tls: Tls) -> Connection:
+    return Connection(brokers.other_sasl_bootstrap_servers, tls, Sasl(USER, brokers.password, "SCRAM-SHA-256"))
+
+
+@pytest.fixture
+def plain(brokers: Brokers, tls: Tls) -> Connection:
+    return Connection(brokers.other_sasl_bootstrap_servers, tls, Sasl(USER, brokers.password, "PLAIN"))
+
+
+@pytest.mark.parametrize("way", ["scram", "sha_256", "plain", "mutual"])
 def test_looking_and_moving_over_tls(kafka: Kafka, request: pytest.FixtureRequest, way: str) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     secure = Kafka(kafka.brokers, request.getfixturevalue(way))
@@ -51,18 +61,20 @@ def test_looking_and_moving_over_tls(kafka: Kafka, request: pytest.FixtureReques
     secure.close()
 
 
-def test_a_wrong_password(scram: Connection) -> None:
-    error = refusal(replace(scram, scram=Scram(USER, "not the password")))
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
+def test_a_wrong_password(brokers: Brokers, scram: Connection, plain: Connection, mechanism: str) -> None:
+    right = scram if mechanism == "SCRAM-SHA-512" else plain
+    error = refusal(replace(right, sasl=Sasl(USER, "not the password", mechanism)))
     assert error.reason is Reason.AUTHENTICATION_FAILED
     assert "not the password" not in error.message
 
 
 def test_an_unknown_user(scram: Connection) -> None:
-    assert refusal(replace(scram, scram=Scram("nobody", "any"))).reason is Reason.AUTHENTICATION_FAILED
+    assert refusal(replace(scram, sasl=Sasl("nobody", "any"))).reason is Reason.AUTHENTICATION_FAILED
 
 
 def test_a_mechanism_that_the_brokers_do_not_have(scram: Connection) -> None:
-    wrong = replace(scram, scram=Scram(USER, "any", mechanism="SCRAM-SHA-256"))
+    wrong = replace(scram, sasl=Sasl(USER, "any", mechanism="SCRAM-SHA-256"))
     assert refusal(wrong).reason is Reason.AUTHENTICATION_FAILED
 
 
@@ -128,11 +140,11 @@ def test_a_key_that_belongs_to_another_certificate(mutual: Connection, brokers: 
 def test_secrets_are_in_no_repr_and_no_log(
     scram: Connection, mutual: Connection, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert scram.scram
+    assert scram.sasl
     assert mutual.tls
     assert mutual.tls.private_key_pem
     caplog.set_level(logging.DEBUG)
-    for connection in (scram, replace(scram, scram=Scram(USER, "not the password")), mutual):
+    for connection in (scram, replace(scram, sasl=Sasl(USER, "not the password")), mutual):
         try:
             asyncio.run(asyncio.run(KafkaClient.connect(connection)).close())
         except ClusterError:
@@ -140,13 +152,13 @@ def test_secrets_are_in_no_repr_and_no_log(
 
     captured = capfd.readouterr()
     everything = caplog.text + captured.out + captured.err + repr(scram) + repr(mutual)
-    for secret in (scram.scram.password, "not the password", *mutual.tls.private_key_pem.splitlines()[1:-1]):
+    for secret in (scram.sasl.password, "not the password", *mutual.tls.private_key_pem.splitlines()[1:-1]):
         assert secret not in everything
 
 
 def test_nothing_stays_behind_a_connection_that_failed_or_was_closed(scram: Connection, brokers: Brokers) -> None:
     before = set(threading.enumerate())
-    refusal(replace(scram, scram=Scram(USER, "not the password")))
+    refusal(replace(scram, sasl=Sasl(USER, "not the password")))
     refusal(Connection(f"127.0.0.1:{brokers.base_port + 250}"))
     Kafka(brokers, scram).close()
     eventually(lambda: set(threading.enumerate()) <= before)

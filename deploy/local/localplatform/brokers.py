@@ -28,6 +28,8 @@ __all__ = ["CONTROLLER_ID", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers
 PLATFORM_PORT = 9092
 CONTROLLER_ID = 100
 USER = "mover"
+SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Brokers:
     version: str
     count: int
     base_port: int
-    """Broker i listens on base_port + i, with TLS 100 (SCRAM) and 200 (certificates) above,
+    """Broker i listens on base_port + i, with TLS 100 and 150 (SASL) and 200 (certificates) above,
     for pods without security 300 above; the controller 1 below."""
     bridge: str | None = None
     """The address of a bridge that pods reach: without security, and there the SCRAM listener as well."""
@@ -66,6 +68,11 @@ class Brokers:
     def scram_bootstrap_servers(self) -> str:
         """TLS and SCRAM-SHA-512, for USER with `password`; on the bridge if there is one, or loopback."""
         return self._servers(self.bridge or LOOPBACK, 100)
+
+    @property
+    def other_sasl_bootstrap_servers(self) -> str:
+        """TLS and SCRAM-SHA-256 or PLAIN, for USER with `password`; on loopback."""
+        return self._servers(LOOPBACK, 150)
 
     @property
     def mutual_tls_bootstrap_servers(self) -> str:
@@ -170,6 +177,7 @@ class Brokers:
             found["BRIDGE"] = (self.bridge, port + 300)
         if self.secure:
             found["SCRAM"] = (self.bridge or LOOPBACK, port + 100)
+            found["OTHER"] = (LOOPBACK, port + 150)
             found["MUTUAL"] = (LOOPBACK, port + 200)
         return found
 
@@ -193,7 +201,7 @@ class Brokers:
 
     def _configuration(self, node: int) -> Path:
         """Write the node's server.properties. The controller and the brokers read many of the same ones."""
-        protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL"
+        protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,OTHER:SASL_SSL,MUTUAL:SSL"
         lines = [
             f"node.id={node}",
             f"log.dirs={','.join(map(str, self.log_dirs(node)))}",
@@ -239,8 +247,10 @@ class Brokers:
                 f"ssl.truststore.location={self.certificates / 'ca.crt'}",
                 "listener.name.mutual.ssl.client.auth=required",
                 "listener.name.scram.sasl.enabled.mechanisms=SCRAM-SHA-512",
-                "listener.name.scram.scram-sha-512.sasl.jaas.config="
-                "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+                f"listener.name.scram.scram-sha-512.sasl.jaas.config={SCRAM_LOGIN};",
+                "listener.name.other.sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN",
+                f"listener.name.other.scram-sha-256.sasl.jaas.config={SCRAM_LOGIN};",
+                f'listener.name.other.plain.sasl.jaas.config={PLAIN_LOGIN} user_{USER}="{self.password}";',
             ]
         path = self.directory / f"{_name(node)}.properties"
         write_private(path, "\n".join([*lines, ""]))
@@ -256,7 +266,8 @@ class Brokers:
         arguments = ["format", "-t", cluster, "-c", str(self._configuration(CONTROLLER_ID))]
         if self.secure:
             write_private(self.directory / "password", secrets.token_urlsafe(24))
-            arguments += ["--add-scram", f"SCRAM-SHA-512=[name={USER},password={self.password}]"]
+            for mechanism in ("SCRAM-SHA-512", "SCRAM-SHA-256"):
+                arguments += ["--add-scram", f"{mechanism}=[name={USER},password={self.password}]"]
         run_java(self.libs, "kafka.tools.StorageTool", arguments, scratch=self.directory)
         for broker in self.ids:
             for data in self.log_dirs(broker):

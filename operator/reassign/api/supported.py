@@ -24,9 +24,12 @@ def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
     """What a KafkaCluster asks for that is not built yet."""
     throttle = spec.throttle or Throttle()
     return _first_unsupported(
-        ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, Mechanism.SCRAM_SHA_512)),
+        ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, *_MECHANISMS)),
         ("throttle.logDir", throttle.log_dir, (None,)),
     )
+
+
+_MECHANISMS = (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256, Mechanism.PLAIN)
 
 
 def _first_unsupported(*fields: tuple[str, object, tuple[object, ...]]) -> str | None:

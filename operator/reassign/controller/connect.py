@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from reassign.api.common import SecretKeyRef
-from reassign.api.kafka_cluster import KafkaCluster, Mechanism, Sasl
+from reassign.api.kafka_cluster import KafkaCluster, Mechanism
+from reassign.api.kafka_cluster import Sasl as SaslSpec
 from reassign.api.kafka_cluster import Tls as TlsSpec
 from reassign.errors import MissingReferenceError, Reason, ReassignError
-from reassign.kafka.connection import Connection, Scram, Tls
+from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kube.client import KubeClient
 
 
@@ -14,8 +15,8 @@ async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
     """Read what is needed to connect. Raises what says which Secret, or which key in it, is missing or wrong."""
     secrets = Secrets(kube, cluster.metadata.namespace)
     tls = await _tls(cluster.spec.tls, secrets) if cluster.spec.tls is not None else None
-    scram = await _scram(cluster.spec.sasl, secrets) if cluster.spec.sasl is not None else None
-    return Connection(cluster.spec.bootstrap_servers, tls, scram)
+    sasl = await _sasl(cluster.spec.sasl, secrets) if cluster.spec.sasl is not None else None
+    return Connection(cluster.spec.bootstrap_servers, tls, sasl)
 
 
 class Secrets:
@@ -51,12 +52,12 @@ async def _tls(spec: TlsSpec, secrets: Secrets) -> Tls:
     )
 
 
-async def _scram(spec: Sasl, secrets: Secrets) -> Scram:
-    if spec.mechanism is not Mechanism.SCRAM_SHA_512:
+async def _sasl(spec: SaslSpec, secrets: Secrets) -> Sasl:
+    if spec.mechanism is Mechanism.OAUTHBEARER:
         raise ReassignError(
             Reason.NOT_SUPPORTED_YET,
             f"spec.sasl.mechanism: {spec.mechanism} is not supported yet by this version of the operator",
         )
     username = spec.username or await secrets.ref(spec.username_secret_ref)
     password = await secrets.ref(spec.password_secret_ref)
-    return Scram(username=username or "", password=password or "")
+    return Sasl(username or "", password or "", spec.mechanism.value)

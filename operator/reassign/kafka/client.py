@@ -352,7 +352,7 @@ def _open(connection: Connection, timeout: float) -> Wire:
 
 def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     """An unreachable cluster may be one that refuses our credentials: ask again in another way."""
-    if error.reason is Reason.CLUSTER_UNREACHABLE and connection.scram:
+    if error.reason is Reason.CLUSTER_UNREACHABLE and connection.sasl:
         return refused_credentials(connection, REFUSAL_SECONDS) or error
     return error
 

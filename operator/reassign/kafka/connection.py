@@ -23,8 +23,8 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Scram:
-    """A SASL user with a password."""
+class Sasl:
+    """A SASL user with a password: SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN."""
 
     username: str
     password: str = field(repr=False)
@@ -37,11 +37,11 @@ class Connection:
 
     bootstrap_servers: str
     tls: Tls | None = None
-    scram: Scram | None = None
+    sasl: Sasl | None = None
 
     @property
     def security_protocol(self) -> str:
-        return ("SASL_" if self.scram else "") + ("SSL" if self.tls else "PLAINTEXT")
+        return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """What Python's ssl needs; a ClusterError (InvalidSecret) says which part of the PEMs is unusable."""
@@ -62,10 +62,10 @@ class Connection:
             "security_protocol": self.security_protocol,
             "ssl_context": self.ssl_context(),
         }
-        if self.scram:
-            settings["sasl_mechanism"] = self.scram.mechanism
-            settings["sasl_plain_username"] = self.scram.username
-            settings["sasl_plain_password"] = self.scram.password
+        if self.sasl:
+            settings["sasl_mechanism"] = self.sasl.mechanism
+            settings["sasl_plain_username"] = self.sasl.username
+            settings["sasl_plain_password"] = self.sasl.password
         return settings
 
     def librdkafka(self) -> dict[str, str]:
@@ -78,10 +78,10 @@ class Connection:
                 "ssl.key.pem": self.tls.private_key_pem,
             }
             settings |= {name: pem for name, pem in pems.items() if pem}
-        if self.scram:
-            settings["sasl.mechanism"] = self.scram.mechanism
-            settings["sasl.username"] = self.scram.username
-            settings["sasl.password"] = self.scram.password
+        if self.sasl:
+            settings["sasl.mechanism"] = self.sasl.mechanism
+            settings["sasl.username"] = self.sasl.username
+            settings["sasl.password"] = self.sasl.password
         return settings
 
 
