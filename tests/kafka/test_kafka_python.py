@@ -4,6 +4,7 @@ import inspect
 import threading
 
 import pytest
+from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -21,6 +22,7 @@ from reassign.kafka.wire import Wire
         (KafkaConnectionManager.wait_for, {"future", "timeout_ms"}),
         (KafkaConnectionManager.run, {"coro", "args"}),
         (KafkaConnectionManager.connection_delay, {"node_id"}),
+        (ClusterMetadata.request_update, set()),
         (NetworkSelector.start, set()),
         (NetworkSelector.close, set()),
     ],

@@ -154,9 +154,13 @@ class Wire:
 
     async def _connect(self, node: Node, seconds: float) -> Any:
         # a bootstrap server that fails would start the library's own bootstrap, which goes on for ever
-        connection = self._manager.get_connection(
-            node, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=isinstance(node, int)
-        )
+        try:
+            connection = self._manager.get_connection(
+                node, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=isinstance(node, int)
+            )
+        except errors.UnknownBrokerIdError:  # it has joined since the library last looked
+            self._manager.cluster.request_update()
+            raise
         await self._manager.wait_for(connection.init_future, int(seconds * 1000))
         return connection
 
