@@ -6,7 +6,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e demo soak bench-reaction bench-throttle crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo soak bench-reaction bench-throttle crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -45,6 +45,9 @@ test: $(VENV)  ## all tests, with how long each part took
 
 test-unit test-api test-kafka test-e2e: test-%: $(VENV)
 	@$(PYTHON) tests/run.py $*
+
+explore: $(VENV)  ## the unit tests, with property tests that try other examples than every other time
+	@HYPOTHESIS_PROFILE=explore $(PYTHON) tests/run.py unit
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo
