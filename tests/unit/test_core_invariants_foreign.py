@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.kafka_cluster import Limits
+from reassign.api.partition_reassignment import RecordState
 from reassign.core.follow import SETTLE_SECONDS
 from reassign.core.model import Alter, Broker, Cancel, Outcome, Reassignment, Step, TopicPartition
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
@@ -30,13 +31,21 @@ class WatchedKafka(SimKafka):
 
     theirs: dict[TopicPartition, Reassignment]
     may_supersede: set[TopicPartition]
+    driver: Driver
 
     def perform(self, step: Step) -> Outcome:
         foreign = self.theirs_in_flight().get(step.tp)
         if foreign and isinstance(step, Cancel):
             assert step.tp in self.may_supersede, f"{step} cancels somebody else's move"
         assert not (foreign and isinstance(step, Alter)), f"{step} overrides somebody else's move"
+        if isinstance(step, Alter) and self.restores(step):
+            assert set(step.replicas) == set(self.replicas[step.tp]), f"{step} undoes somebody else's move"
         return super().perform(step)
+
+    def restores(self, step: Alter) -> bool:
+        """Whether it brings back the order after a cancel."""
+        entries = [r.record[step.tp] for r in self.driver.resources.values() if step.tp in r.record]
+        return any(e.state is RecordState.CANCELLING and e.original == step.replicas for e in entries)
 
     def theirs_in_flight(self) -> dict[TopicPartition, Reassignment]:
         return {tp: move for tp, move in self.theirs.items() if self.reassignments.get(tp) == move}
@@ -58,6 +67,7 @@ class Shared(RuleBasedStateMachine):
             resource(b, "b", **of_b),
             limits=Limits(partitions_in_flight=3, moves_per_broker=cap),
         )
+        self.kafka.driver = self.driver
         self._note_permission()
 
     def _note_permission(self) -> None:
@@ -89,6 +99,17 @@ class Shared(RuleBasedStateMachine):
             self.kafka.theirs[tp] = self.kafka.reassignments[tp]
             self.driver.tick()
 
+    @rule(move=THEIRS, seconds=st.integers(0, 10))
+    def somebody_else_has_moved_while_nobody_looked(
+        self, move: tuple[TopicPartition, tuple[int, ...], int], seconds: int
+    ) -> None:
+        tp, order, broker = move
+        if tp not in self.kafka.reassignments and broker not in self.kafka.replicas[tp]:
+            self.kafka.move_as_another(tp, (broker, *order[:2]))
+            self.kafka.copy(tp)
+            self.driver.now += seconds
+            self.driver.tick()
+
     @rule(choice=st.integers(0, 3))
     def copies(self, choice: int) -> None:
         moving = sorted(self.kafka.reassignments)
@@ -104,10 +125,11 @@ class Shared(RuleBasedStateMachine):
             self.driver.tick()
 
     @precondition(lambda self: hasattr(self, "driver") and not self.driver.resources["a"].deleted)
-    @rule(uid=st.sampled_from("ab"), wanted=WANTED, options=OPTIONS)
-    def is_edited(self, uid: str, wanted: dict, options: dict) -> None:  # type: ignore[type-arg]
+    @rule(uid=st.sampled_from("ab"), wanted=WANTED, options=OPTIONS, seconds=st.integers(0, 1))
+    def is_edited(self, uid: str, wanted: dict, options: dict, seconds: int) -> None:  # type: ignore[type-arg]
         self.driver.edit(uid, wanted, **options)
         self._note_permission()
+        self.driver.ticks(seconds)
 
     @invariant()
     def no_broker_receives_more_of_ours_than_its_cap(self) -> None:

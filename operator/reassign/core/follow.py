@@ -44,7 +44,8 @@ class Recent:
 
     `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
-    and whose order is still to be restored. `refused` is by partition and the replicas asked for.
+    and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
+    `refused` is by partition and the replicas asked for.
     `tracks` are of moves in flight (`core.stall`).
     """
 
@@ -253,17 +254,15 @@ def _bring_back(held: Held) -> Move:
         return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
     if entry.log_dirs and not recent.settled(tp):
         return Move(entry)  # a copy between directories that has just begun may not show yet
-    if (held.resource.uid, tp) in recent.cancelled:
-        return _restore(held, entry)
+    same = set(partition.replicas) == set(entry.original)
     if not recent.settled(tp):
-        return Move(entry)
+        confirmed = (held.resource.uid, tp) in recent.cancelled
+        return _restore(held, entry) if confirmed and same else Move(entry)
     if partition.replicas == entry.target:
         return Move(entry.to(RecordState.COMPLETED) if held.resource.deleted else None)
     if partition.replicas == entry.original:
         return held.cancelled(entry.problem)
-    if set(partition.replicas) == set(entry.original):
-        return _restore(held, entry)
-    return held.cancelled(recorded(Reason.CANCELLED_EXTERNALLY))
+    return _restore(held, entry) if same else held.cancelled(recorded(Reason.CANCELLED_EXTERNALLY))
 
 
 def _restore(held: Held, entry: Entry) -> Move:

@@ -1,0 +1,64 @@
+"""After a cancel the order is restored, and nothing but the order: what others have moved since stays where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from reassign.core.model import Alter, Cancel
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
+
+(P0,) = partitions(1)
+
+
+def cancelled() -> Driver:
+    """A resource that is being deleted, when its cancel has been confirmed and the order is not restored yet."""
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.delete("a")
+    driver.tick()
+    assert driver.kafka.writes[-1] == Cancel(P0, (2, 3, 4))
+    return driver
+
+
+@pytest.mark.parametrize("seconds", [0, 3600])
+def test_what_others_have_moved_since_the_cancel_stays_where_it_is(seconds: int) -> None:
+    driver = cancelled()
+    driver.kafka.move_as_another(P0, (0, 5, 3))
+    driver.kafka.copy(P0)
+    driver.now += seconds
+    driver.ticks(2)
+    assert driver.kafka.reassignments == {}
+    driver.ticks(3)
+    assert driver.kafka.replicas[P0] == (0, 5, 3)
+    assert driver.gone == {"a"}
+
+
+def test_a_restore_that_was_refused_is_not_sent_again_once_others_have_moved_the_partition() -> None:
+    driver = cancelled()
+    driver.kafka.denied = {P0}
+    driver.ticks(3)
+    driver.kafka.denied = set()
+    driver.kafka.move_as_another(P0, (0, 5, 3))
+    driver.kafka.copy(P0)
+    driver.ticks(3)
+    assert driver.kafka.replicas[P0] == (0, 5, 3)
+    assert driver.gone == {"a"}
+
+
+def test_a_replica_that_others_have_taken_away_since_the_cancel_holds_no_deletion() -> None:
+    driver = cancelled()
+    driver.kafka.move_as_another(P0, (2, 3))
+    driver.kafka.copy(P0)
+    driver.ticks(5)
+    assert driver.gone == {"a"}
+    assert not driver.kafka.writes.count(Alter(P0, (1, 2, 3)))
+
+
+def test_the_order_is_not_restored_before_metadata_shows_the_original_replicas() -> None:
+    driver = cancelled()
+    driver.lag = 1
+    driver.tick()
+    assert detail(driver, P0).state == "Cancelling"
+    assert isinstance(driver.kafka.writes[-1], Cancel)
+    driver.ticks(2)
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
