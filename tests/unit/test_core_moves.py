@@ -8,7 +8,7 @@ import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.core.model import Alter, Broker, Cancel, Elect, TopicPartition
-from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
 
@@ -142,6 +142,36 @@ def test_two_resources_that_want_one_partition_go_one_after_the_other_the_older_
     driver.finish()
     assert driver.kafka.replicas[P0] == (4, 1, 2)
     assert not any(isinstance(step, Cancel) for step in driver.kafka.writes)
+
+
+def at_its_target_with_a_dead_broker() -> Driver:
+    """A resource that names the replicas that are there; one of them is down, so that it is not completed."""
+    kafka = SimKafka(
+        {P0: (0, 3)}, isr={P0: frozenset({0})}, brokers={0: Broker(0), 2: Broker(2), 3: Broker(3, None, True)}
+    )
+    driver = drive(kafka, resource({P0: (0, 3)}, "b"))
+    driver.ticks(4)
+    assert states(driver, "b") == {P0: "InFlight"}
+    return driver
+
+
+def test_who_only_waits_for_replicas_to_be_in_sync_holds_nothing_that_an_older_one_wants() -> None:
+    driver = at_its_target_with_a_dead_broker()
+    driver.resources["a"] = resource({P0: (0, 2)}, "a")  # for example, an entry was added to it
+    driver.ticks(2)
+    assert states(driver, "a") == {P0: "InFlight"}
+    assert driver.kafka.writes == [Alter(P0, (0, 2))]
+
+
+def test_who_only_waits_for_replicas_to_be_in_sync_was_not_cancelled_when_others_move_the_partition() -> None:
+    driver = at_its_target_with_a_dead_broker()
+    driver.kafka.move_as_another(P0, (0, 2))
+    driver.ticks(5)
+    assert detail(driver, P0, "b").reason == "BrokerFenced"
+    driver.delete("b")
+    driver.tick()
+    assert driver.gone == {"b"}
+    assert P0 in driver.kafka.reassignments
 
 
 def test_an_unknown_partition_blocks_alone_and_the_others_go_on() -> None:

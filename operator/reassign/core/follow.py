@@ -138,6 +138,8 @@ class Held:
 def next_move(held: Held) -> Move:
     """Take an entry one step further, towards what its resource wants now."""
     resource, entry = held.resource, held.entry
+    if entry.stays:
+        return Move(None)  # judged anew each time: it holds nothing that an older one wants
     target = resource.wanted.get(held.tp)
     if entry.superseding:
         return _make_way(held, wanted=target == entry.target)

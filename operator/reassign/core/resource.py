@@ -57,6 +57,12 @@ class Entry:
             self.state is RecordState.CANCELLING and bool(self.problem) and self.problem == recorded(Reason.SUPERSEDING)
         )
 
+    @property
+    def stays(self) -> bool:
+        """Whether Kafka was told no move: it was at its target, and waits there to be in sync, or for its leader."""
+        moved = self.original != self.target or self.log_dirs or self.problem
+        return self.state is RecordState.IN_FLIGHT and not moved
+
     def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
         return replace(self, state=state, problem=problem)
 
