@@ -10,9 +10,11 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import (
     DeletionPolicy,
     Mode,
+    PartitionDetail,
     PartitionReassignment,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
+    PartitionState,
     RecordPartition,
     RecordState,
     RecordTopic,
@@ -50,6 +52,13 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
         {"metadata": {"name": "a", "namespace": "b"}, "spec": {"bootstrapServers": "b0:9092", "novelty": 1}}
     )
     assert "novelty" not in cluster.wire()["spec"]
+
+
+def test_a_sentence_that_is_too_long_for_the_schema_is_cut_and_not_refused() -> None:
+    blocked = PartitionDetail(topic="orders", partition=0, state=PartitionState.BLOCKED, message="why " * 500)
+    assert blocked.message is not None
+    assert len(blocked.message) == 1024
+    assert blocked.message.endswith("why…")
 
 
 def test_a_status_is_written_in_camel_case_without_nulls_and_reads_back_the_same() -> None:

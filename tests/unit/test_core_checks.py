@@ -43,6 +43,13 @@ def test_a_target_that_must_not_be_is_blocked_with_its_reason(
     assert kafka.writes == []
 
 
+def test_on_a_large_cluster_a_sentence_names_some_brokers_and_how_many_more_there_are() -> None:
+    kafka = SimKafka({P0: (1000, 1001)}, brokers={b: Broker(b) for b in range(1000, 1300)})
+    driver = drive(kafka, resource({P0: (1000, 9)}))
+    driver.ticks(3)
+    assert "1018, 1019 and 280 more" in (driver.resources["a"].status.partitions[0].message or "")
+
+
 def test_the_replication_factor_changes_where_that_is_allowed() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (0, 1)}, replicationFactorChange="Allow"))
     driver.ticks(2)

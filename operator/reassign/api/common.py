@@ -20,6 +20,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -166,8 +167,17 @@ ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=1000)]
 """Names and broker ids as Kafka reported them: not for this API to judge."""
 
 Count = Annotated[int, Field(ge=0)]
-Text = Annotated[str, Field(max_length=32768)]
-ShortText = Annotated[str, Field(max_length=1024)]
+
+
+def _cut(limit: int) -> BeforeValidator:
+    return BeforeValidator(
+        lambda text: f"{text[: limit - 1]}…" if isinstance(text, str) and len(text) > limit else text
+    )
+
+
+Text = Annotated[str, _cut(32768), Field(max_length=32768)]
+ShortText = Annotated[str, _cut(1024), Field(max_length=1024)]
+"""Sentences of a status. One that is too long is cut: without its end it is worth more than no status at all."""
 Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
 
 

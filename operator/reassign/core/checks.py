@@ -67,9 +67,15 @@ class Candidate:
         return frozenset(self.target) - frozenset(self.current)
 
 
+MAX_NAMED = 20
+"""More than a partition's target can have."""
+
+
 def ids(brokers: Iterable[int]) -> str:
-    """Broker ids for a sentence."""
-    return ", ".join(str(b) for b in sorted(brokers))
+    """Broker ids for a sentence; of a large cluster some, and how many more there are."""
+    known = sorted(brokers)
+    named = ", ".join(map(str, known[:MAX_NAMED]))
+    return f"{named} and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else named
 
 
 def unknown_broker(c: Candidate) -> Problem | None:
