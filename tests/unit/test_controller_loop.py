@@ -19,8 +19,9 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
 from reassign.controller.store import Store
+from reassign.core.follow import Recent
 from reassign.core.model import Alter, Broker, Cancel, Outcome, Snapshot, Step, Topic, TopicPartition
-from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.errors import ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
 from tests.unit.sim import SimKafka
@@ -80,8 +81,11 @@ class Brokers:
         self._kube = kube
         self.kept_at_cancel: list[int] = []
         self.dies = False
+        self.reachable = True
 
     async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
+        if not self.reachable:
+            raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
         found = self._kafka.snapshot()
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 
@@ -106,15 +110,13 @@ class World:
         self.store = Store()
         self.kube = Kube(self.store)
         self.store.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
-        entry = {"topic": "ours", "partition": 0, "replicas": [4, 2, 3]}
-        self.store.put(
-            _object("PartitionReassignment", "move", {"clusterRef": {"name": "main"}, "partitions": [entry]})
-        )
+        self.add("move", OURS, (4, 2, 3))
         kube: Any = self.kube
-        metrics = Metrics()
-        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, metrics)
+        self.metrics = Metrics()
+        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, self.metrics)
         self.brokers = Brokers(self.kafka, self.kube)
-        self.loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, metrics, Health(60, []), lambda: None)
+        key, health = ("kafka", "main"), Health(60, [])
+        self.loop = ClusterLoop(key, self.store, kube, reporter, self.metrics, health, lambda: None)
         client: Any = self.brokers
         self.loop._client, self.loop._connection = client, Connection("b:9092")
         self.loop._recent.started = float("-inf")  # an operator that has been running for long
@@ -129,14 +131,24 @@ class World:
                 return
         assert until is None, "it did not come true"
 
+    def add(self, name: str, tp: TopicPartition, replicas: Sequence[int]) -> None:
+        """One more resource, which moves one partition."""
+        entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+        self.store.put(_object("PartitionReassignment", name, {"clusterRef": {"name": "main"}, "partitions": [entry]}))
+
+    def change(self, name: str, change: Callable[[Object], None]) -> None:
+        """Somebody else writes an object."""
+        obj = deepcopy(self.store.get(f"uid-{name}") or {})
+        change(obj)
+        obj["metadata"]["generation"] += 1
+        obj["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
+        self.store.put(obj)
+
+    def delete(self, name: str) -> None:
+        self.change(name, lambda obj: obj["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))
+
     def pull(self, execution: str) -> None:
-        before = self.store.get("uid-main")
-        assert before
-        after = deepcopy(before)
-        after["spec"]["execution"] = execution
-        after["metadata"]["generation"] += 1
-        after["metadata"]["resourceVersion"] = str(int(before["metadata"]["resourceVersion"]) + 1)
-        self.store.put(after)
+        self.change("main", lambda obj: obj["spec"].update(execution=execution))
 
     def conditions(self, name: str) -> dict[str, str]:
         obj = self.store.get(f"uid-{name}") or {}
@@ -243,3 +255,15 @@ def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world:
     world.pull("CancelAll")
     world.tick(2)
     assert set(world.kafka.reassignments) == {THEIRS}
+
+
+def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebuilt(world: World) -> None:
+    world.change("move", lambda obj: obj.update(status={}))
+    world.delete("move")
+    world.brokers.reachable = False
+    world.loop._recent = Recent()  # as a new process has it
+    world.tick()
+    assert world.conditions("move") == {"Reconciling": "Cancelling", "Stalled": "ClusterUnreachable"}
+    move = world.store.resource("uid-move")
+    assert move
+    assert move.status_lost

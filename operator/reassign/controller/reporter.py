@@ -98,7 +98,7 @@ class Reporter:
             if at_deadline is not None or idle:
                 await self._release(resource, record, bool(at_deadline))
                 return
-        if not resource.settled and not resource.status_lost:
+        if not resource.settled:
             await self.write(resource, blind(resource, problem, now))
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:

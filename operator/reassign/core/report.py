@@ -327,7 +327,10 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
 
 
 def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReassignmentStatus:
-    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
+    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still.
+
+    A status that was lost is still to be rebuilt, once the cluster is seen: it has no observedGeneration until then.
+    """
     before = resource.status
     if resource.deleted:
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
@@ -336,7 +339,7 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
         aspects = _unready("Stalled", problem.reason, problem.message)
     return before.model_copy(
         update={
-            "observed_generation": resource.generation,
+            "observed_generation": None if resource.status_lost else resource.generation,
             "start_time": None if begins_anew(resource) else before.start_time,
             "completion_time": before.completion_time if resource.up_to_date else None,
             "conditions": conditions(before.conditions, aspects, resource.generation, now),
