@@ -35,9 +35,9 @@ from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttling import Throttling
 from reassign.core.admit import Policy
 from reassign.core.brake import Undo, fold_foreign
-from reassign.core.decide import decide
 from reassign.core.fold import fold
 from reassign.core.follow import Recent
+from reassign.core.judge import judge
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
 from reassign.core.permission import Permission
 from reassign.core.progress import WINDOW_SECONDS
@@ -262,7 +262,10 @@ class ClusterLoop:
     ) -> float:
         attempts = Attempts(self.reporter)
         resources = [bounded(r, cluster.spec) for r in resources]
-        verdicts = decide(resources, snapshot, policy, self._recent, _now())
+        verdicts, mistakes = judge(resources, snapshot, policy, self._recent, _now())
+        for resource, error in mistakes:
+            async with attempts.at(resource):
+                raise error
         assert self._client is not None
         throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot)
         changed = False

@@ -25,7 +25,9 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self.reconciliations = self._counter("reconciliations", "Looks at a cluster and its resources.", CLUSTER)
         self.reconciliations_failed = self._counter(
-            "reconciliations_failed", "Looks that ended with an error.", ("cluster", "reason")
+            "reconciliations_failed",
+            "Looks at a cluster, or one of its resources, that ended with an error.",
+            ("cluster", "reason"),
         )
         self.reconciliation_duration = Histogram(
             "reconciliation_duration_seconds",
@@ -59,8 +61,12 @@ class Metrics:
                 yield
         except Exception as error:
             reason = error.reason if isinstance(error, ReassignError) else Reason.INTERNAL_ERROR
-            self.reconciliations_failed.labels(cluster, reason).inc()
+            self.failed(cluster, reason)
             raise
+
+    def failed(self, cluster: str, reason: Reason) -> None:
+        """Count an error that ended a look at a cluster, or at one of its resources."""
+        self.reconciliations_failed.labels(cluster, reason).inc()
 
     def kafka_write(self, kind: str) -> None:
         """Count a step that was sent to Kafka, by its kind."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 
 import structlog
 
@@ -16,7 +16,7 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
-from reassign.controller.store import ClusterKey, Store, version
+from reassign.controller.store import ClusterKey, Store, cluster_key, version
 from reassign.core.decide import lets_go
 from reassign.core.model import Problem
 from reassign.core.report import Tell, blind, cancellations, transitions
@@ -90,7 +90,7 @@ class Reporter:
         return self._store.resource(uid)
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
-        """Say on a resource that its cluster cannot be used; let it go if it is deleted and need not wait."""
+        """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""
         record = resource.record
         if resource.deleted:
             at_deadline = lets_go(resource, record, now)
@@ -107,6 +107,18 @@ class Reporter:
             await self.let_go(resource)
         elif not resource.settled:
             await self.write(resource, blind(resource, problem, now))
+
+    async def own_up(self, resource: Resource, error: Exception) -> None:
+        """Say on a resource that a mistake of this program keeps it from being served."""
+        log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
+        if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
+            self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
+            problem = Problem(
+                Reason.INTERNAL_ERROR,
+                f"a mistake of the operator ({type(error).__name__}) keeps this one from being served; "
+                "its log has the details: report them",
+            )
+            await self.stand_still(now, problem, datetime.now(UTC))
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
@@ -168,7 +180,7 @@ class Reporter:
 
 
 class Attempts:
-    """A round of writes for one resource after another: what the API server has against one keeps no other waiting."""
+    """A round of work for one resource after another: what goes wrong with one keeps no other waiting."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -179,7 +191,12 @@ class Attempts:
     async def at(self, resource: Resource) -> AsyncIterator[None]:
         """Leaves an error to the next look; raises only when the API server itself seems to be down."""
         try:
-            yield
+            try:
+                yield
+            except ReassignError:
+                raise
+            except Exception as error:
+                await self._reporter.own_up(resource, error)
         except ConflictError:
             self.conflict = True
             await self._reporter.refresh(resource)

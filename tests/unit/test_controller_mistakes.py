@@ -1,0 +1,98 @@
+"""A mistake of the operator about one resource stays with that one: it says so, and the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from reassign.controller import loop
+from reassign.core import decide
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[list[Any]]:
+    """What is logged, unprinted."""
+    with capture_logs() as logs:
+        yield logs
+
+
+def fails_for(monkeypatch: pytest.MonkeyPatch, where: Any, function: str, name: str) -> None:
+    """Have a function whose first argument is, or has, a resource raise for the one of that name."""
+    right = getattr(where, function)
+
+    def wrong(first: Any, *rest: Any) -> Any:
+        if getattr(first, "resource", first).name == name:
+            raise ZeroDivisionError
+        return right(first, *rest)
+
+    monkeypatch.setattr(where, function, wrong)
+
+
+WHERE = [(loop, "report"), (decide, "_advance")]
+"""Where its status is made, and where it is judged."""
+
+
+@pytest.mark.parametrize(("where", "function"), WHERE)
+def test_a_mistake_about_one_resource_is_its_own_and_the_others_are_still_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch, logged: list[Any], where: Any, function: str
+) -> None:
+    fails_for(monkeypatch, where, function, "bad")
+    world.add("bad", LATER, (4, 2, 3))
+    world.tick(2)
+    assert isinstance(logged[-1]["exc_info"], ZeroDivisionError)
+    assert world.conditions("bad") == {"Stalled": "InternalError"}
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+    counted = 'reconciliations_failed_total{cluster="kafka/main",reason="InternalError"}'
+    assert counted in world.metrics.text().decode()
+
+
+@pytest.mark.parametrize(("where", "function"), WHERE)
+def test_others_start_beside_a_mistake_about_a_resource_that_has_nothing_in_flight(
+    world: World, monkeypatch: pytest.MonkeyPatch, where: Any, function: str
+) -> None:
+    fails_for(monkeypatch, where, function, "bad")
+    world.add("bad", OURS, (5, 2, 3))
+    world.tick(2)
+    world.add("good", LATER, (5, 2, 3))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_nothing_new_starts_while_what_a_resource_has_in_flight_cannot_be_judged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_for(monkeypatch, decide, "_advance", "move")
+    world.add("good", OURS, (5, 2, 3))
+    world.add("other", LATER, (5, 2, 3))
+    world.tick(5)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    assert world.conditions("move") == {"Stalled": "InternalError"}
+    monkeypatch.undo()
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_flight(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_for(monkeypatch, decide, "_advance", "bad")
+    world.add("bad", LATER, (4, 2, 3))
+    world.tick(2)
+    world.delete("bad")
+    world.tick(2)
+    assert world.store.get("uid-bad") is None
+
+
+def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide, "admit", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        world.tick()
