@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import Progress
-from reassign.core.progress import Bytes, together
+from reassign.core.progress import Bytes, completion_time, together
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states
 
 PARTITIONS = partitions(3)
@@ -118,3 +119,9 @@ def test_while_nothing_moves_growing_topics_change_no_status() -> None:
     driver.kafka.sizes[P0][0] = 5000
     driver.ticks(3)
     assert replace(driver.resources["a"], status=before) == driver.resources["a"]
+
+
+def test_an_end_that_is_too_far_off_is_not_told() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert completion_time(7200, 1, now) == datetime(2026, 1, 1, 2, tzinfo=UTC)
+    assert completion_time(10**15, 1, now) is None

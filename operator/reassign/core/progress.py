@@ -15,6 +15,7 @@ from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry
 
 WINDOW_SECONDS = 60.0
+MAX_SECONDS_LEFT = 365 * 24 * 3600
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -75,8 +76,8 @@ def percent(copied: int, total: int, completed: int, partitions: int) -> int:
 
 
 def completion_time(remaining: int, bytes_per_second: int | None, now: datetime) -> datetime | None:
-    """When the remaining bytes are copied at this rate."""
-    if not bytes_per_second:
+    """When the remaining bytes are copied at this rate; None where that is too far off to be told."""
+    if not bytes_per_second or remaining / bytes_per_second > MAX_SECONDS_LEFT:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
 
