@@ -65,7 +65,13 @@ class Queue:
 def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recent: Recent) -> None:
     """Judge what waits; `verdicts` come in the order of their resources' age: the older one claims a partition."""
     # what a status still says is held is held: killed now, the next process would read that
-    held = ((tp, v.resource) for v in verdicts for record in (v.resource.record, v.record) for tp in active(record))
+    held = (
+        (tp, v.resource)
+        for v in verdicts
+        for record in (v.resource.record, v.record)
+        for tp, entry in active(record).items()
+        if not entry.stays
+    )
     holders = dict(held)
     budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker)
     take_in_flight(budget, snapshot, snapshot.reassignments)
