@@ -27,6 +27,6 @@ def test_an_example_is_accepted_and_asks_for_nothing_that_is_not_built(kubectl: 
             assert unsupported_cluster(KafkaCluster.parse(example).spec) is None
         case PartitionReassignment.KIND:
             spec = PartitionReassignment.parse(example).spec
-            assert unsupported_reassignment(spec, example["metadata"]["namespace"]) is None
+            assert unsupported_reassignment(spec) is None
         case kind:
             pytest.fail(f"{kind} is no kind of ours")

@@ -23,9 +23,8 @@ def add(world: World, kind: str, name: str, config: str) -> None:
 
 
 def test_moves_that_end_in_every_way_and_a_kill_leave_every_config_as_it_was(world: World) -> None:
-    cancelled, failed, done = (
-        world.topic(name, [0, 1], [0, 1], size=HELD_BYTES) for name in ("cancelled", "failed", "done")
-    )
+    cancelled, done = (world.topic(name, [0, 1], size=HELD_BYTES) for name in ("cancelled", "done"))
+    failed = world.topic("failed", [1, 0], [1, 0], size=HELD_BYTES)  # no broker may send more than five replicas
     add(world, "brokers", "0", "leader.replication.throttled.rate=5000000")
     add(world, "topics", done, "follower.replication.throttled.replicas=*")
     before = described(world, cancelled, failed, done)
