@@ -80,7 +80,7 @@ def test_the_brake_released_in_the_middle_of_a_cancel_first_brings_back_and_then
     pull(driver, Execution.CANCEL_OURS)
     driver.tick(die_after=1)
     pull(driver, Execution.RUN)
-    driver.ticks(12)
+    driver.ticks(16)
     assert driver.kafka.writes == [
         Alter(P0, (4, 2, 3)),
         Cancel(P0, (2, 3, 4)),

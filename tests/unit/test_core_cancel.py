@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reassign.core.model import Alter, Broker, Cancel, Problem, Reassignment
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
@@ -224,7 +226,7 @@ def test_a_cancel_is_recorded_before_it_is_sent_so_that_a_reverted_edit_finds_it
     driver.edit("a", {P0: (5, 2, 3)})
     driver.tick(die_after=1)
     driver.edit("a", {P0: (4, 2, 3)})
-    driver.ticks(10)
+    driver.ticks(16)
     assert states(driver) == {P0: "InFlight"}
     driver.finish()
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
@@ -319,6 +321,26 @@ def test_an_alter_that_lands_late_is_undone_by_the_deletion_that_came_meanwhile(
     assert driver.gone == {"a"}
     assert driver.kafka.reassignments == {}
     assert driver.kafka.replicas[P0] == (1, 2, 3)
+
+
+@pytest.mark.parametrize("state", ["Submitting", "Cancelling"])
+def test_an_alter_that_lands_after_its_process_was_killed_is_undone_by_the_deletion_that_came_meanwhile(
+    state: str,
+) -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lands_after=6)
+    if state == "Cancelling":
+        driver.delete("a")
+        driver.tick()
+    assert driver.resources["a"].status.record[0].partitions[0].state == state
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(5)
+    assert driver.gone == set()
+    driver.ticks(15)
+    assert driver.kafka.replicas[P0] == (1, 2, 3)
+    assert driver.gone == {"a"}
+    assert driver.kafka.reassignments == {}
 
 
 def test_a_restore_that_is_still_on_its_way_never_lands_on_the_next_move() -> None:

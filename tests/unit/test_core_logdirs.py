@@ -209,6 +209,7 @@ def test_a_process_that_is_killed_at_any_step_ends_in_the_same_place(dies: int) 
     for _ in range(5):
         driver.tick(die_after=dies)
         driver.ticks(4)
+    driver.ticks(10)  # what may still be on its way is waited for
     driver.finish()
     assert (driver.kafka.replicas[P0], states(driver)) == ((2, 1), {P0: "Completed"})
     assert (driver.kafka.directory(P0, 2), driver.kafka.directory(P0, 1)) == ("/b", "/b")

@@ -68,13 +68,14 @@ class Recent:
         """A step was taken for it; one without an answer may land later."""
         self.busy[tp] = max(self.busy.get(tp, at), at if answered else at + LANDING_SECONDS)
 
-    def settled(self, tp: TopicPartition) -> bool:
+    def settled(self, tp: TopicPartition, *, unconfirmed: bool = False) -> bool:
         """Whether nothing has been in flight for it long enough that metadata is not stale.
 
-        An earlier process may have altered it just before it ended, so a new one waits as long first.
+        An earlier process may have altered it just before it ended, so a new one waits as long first; where the
+        record leaves open whether the brokers answered that one, as long as its request may take to land.
         """
-        last = self.busy.get(tp, self.started)
-        return self.now - max(last, self.started) >= SETTLE_SECONDS
+        began = self.started + (LANDING_SECONDS if unconfirmed else 0)
+        return self.now - max(self.busy.get(tp, began), began) >= SETTLE_SECONDS
 
     def refuse(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> Problem:
         """Do not ask for this again for a while, each time longer; the problem is why."""
@@ -122,6 +123,12 @@ class Held:
                 "remove the entry, and add it again if the new topic is meant",
             )
         return None
+
+    @property
+    def settled(self) -> bool:
+        """Whether what metadata says of a partition that is not in flight can be believed."""
+        unconfirmed = self.entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING)
+        return self.recent.settled(self.tp, unconfirmed=unconfirmed)
 
     @property
     def at_target(self) -> bool:
@@ -172,7 +179,7 @@ def _make_way(held: Held, *, wanted: bool) -> Move:
     """Hold the partition until the cancel of somebody else's move is sure; then, and as long as that move is listed,
     the entry is dropped, so that all checks judge again before it is cancelled or our own move begins."""
     cancelled = held.tp not in held.snapshot.reassignments
-    waits = wanted and cancelled and not held.recent.settled(held.tp) and not held.lost()
+    waits = wanted and cancelled and not held.settled and not held.lost()
     return Move(held.entry if waits else None)
 
 
@@ -197,7 +204,7 @@ def _follow(held: Held) -> Move:
         partition = snapshot.topics[tp.topic].partitions[tp.partition]
         if partition.replicas == entry.target:
             return _finish(held, partition)
-        if not held.recent.settled(tp):
+        if not held.settled:
             return Move(entry)
     elif in_flight.target == frozenset(entry.target):
         entry = _with_true_original(entry, in_flight.original)
@@ -222,7 +229,7 @@ def _finish(held: Held, partition: Partition) -> Move:
     if step := place(held.tp, entry.log_dirs, held.snapshot):
         return Move(entry, step)
     placed = all(p.done for p in placements(held.tp, entry.log_dirs, held.snapshot))
-    if entry.log_dirs and not (placed and held.recent.settled(held.tp)):
+    if entry.log_dirs and not (placed and held.settled):
         return Move(entry)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
@@ -234,7 +241,7 @@ def _bring_back(held: Held) -> Move:
     tp, snapshot, recent = held.tp, held.snapshot, held.recent
     entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
     if problem := held.lost():
-        gone = problem.reason is not Reason.NOT_AUTHORIZED and recent.settled(tp)
+        gone = problem.reason is not Reason.NOT_AUTHORIZED and held.settled
         return held.cancelled(problem) if gone else Move(entry, problem=problem)
     if step := leave(tp, entry.log_dirs, snapshot):
         return Move(entry, step)
@@ -254,10 +261,10 @@ def _bring_back(held: Held) -> Move:
         sizes = (snapshot.sizes or {}).get(tp)
         cost = thrown_away(in_flight, sizes, held.resource.wanted.get(tp, ()))
         return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
-    if entry.log_dirs and not recent.settled(tp):
+    if entry.log_dirs and not held.settled:
         return Move(entry)  # a copy between directories that has just begun may not show yet
     same = set(partition.replicas) == set(entry.original)
-    if not recent.settled(tp):
+    if not held.settled:
         confirmed = (held.resource.uid, tp) in recent.cancelled
         return _restore(held, entry) if confirmed and same else Move(entry)
     if partition.replicas == entry.target:
