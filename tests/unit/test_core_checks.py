@@ -81,12 +81,13 @@ def test_a_blocked_partition_is_judged_again_and_goes_when_its_broker_is_back() 
     assert P0 in kafka.reassignments
 
 
-def test_a_cluster_that_may_start_nothing_keeps_partitions_pending_with_the_reason() -> None:
-    hold = Problem(Reason.DUPLICATE_CLUSTER, "an older one stands for it")
-    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}), hold=hold)
+@pytest.mark.parametrize("reason", [Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET])
+def test_a_hold_of_the_cluster_that_only_somebody_can_end_is_stalled_with_its_reason(reason: Reason) -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}), hold=Problem(reason, "it is so"))
     driver.ticks(3)
     assert driver.kafka.writes == []
-    assert true_conditions(driver)["Reconciling"] == "DuplicateCluster"
+    assert true_conditions(driver) == {"Stalled": reason}
+    assert states(driver) == {P0: "Pending"}
 
 
 def test_the_limits_of_the_cluster_and_of_the_resource_hold() -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.model import Alter, Broker, Cancel, Elect, TopicPartition
+from reassign.core.model import Alter, Broker, Cancel, Elect, Problem, TopicPartition
+from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
@@ -94,6 +95,27 @@ def test_after_completion_a_resource_only_reports_drift() -> None:
     driver.finish()
     assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
     assert true_conditions(driver)["Drifted"] == "MovedAfterwards"
+
+
+def test_drift_is_reported_where_another_partition_has_failed_too() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
+    driver.ticks(2)
+    driver.kafka.perform_as_another(P1)
+    driver.finish()
+    driver.kafka.move_as_another(P0, (5, 1, 2))
+    driver.finish()
+    assert true_conditions(driver) == {"Failed": "CancelledExternally", "Drifted": "MovedAfterwards"}
+
+
+def test_a_field_that_is_not_built_does_not_hide_what_is_in_flight() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
+    driver.ticks(2)
+    driver.edit("a", {P0: (3, 1, 2), P1: (3, 1, 2)})
+    driver.resources["a"] = replace(driver.resources["a"], unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+    driver.ticks(2)
+    assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight", "Stalled": "NotSupportedYet"}
+    driver.finish()
+    assert true_conditions(driver) == {"Stalled": "NotSupportedYet"}
 
 
 def test_a_refused_alter_blocks_its_partition_and_is_asked_again_only_later() -> None:

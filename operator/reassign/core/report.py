@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -40,6 +40,8 @@ UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CA
 """States whose bytes are not part of the progress."""
 COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
+FOR_SOMEBODY = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET, Reason.INTERNAL_ERROR)
+"""Why partitions wait for what only somebody can end."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
@@ -227,28 +229,25 @@ def _aspects(
         held_at, held = next(iter(sorted(verdict.problems.items())), (None, None))
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
         return _in_progress("Cancelling", f"{message}; {held_at}: {held.message}" if held else message, held)
-    if problem := resource.unsupported:
-        return _unready("Stalled", problem.reason, problem.message)
-    if any(counts[state] for state in UNSETTLED):
+    standing = resource.unsupported or _problem(lines, PartitionState.PENDING, FOR_SOMEBODY)
+    if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
         cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
-        held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None) or _stalled(verdict)
-        if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
-            return _in_progress("PartitionsInFlight", f"{because}; {held.message}" if held else because, held)
+        held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None)
+        held = held or _stalled(verdict) or standing
+        return _in_progress("PartitionsInFlight", f"{because}; {held.message}" if held else because, held)
+    if standing:
+        return _unready("Stalled", standing.reason, standing.message)
+    if counts[PartitionState.PENDING]:
         if waits := _problem(lines, PartitionState.PENDING):
             return _in_progress(waits.reason, f"{because}; {waits.message}")
         return _in_progress("PartitionsPending", because)
     if counts[PartitionState.BLOCKED] and first:
         return _unready("Stalled", first.reason, because)
+    drift = _drift(verdict, snapshot)
     if counts[PartitionState.FAILED] or counts[PartitionState.CANCELLED]:
-        return _unready("Failed", first.reason if first else "Failed", because)
+        return [*_unready("Failed", first.reason if first else "Failed", because), *drift]
     message = f"all {total} partitions are at their target, in sync"
-    settled = [Aspect("Ready", True, "Completed", message), Aspect("Succeeded", True, "Completed", message)]
-    if drifted := _drifted(verdict, snapshot):
-        where = ", ".join(str(tp) for tp in drifted[:5])
-        settled.append(
-            Aspect("Drifted", True, "MovedAfterwards", f"{len(drifted)} partitions left their target: {where}")
-        )
-    return settled
+    return [Aspect("Ready", True, "Completed", message), Aspect("Succeeded", True, "Completed", message), *drift]
 
 
 def _checked(conclusion: Conclusion) -> list[Aspect]:
@@ -269,8 +268,10 @@ def _stalled(verdict: Verdict) -> Problem | None:
     )
 
 
-def _problem(lines: Sequence[Line], state: PartitionState) -> Problem | None:
-    return next((line.problem for line in lines if line.problem and line.state is state), None)
+def _problem(
+    lines: Sequence[Line], state: PartitionState, reasons: Collection[Reason] = frozenset(Reason)
+) -> Problem | None:
+    return next((p for line in lines if (p := line.problem) and line.state is state and p.reason in reasons), None)
 
 
 def _in_progress(reason: str, message: str, held: Problem | None = None) -> list[Aspect]:
@@ -292,16 +293,18 @@ def _unready(kind: str, reason: str, message: str) -> list[Aspect]:
     ]
 
 
-def _drifted(verdict: Verdict, snapshot: Snapshot) -> list[TopicPartition]:
+def _drift(verdict: Verdict, snapshot: Snapshot) -> list[Aspect]:
     """Completed partitions that are no longer where they were brought; those moving right now are not judged."""
-    return [
-        tp
+    drifted = [
+        str(tp)
         for tp, entry in sorted(verdict.record.items())
         if entry.state is RecordState.COMPLETED
         and tp not in snapshot.reassignments
         and (partition := snapshot.partition(tp)) is not None
         and partition.replicas != entry.target
     ]
+    message = f"{len(drifted)} partitions left their target: {', '.join(drifted[:5])}"
+    return [Aspect("Drifted", True, "MovedAfterwards", message)] if drifted else []
 
 
 def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snapshot) -> PartitionDetail:
