@@ -65,8 +65,8 @@ class Kube:
         self.config_maps.append(json.loads(data["reassignment.json"])["partitions"])
 
     async def request(self, verb: str, path: str, body: Object, **_: object) -> Object:
-        self.events.append(body.get("reason", ""))
-        return {}
+        self.events.append(body.get("reason", "a repeat"))
+        return body
 
 
 class KilledError(Exception):
@@ -267,3 +267,33 @@ def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebu
     move = world.store.resource("uid-move")
     assert move
     assert move.status_lost
+
+
+@pytest.fixture
+def in_two_batches(world: World) -> World:
+    """The first batch is in flight."""
+    later = {"topic": "later", "partition": 0, "replicas": [4, 2, 3]}
+    world.change("move", lambda obj: obj["spec"]["partitions"].append(later))
+    world.change("move", lambda obj: obj["spec"].update(concurrency={"partitions": 1}))
+    world.tick(2)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    return world
+
+
+def test_that_moves_have_started_is_told_once_and_not_for_every_batch(in_two_batches: World) -> None:
+    world = in_two_batches
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.tick(2)
+    assert world.kube.events == ["ReassignmentStarted"]
+
+
+def test_moves_that_start_again_after_a_pause_are_counted_in_the_first_event(in_two_batches: World) -> None:
+    world = in_two_batches
+    world.change("move", lambda obj: obj["spec"].update(suspend=True))
+    world.kafka.copy(OURS)
+    world.tick(2)
+    assert world.conditions("move") == {"Reconciling": "Suspended"}
+    world.change("move", lambda obj: obj["spec"].update(suspend=False))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert world.kube.events == ["ReassignmentStarted", "a repeat"]

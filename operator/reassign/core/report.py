@@ -40,6 +40,8 @@ UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CA
 """States whose bytes are not part of the progress."""
 COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
+IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
+"""Reasons of Reconciling."""
 FOR_SOMEBODY = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET, Reason.INTERNAL_ERROR)
 """Why partitions wait for what only somebody can end."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
@@ -228,13 +230,13 @@ def _aspects(
     if resource.deleted:
         held_at, held = next(iter(sorted(verdict.problems.items())), (None, None))
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
-        return _in_progress("Cancelling", f"{message}; {held_at}: {held.message}" if held else message, held)
+        return _in_progress(CANCELLING, f"{message}; {held_at}: {held.message}" if held else message, held)
     standing = resource.unsupported or _problem(lines, PartitionState.PENDING, FOR_SOMEBODY)
-    if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING]:
+    if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING] or _goes_on(verdict):
         cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
         held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None)
         held = held or _stalled(verdict) or standing
-        return _in_progress("PartitionsInFlight", f"{because}; {held.message}" if held else because, held)
+        return _in_progress(IN_FLIGHT, f"{because}; {held.message}" if held else because, held)
     if standing:
         return _unready("Stalled", standing.reason, standing.message)
     if counts[PartitionState.PENDING]:
@@ -248,6 +250,14 @@ def _aspects(
         return [*_unready("Failed", first.reason if first else "Failed", because), *drift]
     message = f"all {total} partitions are at their target, in sync"
     return [Aspect("Ready", True, "Completed", message), Aspect("Succeeded", True, "Completed", message), *drift]
+
+
+def _goes_on(verdict: Verdict) -> bool:
+    """Whether one batch follows another: what is about to be altered is no pause between them."""
+    said = {(c.type, c.reason) for c in verdict.resource.status.conditions}
+    return ("Reconciling", IN_FLIGHT) in said and any(
+        entry.state is RecordState.SUBMITTING for entry in verdict.record.values()
+    )
 
 
 def _checked(conclusion: Conclusion) -> list[Aspect]:
@@ -337,7 +347,7 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
     before = resource.status
     if resource.deleted:
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
-        aspects = _in_progress("Cancelling", message, Problem(problem.reason, message))
+        aspects = _in_progress(CANCELLING, message, Problem(problem.reason, message))
     else:
         aspects = _unready("Stalled", problem.reason, problem.message)
     return before.model_copy(
@@ -375,9 +385,11 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     new = {c.type: c for c in after if c.status is ConditionStatus.TRUE}
     tells = []
     now, then = new.get("Reconciling"), old.get("Reconciling")
-    for reason, event in (("Cancelling", "CancelStarted"), ("PartitionsInFlight", "ReassignmentStarted")):
-        if now and now.reason == reason and not (then and then.reason == reason):
-            tells.append(Tell(False, event, now.message))
+    started = now.reason if now and not (then and then.reason == now.reason) else None
+    if now and started == CANCELLING:
+        tells.append(Tell(False, "CancelStarted", now.message))
+    if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
+        tells.append(Tell(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
     if "Succeeded" in new and "Succeeded" not in old:
         tells.append(Tell(False, "ReassignmentCompleted", new["Succeeded"].message))
     for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
