@@ -1,4 +1,4 @@
-"""The loop of one KafkaCluster with the brake pulled: an API server and brokers in memory, and the rest as it is."""
+"""The loop of one KafkaCluster, mostly with the brake pulled: API server and brokers in memory, the rest as it is."""
 
 from __future__ import annotations
 
