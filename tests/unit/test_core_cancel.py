@@ -199,6 +199,33 @@ def test_a_topic_made_again_under_its_name_is_another_topic() -> None:
     assert driver.kafka.writes == writes
 
 
+def test_what_others_move_on_a_topic_made_again_holds_no_deletion() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.reassignments.clear()
+    driver.kafka.replicas[P0] = (1, 2, 3)
+    driver.kafka.topic_ids["orders"] = "another"
+    driver.kafka.move_as_another(P0, (5, 2, 3))
+    driver.tick()
+    driver.delete("a")
+    driver.tick()
+    assert driver.gone == {"a"}
+    assert P0 in driver.kafka.reassignments
+
+
+def test_a_topic_that_goes_away_before_its_alter_was_sent_gives_its_place_to_others() -> None:
+    kafka = SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)})
+    driver = drive(kafka, resource({P0: (4, 2, 3), P1: (4, 2, 3)}, concurrency={"partitions": 1}))
+    driver.tick(die_after=0)
+    assert driver.resources["a"].record[P0].state == "Submitting"
+    del kafka.replicas[P0]
+    driver.ticks(15)
+    assert states(driver) == {P0: "Blocked", P1: "InFlight"}
+    kafka.copy(P1)
+    driver.finish()
+    assert true_conditions(driver) == {"Stalled": "UnknownTopicOrPartition"}
+
+
 def test_a_suspended_resource_starts_nothing_and_follows_what_is_in_flight() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)

@@ -124,6 +124,11 @@ class Held:
             )
         return None
 
+    def is_over(self, lost: Problem) -> bool:
+        """Whether nothing of ours is in flight for a partition that was lost; what another topic has is not ours."""
+        others = lost.reason is Reason.TOPIC_RECREATED and self.tp in self.snapshot.reassignments
+        return others or (lost.reason is not Reason.NOT_AUTHORIZED and self.settled)
+
     @property
     def settled(self) -> bool:
         """Whether what metadata says of a partition that is not in flight can be believed."""
@@ -198,6 +203,8 @@ def _follow(held: Held) -> Move:
     """A move that is still wanted."""
     tp, entry, snapshot = held.tp, held.entry, held.snapshot
     if problem := held.lost():
+        if entry.state is RecordState.SUBMITTING and held.is_over(problem):
+            return Move(None)
         return Move(entry, problem=problem)
     in_flight = snapshot.reassignments.get(tp)
     if in_flight is None:
@@ -241,8 +248,7 @@ def _bring_back(held: Held) -> Move:
     tp, snapshot, recent = held.tp, held.snapshot, held.recent
     entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
     if problem := held.lost():
-        gone = problem.reason is not Reason.NOT_AUTHORIZED and held.settled
-        return held.cancelled(problem) if gone else Move(entry, problem=problem)
+        return held.cancelled(problem) if held.is_over(problem) else Move(entry, problem=problem)
     if step := leave(tp, entry.log_dirs, snapshot):
         return Move(entry, step)
     partition = snapshot.topics[tp.topic].partitions[tp.partition]
