@@ -67,6 +67,7 @@ class SimKafka:
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     preferred: dict[tuple[int, TopicPartition], str] = field(default_factory=dict)
     """The directories that brokers remember for replicas that they do not have yet."""
+    guard: ReplicationFactorGuard = ReplicationFactorGuard.NATIVE
     denied: set[TopicPartition] = field(default_factory=set)
     """Partitions that the operator's user may not alter."""
     unsafe: set[TopicPartition] = field(default_factory=set)
@@ -92,7 +93,7 @@ class SimKafka:
             topics.setdefault(tp.topic, {})[tp.partition] = partition
         return Snapshot(
             cluster_id="sim",
-            guard=ReplicationFactorGuard.NATIVE,
+            guard=self.guard,
             brokers=dict(self.brokers),
             topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
             reassignments=dict(self.reassignments),

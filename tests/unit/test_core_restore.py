@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reassign.core.model import Alter, Cancel
+from reassign.core.model import Alter, Cancel, ReplicationFactorGuard
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
 
 (P0,) = partitions(1)
@@ -62,3 +62,14 @@ def test_the_order_is_not_restored_before_metadata_shows_the_original_replicas()
     assert isinstance(driver.kafka.writes[-1], Cancel)
     driver.ticks(2)
     assert driver.kafka.replicas[P0] == (1, 2, 3)
+
+
+@pytest.mark.parametrize("guard", ReplicationFactorGuard)
+def test_a_guard_of_our_own_does_not_judge_a_restore_by_metadata_that_may_be_stale(
+    guard: ReplicationFactorGuard,
+) -> None:
+    driver = cancelled()
+    driver.kafka.guard = guard
+    driver.tick()
+    ours = guard is ReplicationFactorGuard.EMULATED
+    assert driver.kafka.writes[-1] == Alter(P0, (1, 2, 3), allow_replication_factor_change=ours)

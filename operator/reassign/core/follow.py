@@ -18,7 +18,17 @@ from reassign.api.partition_reassignment import PreferredLeader, RecordState, Wh
 from reassign.core.checks import cancel_problem, existence
 from reassign.core.intermediate import thrown_away
 from reassign.core.logdirs import leave, place, placements
-from reassign.core.model import Alter, Cancel, Elect, Partition, Problem, Snapshot, Step, TopicPartition
+from reassign.core.model import (
+    Alter,
+    Cancel,
+    Elect,
+    Partition,
+    Problem,
+    ReplicationFactorGuard,
+    Snapshot,
+    Step,
+    TopicPartition,
+)
 from reassign.core.resource import Entry, Resource, recorded
 from reassign.core.stall import Track
 from reassign.errors import Reason
@@ -281,5 +291,8 @@ def _bring_back(held: Held) -> Move:
 
 
 def _restore(held: Held, entry: Entry) -> Move:
+    """Metadata has shown the same replicas. Where the guard is ours it would look again, and could be shown stale ones
+    that count those of the cancelled move too."""
     refusal = held.recent.refusal(held.tp, entry.original)
-    return Move(entry, None if refusal else Alter(held.tp, entry.original), refusal)
+    emulated = held.snapshot.guard is ReplicationFactorGuard.EMULATED
+    return Move(entry, None if refusal else Alter(held.tp, entry.original, emulated), refusal)
