@@ -35,6 +35,11 @@ class Moves(RuleBasedStateMachine):
     def loses_answers(self) -> None:
         self.driver.tick(lose_answers=True)
 
+    @rule(lands_after=st.integers(1, 6))
+    def is_killed_with_requests_on_their_way(self, lands_after: int) -> None:
+        self.driver.tick(lands_after=lands_after)
+        self.driver.restart()
+
     @rule(seconds=st.integers(1, 6))
     def goes_on(self, seconds: int) -> None:
         self.driver.ticks(seconds)

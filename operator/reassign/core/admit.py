@@ -205,7 +205,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
         if tp in snapshot.reassignments:
             continue
-        if entry.state is RecordState.SUBMITTING or entry.superseding:
+        if entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING):
             budget.take(entry.added, snapshot.leader(tp))
         elif entry.state is RecordState.IN_FLIGHT and entry.log_dirs:
             budget.take((), None)
@@ -213,7 +213,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
-        if entry.state is RecordState.SUBMITTING and tp not in snapshot.reassignments:
+        if entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING) and tp not in snapshot.reassignments:
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 
