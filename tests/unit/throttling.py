@@ -57,6 +57,9 @@ class ApiServer:
     async def release_cluster(self, obj: Any) -> None:
         self.released = True
 
+    def parse_cluster(self, obj: dict[str, Any]) -> KafkaCluster:
+        return KafkaCluster.parse(obj)
+
     @property
     def parsed(self) -> KafkaCluster:
         return KafkaCluster.parse(self.cluster(KEY))

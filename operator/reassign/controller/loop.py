@@ -135,7 +135,7 @@ class ClusterLoop:
         obj = self.store.cluster(self.key)
         if obj is None:
             return None
-        cluster = KafkaCluster.parse(obj)
+        cluster = self.store.parse_cluster(obj)
         resources = await self._admitted(permission_of(cluster))
         if cluster.metadata.deletion_timestamp and not resources and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
+from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
@@ -130,12 +130,12 @@ class Reporter:
 
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
-        if obj and (before := KafkaCluster.parse(obj).status) != status:
+        if obj and (before := self._store.parse_cluster(obj).status) != status:
             await self._write_status(obj, before, status)
 
     async def write_unready_cluster(self, key: ClusterKey, problem: Problem, now: datetime) -> None:
         if obj := self._store.cluster(key):
-            await self.write_cluster(key, unready_status(KafkaCluster.parse(obj), problem, now))
+            await self.write_cluster(key, unready_status(self._store.parse_cluster(obj), problem, now))
 
     async def tell_cluster(self, key: ClusterKey, tell: Tell) -> None:
         if obj := self._store.cluster(key):

@@ -57,7 +57,7 @@ def duplicate_of(cluster: KafkaCluster, cluster_id: str, store: Store) -> Proble
     """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
     for obj in store.clusters():
         try:
-            other = KafkaCluster.parse(obj)
+            other = store.parse_cluster(obj)
         except ValueError:
             continue  # of a schema that this version cannot read; it is not served either
         same = other.metadata.uid != cluster.metadata.uid and other.status.cluster_id == cluster_id

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import structlog
 
 from reassign.api.common import FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.supported import unsupported_reassignment
 from reassign.core.model import Problem
@@ -39,6 +40,7 @@ class Store:
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
         self._parsed: dict[str, Resource] = {}
+        self._parsed_clusters: dict[str, tuple[int, KafkaCluster]] = {}
 
     def put(self, obj: Object) -> bool:
         """Take over an object; whether that is news."""
@@ -55,6 +57,7 @@ class Store:
     def drop(self, uid: str) -> None:
         self._objects.pop(uid, None)
         self._parsed.pop(uid, None)
+        self._parsed_clusters.pop(uid, None)
 
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
@@ -74,6 +77,14 @@ class Store:
 
     def cluster(self, key: ClusterKey) -> Object | None:
         return max((c for c in self.clusters() if cluster_key(c) == key), key=version, default=None)
+
+    def parse_cluster(self, cluster: Object) -> KafkaCluster:
+        """A KafkaCluster, each version parsed once; ValueError for a schema that this version cannot read."""
+        uid = cluster["metadata"]["uid"]
+        known = self._parsed_clusters.get(uid)
+        if known is None or known[0] != version(cluster):
+            known = self._parsed_clusters[uid] = (version(cluster), KafkaCluster.parse(cluster))
+        return known[1]
 
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""

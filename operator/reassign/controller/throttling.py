@@ -59,7 +59,7 @@ class Throttling:
         if planned.drift and not self._problems:  # what could not be set is not somebody else's doing
             await self._tell_drift(planned.drift)
         outcomes = await self._change(client, planned.changes)
-        failed = {c.spot.place: _problem(o) for c, o in outcomes.items() if o.result is not Result.APPLIED}
+        failed = {c.spot.place: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
         self._problems = {place: problem for place, problem in failed.items() if _lives(place, live)}
         seen = self._lately.over(observed)
         _hold_back(verdicts, moves, kept, seen, live, {**problems, **failed}, wanted(kept, record).rate)
@@ -72,7 +72,7 @@ class Throttling:
 
     def _recorded(self) -> ThrottleStatus | None:
         obj = self.store.cluster(self.key)
-        return KafkaCluster.parse(obj).status.throttle if obj else None
+        return self.store.parse_cluster(obj).status.throttle if obj else None
 
     async def _read(
         self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[Copying], live: frozenset[int]
@@ -101,7 +101,7 @@ class Throttling:
         elif record:
             record = record.model_copy(update={"reason": None, "message": None})
         if obj:
-            status = KafkaCluster.parse(obj).status
+            status = self.store.parse_cluster(obj).status
             await self.reporter.write_cluster(self.key, status.model_copy(update={"throttle": record}))
         if self._recorded() != record:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
@@ -131,10 +131,6 @@ class Throttling:
 
 def _lives(place: Place, live: frozenset[int]) -> bool:
     return place.kind is Kind.TOPIC or int(place.name) in live
-
-
-def _problem(outcome: Outcome) -> Problem:
-    return Problem(outcome.reason or Reason.REQUEST_FAILED, outcome.message)
 
 
 def _hold_back(

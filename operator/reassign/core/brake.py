@@ -71,7 +71,7 @@ def fold_foreign(undo: Undo, outcomes: Mapping[Step, Outcome], recent: Recent, a
     for step in undo.cancels:
         outcome = outcomes.get(step)
         if outcome and outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
-            recent.refuse(step.tp, (), Problem(outcome.reason or Reason.REQUEST_FAILED, outcome.message), at)
+            recent.refuse(step.tp, (), outcome.problem, at)
 
 
 Moves = Mapping[TopicPartition, tuple[int, ...]]

@@ -26,7 +26,7 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             continue
         recent.touch(step.tp, at, answered=outcome.result is not Result.UNKNOWN)
         if outcome.result is Result.UNKNOWN:
-            verdict.problems[step.tp] = _problem(outcome)
+            verdict.problems[step.tp] = outcome.problem
         elif isinstance(step, Elect):
             _fold_elect(verdict, step, outcome, recent)
         elif isinstance(step, Cancel):
@@ -37,7 +37,7 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             verdict.record[step.tp] = verdict.record[step.tp].to(RecordState.IN_FLIGHT)
         else:
             del verdict.record[step.tp]
-            problem = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+            problem = recent.refuse(step.tp, step.replicas, outcome.problem, at)
             verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
 
 
@@ -45,11 +45,7 @@ def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recen
     """It is sent again until it shows, so nothing hangs on its answer."""
     recent.touch(step.tp, at, answered=True)
     if outcome.result is not Result.APPLIED:
-        verdict.stalls.setdefault(step.tp, Stall(_problem(outcome), False))
-
-
-def _problem(outcome: Outcome) -> Problem:
-    return Problem(outcome.reason or Reason.REQUEST_FAILED, outcome.message)
+        verdict.stalls.setdefault(step.tp, Stall(outcome.problem, False))
 
 
 def _fold_elect(verdict: Verdict, step: Elect, outcome: Outcome, recent: Recent) -> None:
@@ -76,7 +72,7 @@ def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recen
 def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
     """The brokers' words, and where they find going back unsafe, what remains to be done."""
     if outcome.reason is not Reason.CANCEL_UNSAFE:
-        return _problem(outcome)
+        return outcome.problem
     brokers = ", ".join(str(b) for b in original)
     return Problem(
         Reason.CANCEL_UNSAFE,
@@ -92,7 +88,7 @@ GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
 def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recent, at: float) -> None:
     refused = outcome.result is not Result.APPLIED
     if refused and outcome.reason not in GIVE_UP:
-        verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, _problem(outcome), at)
+        verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, outcome.problem, at)
         return
     recent.cancelled.discard((verdict.resource.uid, step.tp))
     entry = verdict.record[step.tp]

@@ -196,6 +196,11 @@ class Outcome:
     reason: Reason | None = None
     message: str = ""
 
+    @property
+    def problem(self) -> Problem:
+        """What it met, of one that was not applied."""
+        return Problem(self.reason or Reason.REQUEST_FAILED, self.message)
+
 
 APPLIED = Outcome(Result.APPLIED)
 

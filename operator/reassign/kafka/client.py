@@ -65,7 +65,7 @@ class KafkaClient:
     ) -> None:
         self._connection = connection
         self._wire = wire
-        self._min_insync_replicas = MinInsyncReplicas(partial(requests.min_insync_replicas, wire))
+        self._min_insync_replicas = MinInsyncReplicas(self._ask_min_insync_replicas)
         self._min_insync_replicas_of_all = MinInsyncReplicas(self._ask_min_insync_replicas)
         self._executor = executor
         self._before_write = before_write
@@ -198,9 +198,7 @@ class KafkaClient:
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
         """Change throttle configurations, of no configuration two, and say what each change met."""
-        by_place: dict[Place, list[Change]] = {}
-        for one in changes:
-            by_place.setdefault(one.spot.place, []).append(one)
+        by_place = throttles.by_place(changes)
         batches = [[c for place in batch for c in by_place[place]] for batch in throttles.batches(by_place)]
         answers = [self._call(throttles.change, self._wire, batch, self._before_write) for batch in batches]
         outcomes = {one: found for answer in await asyncio.gather(*answers) for one, found in answer.items()}

@@ -6,7 +6,7 @@ broker or topic itself (a default, a static value, one of the whole cluster) rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -52,6 +52,14 @@ def batches(places: Collection[Place]) -> Iterator[list[Place]]:
     yield from (topics[n : n + BATCH] for n in range(0, len(topics), BATCH))
 
 
+def by_place(changes: Iterable[Change]) -> dict[Place, list[Change]]:
+    """The changes of each broker and topic, in their order."""
+    found: dict[Place, list[Change]] = {}
+    for one in changes:
+        found.setdefault(one.spot.place, []).append(one)
+    return found
+
+
 def read(wire: Wire, places: Sequence[Place]) -> Read:
     """The throttle configurations of one of the `batches`; never raises."""
     of_place = DescribeConfigsRequest.DescribeConfigsResource
@@ -83,16 +91,13 @@ def _configs(kind: Kind, result: Any) -> Configs | Problem | None:
         return {c.name: c.value for c in result.configs if c.config_source == SET_AT[kind] and c.value is not None}
     if kind is Kind.TOPIC and code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
         return None
-    said = _refused(place, code, result.error_message)
-    return Problem(said.reason or Reason.REQUEST_FAILED, said.message)
+    return _refused(place, code, result.error_message).problem
 
 
 def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], None]) -> dict[Change, Outcome]:
     """Carry out changes of one of the `batches`, of no configuration two; a place is changed as a whole or not."""
     of_place = IncrementalAlterConfigsRequest.AlterConfigsResource
-    by_place: dict[Place, list[Change]] = {}
-    for one in changes:
-        by_place.setdefault(one.spot.place, []).append(one)
+    places = by_place(changes)
     request = IncrementalAlterConfigsRequest(
         resources=[
             of_place(
@@ -107,7 +112,7 @@ def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], Non
                     for c in those
                 ],
             )
-            for place, those in by_place.items()
+            for place, those in places.items()
         ],
         validate_only=False,
     )
@@ -125,7 +130,7 @@ def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], Non
     for answered in answer.responses:
         place = Place(first.kind, answered.resource_name)
         outcome = _refused(place, answered.error_code, answered.error_message) if answered.error_code else APPLIED
-        outcomes |= dict.fromkeys(by_place[place], outcome)
+        outcomes |= dict.fromkeys(places[place], outcome)
     return outcomes
 
 
