@@ -10,10 +10,9 @@ from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.follow import SETTLE_SECONDS
 from reassign.core.model import Alter, Broker, Cancel, Outcome, Reassignment, Step, TopicPartition
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
+from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.test_core_invariants import ORIGINAL, TARGETS
 
-ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
-TARGETS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
 """Somebody else moves to brokers that no resource here names, so that their moves can be told from ours."""
 WANTED = st.dictionaries(st.sampled_from(list(ORIGINAL)), TARGETS, min_size=1)

@@ -24,7 +24,7 @@ from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
-from reassign.core.logdirs import bytes_to_copy, placements
+from reassign.core.logdirs import bytes_to_copy
 from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition
 from reassign.core.permission import Permission
 from reassign.core.resource import Entry, Record, Resource, active, failed
@@ -114,17 +114,16 @@ def _start_one(queue: Queue, candidate: Candidate, budget: Budget, room: Room) -
     room.take(candidate)
     budget.take(candidate.added, source)
     queue.own.take(candidate.added, source)
-    queue.verdict.record[tp] = Entry(
-        candidate.topic.id,
-        candidate.partition.replicas,
-        candidate.target,
-        RecordState.SUBMITTING,
-        log_dirs=tuple(sorted(candidate.log_dirs.items())),
-    )
+    queue.verdict.record[tp] = _entry(candidate, RecordState.SUBMITTING)
     if to_come := tuple((b, p) for b, p in sorted(candidate.log_dirs.items()) if b in candidate.added):
         queue.verdict.steps.append(AlterLogDirs(tp, to_come))
     allow = candidate.factor_change is ReplicationFactorChange.ALLOW
     queue.verdict.steps.append(Alter(tp, candidate.target, allow))
+
+
+def _entry(candidate: Candidate, state: RecordState) -> Entry:
+    log_dirs = tuple(sorted(candidate.log_dirs.items()))
+    return Entry(candidate.topic.id, candidate.partition.replicas, candidate.target, state, log_dirs=log_dirs)
 
 
 def _largest_first(candidates: Sequence[Candidate], snapshot: Snapshot) -> Iterator[Candidate]:
@@ -167,7 +166,6 @@ def _judged(
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
             continue
         candidate = _candidate(resource, wanted, snapshot, claimed_by)
-        places = placements(tp, wanted.named, snapshot)
         if resource.dry_run:
             verdict.waiting[tp] = rehearse(candidate, room)
             continue
@@ -175,7 +173,7 @@ def _judged(
         sure = bool(candidate.in_flight) or recent.settled(tp)
         ready = sure and resource.has_finalizer and not resource.status_lost
         refused = recent.refusal(tp, () if candidate.supersedes else wanted.replicas)
-        if candidate.at_target and all(p.done for p in places):
+        if candidate.done:
             _settle_at_target(verdict, candidate, hold, ready=ready)
         elif verdict.expired:
             verdict.record[tp] = failed(wanted, Reason.DEADLINE_EXCEEDED, candidate.topic.id, candidate.current)
@@ -184,7 +182,7 @@ def _judged(
                 verdict.record[tp] = failed(wanted, problem.reason, candidate.topic.id, candidate.current)
             else:
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-        elif unknown := [p.broker for p in places if not p.known]:
+        elif unknown := [p.broker for p in candidate.placements if not p.known]:
             verdict.waiting[tp] = (PartitionState.PENDING, _silent(unknown))
         elif hold or not ready:
             verdict.waiting[tp] = (PartitionState.PENDING, hold)
@@ -205,7 +203,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
         if tp in snapshot.reassignments:
             continue
-        if entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING):
+        if entry.may_land:
             budget.take(entry.added, snapshot.leader(tp))
         elif entry.state is RecordState.IN_FLIGHT and entry.log_dirs:
             budget.take((), None)
@@ -213,7 +211,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
-        if entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING) and tp not in snapshot.reassignments:
+        if entry.may_land and tp not in snapshot.reassignments:
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 
@@ -253,8 +251,7 @@ def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | No
     While metadata may be stale it waits, and so does an election while nothing may start.
     """
     tp, partition = candidate.tp, candidate.partition
-    log_dirs = tuple(sorted(candidate.log_dirs.items()))
-    entry = Entry(candidate.topic.id, partition.replicas, candidate.target, RecordState.COMPLETED, log_dirs=log_dirs)
+    entry = _entry(candidate, RecordState.COMPLETED)
     elect = verdict.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != candidate.target[0]
     in_sync = partition.isr >= set(candidate.target)
     if not ready or (elect and hold):

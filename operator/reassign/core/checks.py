@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from reassign.api.partition_reassignment import ReplicationFactorChange, WhenInFlight
 from reassign.core.intermediate import holding_up
+from reassign.core.logdirs import Placement, placements
 from reassign.core.model import Broker, Partition, Problem, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.errors import Reason
 
@@ -39,6 +40,16 @@ class Candidate:
     def at_target(self) -> bool:
         """Whether it is where it should be, its directories apart."""
         return self.in_flight is None and self.partition.replicas == self.target
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Of each replica for which a directory is named."""
+        return placements(self.tp, self.log_dirs.items(), self.snapshot)
+
+    @property
+    def done(self) -> bool:
+        """Whether it is where it should be, in the directories that are named."""
+        return self.at_target and all(place.done for place in self.placements)
 
     @property
     def current(self) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from reassign.core.checks import Candidate
-from reassign.core.logdirs import placements
 from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition
 from reassign.core.progress import amount, leader_bytes
 from reassign.errors import Reason
@@ -106,10 +105,10 @@ class Room:
         """Count a partition that is to be copied."""
         self.expect(candidate.tp, self._receivers(candidate), candidate.log_dirs)
 
-    def _receivers(self, candidate: Candidate) -> set[int]:
+    @staticmethod
+    def _receivers(candidate: Candidate) -> set[int]:
         """Brokers that get a replica, or copy theirs to another directory."""
-        found = placements(candidate.tp, candidate.log_dirs.items(), self.snapshot)
-        return {*candidate.added, *(p.broker for p in found if p.copies)}
+        return {*candidate.added, *(p.broker for p in candidate.placements if p.copies)}
 
     def expect(self, tp: TopicPartition, brokers: Collection[int], log_dirs: Mapping[int, str]) -> None:
         """Count a partition of which nothing has been copied yet."""

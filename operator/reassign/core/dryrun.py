@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.core.checks import Candidate, first_problem, ids
 from reassign.core.disk import Room
-from reassign.core.logdirs import placements
 from reassign.core.model import Problem, Snapshot
 from reassign.core.progress import amount, leader_bytes
 from reassign.core.verdict import Verdict
@@ -22,13 +21,12 @@ from reassign.errors import Reason
 
 def rehearse(candidate: Candidate, room: Room) -> tuple[PartitionState, Problem | None]:
     """What would become of a partition; `room` is what is left by those rehearsed before."""
-    places = placements(candidate.tp, candidate.log_dirs.items(), candidate.snapshot)
-    if candidate.at_target and all(place.done for place in places):
+    if candidate.done:
         return PartitionState.COMPLETED, None
     if problem := first_problem(candidate) or room.lacks(candidate):
         return PartitionState.BLOCKED, problem
     room.take(candidate)
-    between_dirs = [place.broker for place in places if place.copies]
+    between_dirs = [place.broker for place in candidate.placements if place.copies]
     return PartitionState.PENDING, Problem(Reason.WOULD_MOVE, _would_move(candidate, between_dirs))
 
 

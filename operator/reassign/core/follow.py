@@ -277,11 +277,10 @@ def _bring_back(held: Held) -> Move:
         sizes = (snapshot.sizes or {}).get(tp)
         cost = thrown_away(in_flight, sizes, held.resource.wanted.get(tp, ()))
         return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
-    if entry.log_dirs and not held.settled:
-        return Move(entry)  # a copy between directories that has just begun may not show yet
     same = set(partition.replicas) == set(entry.original)
     if not held.settled:
-        confirmed = (held.resource.uid, tp) in recent.cancelled
+        # a copy between directories that has just begun may not show yet
+        confirmed = (held.resource.uid, tp) in recent.cancelled and not entry.log_dirs
         return _restore(held, entry) if confirmed and same else Move(entry)
     if partition.replicas == entry.target:
         return Move(entry.to(RecordState.COMPLETED) if held.resource.deleted else None)

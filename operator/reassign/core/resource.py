@@ -51,6 +51,11 @@ class Entry:
         return frozenset(self.target) - frozenset(self.original)
 
     @property
+    def may_land(self) -> bool:
+        """Whether an alter of it may land yet, or is to come, though nothing of it is listed in flight."""
+        return self.state in (RecordState.SUBMITTING, RecordState.CANCELLING)
+
+    @property
     def superseding(self) -> bool:
         """Whether it only holds the partition while somebody else's move is cancelled to make way for its own."""
         return (
