@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.core.events import cancellations
 from reassign.core.model import Alter, Broker, Cancel, Reassignment
-from reassign.core.report import cancellations
 from reassign.core.resource import Entry, recorded
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
@@ -195,7 +195,7 @@ def test_a_cancel_that_the_brokers_refuse_blocks_the_partition_and_says_what_rem
     driver.ticks(10)
     assert kafka.writes == [Cancel(P0, (1, 2, 4))]
     assert true_conditions(driver) == {"Stalled": "CancelUnsafe"}
-    assert "Start broker 1, 2, 0" in (detail(driver, P0).message or "")
+    assert "Start broker 0, 1, 2" in (detail(driver, P0).message or "")
     kafka.unsafe = set()
     driver.ticks(30)
     assert P0 in kafka.reassignments

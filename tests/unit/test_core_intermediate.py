@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.core.checks import cancel_problem
+from reassign.core.events import cancellations
 from reassign.core.intermediate import droppable, holding_up
 from reassign.core.model import Broker, Partition
-from reassign.core.report import cancellations
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, true_conditions
 
 P0, P1 = partitions(2)

@@ -11,8 +11,8 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, Throttl
 from reassign.api.partition_reassignment import RecordState
 from reassign.controller.metrics import Metrics
 from reassign.controller.throttling import Throttling
+from reassign.core.events import Tell
 from reassign.core.model import Alter, Snapshot, TopicPartition
-from reassign.core.report import Tell
 from reassign.core.resource import Entry
 from reassign.core.throttled import bounded
 from reassign.core.verdict import Verdict

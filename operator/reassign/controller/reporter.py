@@ -18,8 +18,9 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, cluster_key, version
 from reassign.core.decide import lets_go
+from reassign.core.events import Tell, cancellations, transitions
 from reassign.core.model import Problem
-from reassign.core.report import Tell, blind, cancellations, transitions
+from reassign.core.report import blind
 from reassign.core.resource import Record, Resource, active
 from reassign.core.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError

@@ -18,8 +18,8 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store
 from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
+from reassign.core.events import Tell
 from reassign.core.model import Alter, Broker, Outcome, Problem, Result, Snapshot, TopicPartition
-from reassign.core.report import Tell
 from reassign.core.throttle import fit, lacking, read_record
 from reassign.core.throttled import Copying, copying, wanted
 from reassign.core.verdict import Verdict

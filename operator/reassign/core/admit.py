@@ -19,13 +19,13 @@ from reassign.api.partition_reassignment import (
     ReplicationFactorChange,
 )
 from reassign.core.budget import Budget, take_in_flight, waiting
-from reassign.core.checks import Candidate, claimed, existence, first_problem, ids
+from reassign.core.checks import Candidate, claimed, existence, first_problem
 from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.logdirs import bytes_to_copy
-from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition
+from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition, ids
 from reassign.core.permission import Permission
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict

@@ -62,7 +62,7 @@ def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recen
             if problem := unsafe or recent.refusal(tp, ()):
                 held[tp] = problem
             else:
-                cancels.append(Cancel(tp, tuple(sorted(in_flight.target))))
+                cancels.append(Cancel.of(tp, in_flight))
     return Undo(tuple(cancels), held)
 
 
@@ -81,7 +81,7 @@ Moves = Mapping[TopicPartition, tuple[int, ...]]
 def undone_by(steps: Iterable[Step], snapshot: Snapshot) -> Moves:
     """The moves that these steps cancel, so that they could be begun again."""
     cancelled = (snapshot.reassignments.get(step.tp) and step.tp for step in steps if isinstance(step, Cancel))
-    return {tp: snapshot.reassignments[tp].remaining for tp in cancelled if tp}
+    return {tp: snapshot.reassignments[tp].final for tp in cancelled if tp}
 
 
 def documents(moves: Moves, limit: int = MAX_DOCUMENT_BYTES) -> Sequence[str]:

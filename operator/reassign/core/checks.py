@@ -5,13 +5,13 @@ Each check is a function `Candidate -> Problem | None`; the problem's sentence s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reassign.api.partition_reassignment import ReplicationFactorChange, WhenInFlight
 from reassign.core.intermediate import holding_up
 from reassign.core.logdirs import Placement, placements
-from reassign.core.model import Broker, Partition, Problem, Reassignment, Snapshot, Topic, TopicPartition
+from reassign.core.model import Broker, Partition, Problem, Reassignment, Snapshot, Topic, TopicPartition, ids
 from reassign.errors import Reason
 
 
@@ -76,17 +76,6 @@ class Candidate:
     def added(self) -> frozenset[int]:
         """The brokers that get a replica."""
         return frozenset(self.target) - frozenset(self.current)
-
-
-MAX_NAMED = 20
-"""More than a partition's target can have."""
-
-
-def ids(brokers: Iterable[int]) -> str:
-    """Broker ids for a sentence; of a large cluster some, and how many more there are."""
-    known = sorted(brokers)
-    named = ", ".join(map(str, known[:MAX_NAMED]))
-    return f"{named} and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else named
 
 
 def unknown_broker(c: Candidate) -> Problem | None:

@@ -53,6 +53,7 @@ class Room:
     snapshot: Snapshot
     min_free_percent: int
     coming: Counter[tuple[int, str | None]] = field(default_factory=Counter)
+    _volumes: dict[int, list[Volume]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, min_free_percent: int) -> Room:
@@ -92,7 +93,9 @@ class Room:
 
     def _fits(self, broker: int, path: str | None, size: int) -> bool:
         directories = self.snapshot.log_dirs.get(broker, {})
-        chosen = [v for v in volumes(directories) if path is None or path in v.paths]
+        if broker not in self._volumes:
+            self._volumes[broker] = volumes(directories)
+        chosen = [v for v in self._volumes[broker] if path is None or path in v.paths]
         unknown = path is None and any(d.online and (d.total is None or d.usable is None) for d in directories.values())
         if unknown or not chosen:
             return True

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
-from reassign.core.checks import Candidate, first_problem, ids
+from reassign.core.checks import Candidate, first_problem
 from reassign.core.disk import Room
-from reassign.core.model import Problem, Snapshot
+from reassign.core.model import Problem, Snapshot, ids
 from reassign.core.progress import amount, leader_bytes
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason

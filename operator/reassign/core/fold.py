@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.core.follow import Recent
-from reassign.core.model import Alter, AlterLogDirs, Cancel, Elect, Outcome, Problem, Result, Step
+from reassign.core.model import Alter, AlterLogDirs, Cancel, Elect, Outcome, Problem, Result, Step, ids
 from reassign.core.resource import recorded
 from reassign.core.verdict import Stall, Verdict
 from reassign.errors import Reason
@@ -73,11 +73,10 @@ def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
     """The brokers' words, and where they find going back unsafe, what remains to be done."""
     if outcome.reason is not Reason.CANCEL_UNSAFE:
         return outcome.problem
-    brokers = ", ".join(str(b) for b in original)
     return Problem(
         Reason.CANCEL_UNSAFE,
-        f"the brokers will not go back: {outcome.message}. Start broker {brokers}: as soon as one of them is in sync "
-        "again, it is asked once more; or leave the move to its end",
+        f"the brokers will not go back: {outcome.message}. Start broker {ids(original)}: as soon as one of them is in "
+        "sync again, it is asked once more; or leave the move to its end",
     )
 
 

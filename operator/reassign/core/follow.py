@@ -276,7 +276,7 @@ def _bring_back(held: Held) -> Move:
             return Move(entry, problem=refusal)
         sizes = (snapshot.sizes or {}).get(tp)
         cost = thrown_away(in_flight, sizes, held.resource.wanted.get(tp, ()))
-        return Move(entry, Cancel(tp, tuple(sorted(in_flight.target))), note=cost)
+        return Move(entry, Cancel.of(tp, in_flight), note=cost)
     same = set(partition.replicas) == set(entry.original)
     if not held.settled:
         # a copy between directories that has just begun may not show yet

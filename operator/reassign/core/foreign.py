@@ -55,4 +55,4 @@ def supersede(verdict: Verdict, candidate: Candidate, budget: Budget, own: Budge
     verdict.notes[tp] = Problem(
         Reason.SUPERSEDING, f"somebody else's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
     )
-    verdict.steps.append(Cancel(tp, tuple(sorted(theirs.target))))
+    verdict.steps.append(Cancel.of(tp, theirs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from reassign.core.model import Partition, Problem, Reassignment
+from reassign.core.model import Partition, Problem, Reassignment, ids
 from reassign.errors import Reason
 
 
@@ -45,12 +45,11 @@ def holding_up(partition: Partition, original: Sequence[int], required: int) -> 
 
 def thrown_away(move: Reassignment, sizes: Mapping[int, int] | None, wanted: Iterable[int]) -> Problem:
     """What going back from a move costs, as a sentence; `wanted` are the replicas that it moves to next, if any."""
-    going = sorted(move.adding)
+    going = move.adding
     if not going:
         return Problem(Reason.CANCELLING, "it goes back to its original replicas; nothing had to be copied")
-    brokers = ", ".join(str(b) for b in going)
     copied = f"{sum(sizes.get(b, 0) for b in going)} bytes" if sizes else "what was"
-    sentence = f"it goes back to its original replicas; those on broker {brokers} go, and {copied} copied to them"
-    if again := sorted(set(going) & set(wanted)):
-        sentence += f", which broker {', '.join(str(b) for b in again)} copies once more"
+    sentence = f"it goes back to its original replicas; those on broker {ids(going)} go, and {copied} copied to them"
+    if again := set(going) & set(wanted):
+        sentence += f", which broker {ids(again)} copies once more"
     return Problem(Reason.CANCELLING, sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -69,12 +69,7 @@ class Reassignment:
     @property
     def target(self) -> frozenset[int]:
         """The replicas that remain when it is complete."""
-        return frozenset(self.remaining)
-
-    @property
-    def remaining(self) -> tuple[int, ...]:
-        """The same, in the order in which they were asked for."""
-        return tuple(r for r in self.replicas if r not in self.removing)
+        return frozenset(self.final)
 
     @property
     def original(self) -> tuple[int, ...]:
@@ -156,10 +151,15 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Revert what is in flight for a partition to `target` (AlterPartitionReassignments with no replicas)."""
+    """Revert the move of a partition towards `target`, sorted (AlterPartitionReassignments with no replicas)."""
 
     tp: TopicPartition
     target: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tp: TopicPartition, move: Reassignment) -> Cancel:
+        """The cancel of a move that is listed."""
+        return cls(tp, tuple(sorted(move.target)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +211,14 @@ class Problem:
 
     reason: Reason
     message: str
+
+
+MAX_NAMED = 20
+"""More than a partition's target can have."""
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """Broker ids for a sentence; of a large cluster some, and how many more there are."""
+    known = sorted(brokers)
+    named = ", ".join(map(str, known[:MAX_NAMED]))
+    return f"{named} and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else named

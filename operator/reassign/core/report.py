@@ -1,4 +1,4 @@
-"""Report: from a verdict and the snapshot to the status of a resource, and the events that its change tells of."""
+"""Report: from a verdict and the snapshot to the status of a resource."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.deadline import begins_anew, start_time
 from reassign.core.dryrun import Conclusion, conclude, unless_only_grown
+from reassign.core.events import CANCELLING, COSTS, IN_FLIGHT
 from reassign.core.logdirs import bytes_to_copy
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, completion_time, duration, percent, rate, together
-from reassign.core.resource import Entry, Resource, active, write_record
+from reassign.core.resource import Resource, active, write_record
 from reassign.core.verdict import STATES, Verdict
 from reassign.errors import Reason
 
@@ -38,10 +39,6 @@ DETAIL_ORDER = (
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
 UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED)
 """States whose bytes are not part of the progress."""
-COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
-"""Why a move is being cancelled, in details that say what that throws away."""
-IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
-"""Reasons of Reconciling."""
 FOR_SOMEBODY = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET, Reason.INTERNAL_ERROR)
 """Why partitions wait for what only somebody can end."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
@@ -96,7 +93,8 @@ def report(
     resource, before = verdict.resource, verdict.resource.status
     held = active(verdict.record)
     targets = {**{tp: entry.target for tp, entry in verdict.record.items()}, **resource.wanted}
-    lines = [_line(verdict, tp, target, snapshot) for tp, target in targets.items()]
+    costs = _costs_said(before)
+    lines = [_line(verdict, tp, target, snapshot, costs.get(tp)) for tp, target in targets.items()]
     counts = Counter(line.state for line in lines)
     progress = _progress(verdict, lines, counts, samples, now)
     flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
@@ -122,7 +120,9 @@ def report(
     return unless_only_grown(before, status) if resource.dry_run else status
 
 
-def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot) -> Line:
+def _line(
+    verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot, cost: Problem | None
+) -> Line:
     entry = verdict.record.get(tp)
     asked = verdict.resource.asked.get(tp)
     named = entry.log_dirs if entry else asked.named if asked else ()
@@ -134,22 +134,17 @@ def _line(verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot:
     if problem and entry.state is RecordState.IN_FLIGHT:
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
-    said = problem or verdict.notes.get(tp) or _said_before(verdict, tp, entry)
+    said = problem or verdict.notes.get(tp) or (cost if entry.state is RecordState.CANCELLING else None)
     return Line(tp, STATES[entry.state], said or (stall.problem if stall else entry.problem), size)
 
 
-def _said_before(verdict: Verdict, tp: TopicPartition, entry: Entry) -> Problem | None:
-    """What a cancel threw away, until it is confirmed: it can be told only while the move is listed."""
-    if entry.state is not RecordState.CANCELLING:
-        return None
-    return next(
-        (
-            Problem(Reason(d.reason), d.message)
-            for d in verdict.resource.status.partitions
-            if (d.topic, d.partition) == tp and d.reason in COSTS and d.message
-        ),
-        None,
-    )
+def _costs_said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
+    """What cancels throw away. It can be told only while the move is listed, and stands until it is confirmed."""
+    return {
+        TopicPartition(d.topic, d.partition): Problem(Reason(d.reason), d.message)
+        for d in before.partitions
+        if d.reason in COSTS and d.message
+    }
 
 
 def _progress(
@@ -358,45 +353,3 @@ def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReass
             "conditions": conditions(before.conditions, aspects, resource.generation, now),
         }
     )
-
-
-class Tell(NamedTuple):
-    """An event: `warning` or normal, a reason in the past tense, a note."""
-
-    warning: bool
-    reason: str
-    note: str
-
-
-def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Tell]:
-    """The event that tells of moves whose cancel has begun, and of what that throws away; one for all of them."""
-    known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
-    new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
-    if not new:
-        return []
-    said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
-    more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
-    return [Tell(False, "MovesCancelled", f"{said}{more}")]
-
-
-def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:
-    """The events that a change of conditions tells of; none where nothing changed."""
-    old = {c.type: c for c in before if c.status is ConditionStatus.TRUE}
-    new = {c.type: c for c in after if c.status is ConditionStatus.TRUE}
-    tells = []
-    now, then = new.get("Reconciling"), old.get("Reconciling")
-    started = now.reason if now and not (then and then.reason == now.reason) else None
-    if now and started == CANCELLING:
-        tells.append(Tell(False, "CancelStarted", now.message))
-    if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
-        tells.append(Tell(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
-    if "Succeeded" in new and "Succeeded" not in old:
-        tells.append(Tell(False, "ReassignmentCompleted", new["Succeeded"].message))
-    for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
-        if kind in new and kind not in old:
-            tells.append(Tell(True, reason, new[kind].message))
-    if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
-        tells.append(Tell(False, new["Paused"].reason, new["Paused"].message))
-    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
-        tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
-    return tells

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.checks import ids
 from reassign.core.logdirs import Placement, placements
-from reassign.core.model import Partition, Problem, Snapshot, TopicPartition
+from reassign.core.model import Partition, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import duration, leader_bytes
 from reassign.core.resource import Entry
 from reassign.core.verdict import Stall, Verdict

@@ -66,7 +66,6 @@ class KafkaClient:
         self._connection = connection
         self._wire = wire
         self._min_insync_replicas = MinInsyncReplicas(self._ask_min_insync_replicas)
-        self._min_insync_replicas_of_all = MinInsyncReplicas(self._ask_min_insync_replicas)
         self._executor = executor
         self._before_write = before_write
 
@@ -162,7 +161,7 @@ class KafkaClient:
             for name, (id, partitions) in found.items()
         }
         short = {name: (id, partitions) for name, (id, partitions) in short.items() if partitions}
-        minima, _ = self._min_insync_replicas_of_all.of({name: id for name, (id, _) in short.items()})
+        minima, _ = self._min_insync_replicas.of({name: id for name, (id, _) in short.items()})
         return {name: Topic(id, minima[name], ps) for name, (id, ps) in short.items() if name in minima}
 
     def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:

@@ -32,12 +32,9 @@ class MinInsyncReplicas:
         Values by name, and the names of topics that withhold them; topics that are gone by now are left out.
         """
         now = time.monotonic()
-        self._kept = {
-            name: read
-            for name, read in self._kept.items()
-            if read.topic_id == topic_ids.get(name) and now - read.at < CONFIG_SECONDS
-        }
-        missing = topic_ids.keys() - self._kept.keys()
+        kept = {name: read for name, read in self._kept.items() if now - read.at < CONFIG_SECONDS}
+        known = {name: kept[name].value for name, id in topic_ids.items() if name in kept and kept[name].topic_id == id}
+        missing = topic_ids.keys() - known.keys()
         answers, withheld = self._ask(missing) if missing else ({}, set())
-        self._kept |= {name: _Read(topic_ids[name], value, now) for name, value in answers.items()}
-        return {name: read.value for name, read in self._kept.items()}, withheld
+        self._kept = kept | {name: _Read(topic_ids[name], value, now) for name, value in answers.items()}
+        return known | answers, withheld

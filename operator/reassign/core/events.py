@@ -1,0 +1,57 @@
+"""Events: what a change of a status tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from reassign.api.common import Condition, ConditionStatus
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.errors import Reason
+
+IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
+"""Reasons of Reconciling."""
+COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
+"""Why a move is being cancelled, in details that say what that throws away."""
+
+
+class Tell(NamedTuple):
+    """An event: `warning` or normal, a reason in the past tense, a note."""
+
+    warning: bool
+    reason: str
+    note: str
+
+
+def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Tell]:
+    """The event that tells of moves whose cancel has begun, and of what that throws away; one for all of them."""
+    known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
+    new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
+    if not new:
+        return []
+    said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
+    more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
+    return [Tell(False, "MovesCancelled", f"{said}{more}")]
+
+
+def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:
+    """The events that a change of conditions tells of; none where nothing changed."""
+    old = {c.type: c for c in before if c.status is ConditionStatus.TRUE}
+    new = {c.type: c for c in after if c.status is ConditionStatus.TRUE}
+    tells = []
+    now, then = new.get("Reconciling"), old.get("Reconciling")
+    started = now.reason if now and not (then and then.reason == now.reason) else None
+    if now and started == CANCELLING:
+        tells.append(Tell(False, "CancelStarted", now.message))
+    if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
+        tells.append(Tell(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
+    if "Succeeded" in new and "Succeeded" not in old:
+        tells.append(Tell(False, "ReassignmentCompleted", new["Succeeded"].message))
+    for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
+        if kind in new and kind not in old:
+            tells.append(Tell(True, reason, new[kind].message))
+    if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
+        tells.append(Tell(False, new["Paused"].reason, new["Paused"].message))
+    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
+        tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
+    return tells
