@@ -64,6 +64,9 @@ class SimKafka:
     writes: list[Step] = field(default_factory=list)
     sizes: dict[TopicPartition, dict[int, int]] | None = None
     log_dirs: dict[int, dict[str, LogDir]] = field(default_factory=dict)
+    """Of brokers that have several, or little room; the others have one whose size they do not tell."""
+    silent: set[int] = field(default_factory=set)
+    """Brokers that do not say what is in their log directories."""
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     preferred: dict[tuple[int, TopicPartition], str] = field(default_factory=dict)
     """The directories that brokers remember for replicas that they do not have yet."""
@@ -98,8 +101,12 @@ class SimKafka:
             topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
-            log_dirs=self.log_dirs,
+            log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent},
         )
+
+    def _directories(self, broker: int) -> dict[str, LogDir]:
+        logs = {tp: sizes[broker] for tp, sizes in (self.sizes or {}).items() if broker in sizes}
+        return self.log_dirs.get(broker, {"/data": LogDir(logs=logs)})
 
     def perform(self, step: Step) -> Outcome:
         self.writes.append(step)

@@ -87,13 +87,13 @@ def test_what_cannot_be_kept_is_not_cancelled_and_that_is_said_until_it_can() ->
     kept = keeper(kube)
     kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota")
     assert keep(kept, in_flight(P0), cancel(P0), Alter(P1, (1, 2, 3))) == [Alter(P1, (1, 2, 3))]
-    problem = kept.stuck(None)
-    assert problem is not None
-    assert problem.reason is Reason.NOT_AUTHORIZED
-    assert "exceeded quota" in problem.message
+    assert kept.stuck is not None
+    assert kept.stuck.reason is Reason.NOT_AUTHORIZED
+    assert "exceeded quota" in kept.stuck.message
     kube.refusal = None
+    kept.undo(Execution.CANCEL_ALL, [], in_flight().snapshot(), Recent())
     assert keep(kept, in_flight(P0), cancel(P0)) == [cancel(P0)]
-    assert kept.stuck(None) is None
+    assert kept.stuck is None
 
 
 def test_names_and_labels_of_what_is_kept_fit_whatever_the_clusters_name() -> None:
@@ -171,7 +171,7 @@ class Shortages:
 
 
 def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
-    return asyncio.run(survey.look(client, found.spec, resources, in_flight().snapshot()))  # type: ignore[arg-type]
+    return asyncio.run(survey.look(client, found, resources, in_flight().snapshot()))  # type: ignore[arg-type]
 
 
 def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at_every_tick() -> None:

@@ -106,7 +106,8 @@ class World:
     """A KafkaCluster, one resource that moves OURS, and somebody else who moves THEIRS."""
 
     def __init__(self) -> None:
-        self.kafka = SimKafka(dict.fromkeys((OURS, THEIRS, LATER), (1, 2, 3)), min_insync=2)
+        sizes = {tp: dict.fromkeys(range(6), 100) for tp in (OURS, THEIRS, LATER)}
+        self.kafka = SimKafka(dict.fromkeys(sizes, (1, 2, 3)), min_insync=2, sizes=sizes)
         self.store = Store()
         self.kube = Kube(self.store)
         self.store.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))

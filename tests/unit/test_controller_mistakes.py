@@ -81,6 +81,17 @@ def test_nothing_new_starts_while_what_a_resource_has_in_flight_cannot_be_judged
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
+@pytest.mark.parametrize(("where", "function"), WHERE)
+def test_cancel_all_takes_back_what_a_resource_has_in_flight_that_a_mistake_is_made_about(
+    world: World, monkeypatch: pytest.MonkeyPatch, where: Any, function: str
+) -> None:
+    fails_for(monkeypatch, where, function, "move")
+    world.pull("CancelAll")
+    world.tick(2)
+    assert world.kafka.reassignments == {}
+    assert sorted(topic for kept in world.kept() for topic in kept) == ["ours", "theirs"]
+
+
 def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_flight(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,23 @@ def test_partitions_that_need_one_slot_do_not_starve_one_that_needs_several_of_t
     assert done <= 5  # what was in flight at its source before, and itself
 
 
+@pytest.mark.parametrize("why", ["it copies nothing", "its destination is down"])
+def test_room_at_a_source_is_kept_for_nobody_while_what_has_it_stands_still(why: str) -> None:
+    still, large, many = TopicPartition("still", 0), TopicPartition("large", 0), partitions(2, "many")
+    kafka = SimKafka(dict.fromkeys([still, large, *many], (0, 1, 2)))
+    first = resource({still: (3, 4, 5)}, "a", stallTimeoutSeconds=10)
+    driver = drive(kafka, first, limits=Limits(moves_per_broker=5))
+    driver.ticks(2)
+    driver.resources["b"] = resource({large: (3, 4, 5)}, "b")
+    driver.resources["c"] = resource(dict.fromkeys(many, (0, 1, 4)), "c")
+    driver.ticks(2)
+    assert set(kafka.reassignments) == {still}
+    if why == "its destination is down":
+        kafka.brokers[5] = Broker(5, fenced=True)
+    driver.ticks(2 if kafka.brokers[5].fenced else 12)
+    assert set(kafka.reassignments) == {still, *many}
+
+
 def test_the_partition_with_the_most_bytes_goes_first() -> None:
     kafka = SimKafka(dict.fromkeys((P0, P1, P2), (0, 1)))
     kafka.sizes = {P0: {0: 10, 1: 10}, P1: {0: 500, 1: 500}, P2: {0: 70, 1: 70}}

@@ -84,11 +84,24 @@ def test_a_volume_whose_size_is_not_known_has_room(directory: LogDir) -> None:
     assert len(driver.kafka.reassignments) == 4
 
 
-def test_a_broker_whose_directories_are_not_known_has_room() -> None:
-    driver = driver_of({})
-    driver.kafka.log_dirs = {}
+@pytest.mark.parametrize("silent", [2, 0])
+def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_have(silent: int) -> None:
+    driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
+    driver.kafka.silent = {silent}
+    sizes, driver.kafka.sizes = driver.kafka.sizes, {} if silent == 0 else driver.kafka.sizes
+    driver.ticks(5)
+    assert driver.kafka.writes == []
+    assert true_conditions(driver) == {"Reconciling": "RequestFailed"}
+    driver.kafka.silent, driver.kafka.sizes = set(), sizes
     driver.ticks(2)
-    assert len(driver.kafka.reassignments) == 4
+    assert states(driver) == {P0: "InFlight"}
+
+
+def test_a_partition_has_to_fit_on_one_volume() -> None:
+    driver = driver_of({"/a": volume(99, 500), "/b": volume(99, 400)}, {P0: (2, 0)})
+    driver.limits = Limits(min_free_disk_percent=0)
+    driver.ticks(2)
+    assert true_conditions(driver) == {"Stalled": "InsufficientDisk"}
 
 
 def test_the_share_is_the_clusters() -> None:

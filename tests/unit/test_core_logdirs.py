@@ -102,10 +102,10 @@ def test_what_is_in_its_directory_already_is_done_without_a_write() -> None:
 
 def test_while_a_broker_has_not_said_where_its_logs_are_nothing_starts() -> None:
     driver = asking((0, 1), ("/b", "any"))
-    known, driver.kafka.log_dirs = driver.kafka.log_dirs, {}
+    driver.kafka.silent = {0}
     driver.ticks(5)
     assert (states(driver), driver.kafka.writes) == ({P0: "Pending"}, [])
-    driver.kafka.log_dirs = known
+    driver.kafka.silent = set()
     driver.finish()
     assert driver.kafka.directory(P0, 0) == "/b"
 

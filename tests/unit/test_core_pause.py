@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from reassign.api.kafka_cluster import PauseWhen
-from reassign.core.model import Partition, Reassignment, Topic, TopicPartition
+from reassign.core.model import Partition, Problem, Reassignment, Topic, TopicPartition
 from reassign.core.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.permission import Permission
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
+EVERYTHING = Permission({"kafka": ("*",)})
 MIN_ISR, UNDER_REPLICATED = PauseWhen.UNDER_MIN_ISR, PauseWhen.UNDER_REPLICATED
 
 
@@ -51,9 +54,20 @@ def test_what_we_move_or_still_want_to_move_is_ours() -> None:
     driver.kafka.copy(P1)
     driver.ticks(4)
     assert states(driver) == {P0: "InFlight", P1: "Completed"}
-    assert our_own(driver.resources.values()) == {P0}
+    assert our_own(driver.resources.values(), EVERYTHING) == {P0}
     suspended = resource({P2: (3, 2)}, "b", suspend=True)
-    assert our_own([suspended]) == {P2}
+    assert our_own([suspended], EVERYTHING) == {P2}
+
+
+@pytest.mark.parametrize("why", ["a dry run", "not supported", "not allowed"])
+def test_what_will_not_be_moved_is_nobodys_and_pauses(why: str) -> None:
+    never = resource({P0: (3, 2)}, "b", **({"mode": "DryRun"} if why == "a dry run" else {}))
+    permission = EVERYTHING
+    if why == "not supported":
+        never = replace(never, unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+    if why == "not allowed":
+        permission = Permission({"kafka": ("payments",)})
+    assert our_own([never], permission) == set()
 
 
 def test_only_what_may_start_is_worth_a_survey() -> None:
@@ -64,6 +78,7 @@ def test_only_what_may_start_is_worth_a_survey() -> None:
     driver.edit("a", {P0: (3, 2), P1: (3, 2)})
     assert waits_to_start(driver.resources.values())
     assert not waits_to_start([resource({P1: (3, 2)}, "b", suspend=True)])
+    assert not waits_to_start([resource({P1: (3, 2)}, "b", mode="DryRun")])
     driver.ticks(3)
     driver.undo = True
     driver.tick()
@@ -85,7 +100,7 @@ def test_the_sentence_names_the_first_partitions_and_how_many_there_are() -> Non
 
 
 def test_a_move_that_would_mend_a_partition_is_not_held_back_by_it() -> None:
-    assert pause_problem(MIN_ISR, [P0], our_own([resource({P0: (3, 2)})])) is None
+    assert pause_problem(MIN_ISR, [P0], our_own([resource({P0: (3, 2)})], EVERYTHING)) is None
 
 
 def test_while_it_holds_new_moves_wait_and_say_why() -> None:

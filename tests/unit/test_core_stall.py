@@ -13,7 +13,8 @@ TIMEOUT = 60
 
 def moving(**sizes: int) -> Driver:
     """Partition 0 on its way from 0, 1 to 2, 1; `sizes` by broker, as b0=…"""
-    kafka = SimKafka({P0: (0, 1)}, sizes={P0: {int(name[1:]): size for name, size in sizes.items()}})
+    by_broker = {int(name[1:]): size for name, size in sizes.items()}
+    kafka = SimKafka({P0: (0, 1)}, sizes={P0: by_broker} if sizes else None)
     driver = drive(kafka, resource({P0: (2, 1)}, stallTimeoutSeconds=TIMEOUT))
     driver.ticks(3)
     assert states(driver) == {P0: "InFlight"}

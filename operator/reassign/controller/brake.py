@@ -10,7 +10,8 @@ from datetime import datetime
 import structlog
 
 from reassign.api.common import GROUP
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, PauseWhen
+from reassign.api.kafka_cluster import Execution, KafkaCluster, PauseWhen
+from reassign.controller.serving import permission_of
 from reassign.controller.store import ClusterKey
 from reassign.core.brake import Undo, documents, foreign, undo_foreign, undone_by
 from reassign.core.follow import Recent
@@ -53,13 +54,13 @@ class Survey:
     _short: tuple[TopicPartition, ...] = ()
 
     async def look(
-        self, client: KafkaClient, spec: KafkaClusterSpec, resources: Sequence[Resource], snapshot: Snapshot
+        self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot
     ) -> Problem | None:
         """Why nothing new starts, by spec.pauseWhen."""
-        when = spec.pause_when
+        when = cluster.spec.pause_when
         if when is PauseWhen.NEVER or not waits_to_start(resources):
             return None
-        ours = our_own(resources)
+        ours = our_own(resources, permission_of(cluster))
         if when is not self._when or time.monotonic() - self._at >= SURVEY_SECONDS:
             found = shortages(when, await client.observe_shortages(), snapshot.reassignments)
             # what our own move has mended since would count until the next survey
@@ -77,23 +78,21 @@ class Keeper:
 
     key: ClusterKey
     kube: KubeClient
-    problem: Problem | None = None
-    """Why it could not be kept the last time; nothing was cancelled then."""
+    stuck: Problem | None = None
+    """Why the brake has not undone everything at the last look."""
     _kept: set[tuple[TopicPartition, tuple[int, ...]]] = field(default_factory=set)
 
     def undo(
         self, execution: Execution, resources: Sequence[Resource], snapshot: Snapshot, recent: Recent
     ) -> Undo | None:
-        """What CancelAll does about moves of others; None with any other position of the brake."""
+        """What CancelAll does about moves that none of these resources holds; None with another position."""
+        self.stuck = None
         if execution is Execution.CANCEL_ALL:
-            return undo_foreign(foreign(resources, snapshot), snapshot, recent)
-        self.problem = None
+            undo = undo_foreign(foreign(resources, snapshot), snapshot, recent)
+            self.stuck = undo.problem
+            return undo
         self._kept.clear()
         return None
-
-    def stuck(self, undo: Undo | None) -> Problem | None:
-        """Why the brake has not undone everything yet."""
-        return self.problem or (undo.problem if undo else None)
 
     async def keep(self, steps: Sequence[Step], snapshot: Snapshot, now: datetime) -> list[Step]:
         """The steps that may be taken: all, or none of the cancels where what they undo could not be kept."""
@@ -108,9 +107,8 @@ class Keeper:
                 f"nothing is cancelled, since what it undoes could not be kept in a ConfigMap: {error.message}; "
                 "mend that, or set execution: CancelOurs, which needs none"
             )
-            self.problem = Problem(error.reason, message)
+            self.stuck = Problem(error.reason, message)
             return [step for step in steps if not isinstance(step, Cancel)]
-        self.problem = None
         self._kept |= new.items()
         return list(steps)
 

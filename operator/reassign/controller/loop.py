@@ -34,7 +34,7 @@ from reassign.controller.serving import (
 from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttling import Throttling
 from reassign.core.admit import Policy
-from reassign.core.brake import Undo, fold_foreign
+from reassign.core.brake import fold_foreign
 from reassign.core.fold import fold
 from reassign.core.follow import Recent
 from reassign.core.judge import judge
@@ -87,6 +87,7 @@ class ClusterLoop:
     _log_dirs: LogDirs = field(default_factory=dict)
     _unseen_since: float | None = None
     _sized_at: float = 0.0
+    _sized: frozenset[tuple[str, int]] = frozenset()
     _all_at: float = 0.0
     _listed_topics: frozenset[str] = frozenset()
     _throttling: Throttling = field(init=False)
@@ -152,7 +153,7 @@ class ClusterLoop:
             client = await self._connected(cluster)
             snapshot = await self._observe(client, resources)
             check_identity(cluster, snapshot.cluster_id)
-            pause = pause or await self._survey.look(client, cluster.spec, resources, snapshot)
+            pause = pause or await self._survey.look(client, cluster, resources, snapshot)
         except ReassignError as error:
             await self._disconnect()
             return await self._stand_still(error, resources)
@@ -162,10 +163,10 @@ class ClusterLoop:
             await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, Stance(), _now()))
             return AT_ONCE_SECONDS
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
-        undo = None if duplicate else self._keeper.undo(cluster.spec.execution, resources, snapshot, self._recent)
-        stance = Stance(hold_of(cluster, referring) or duplicate, pause, self._keeper.stuck(undo))
+        stance = Stance(hold_of(cluster, referring) or duplicate, pause, self._keeper.stuck)
         await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
-        sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), undo)
+        execution = Execution.PAUSE if duplicate else cluster.spec.execution
+        sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
         if cluster.metadata.deletion_timestamp and not referring and not self._throttling.restores(snapshot.brokers):
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
@@ -194,16 +195,18 @@ class ClusterLoop:
     async def _observe(self, client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
         began = time.monotonic()
         topics = {tp.topic for r in resources for tp in r.named}
-        sizes_due = time.monotonic() - self._sized_at >= SIZES_SECONDS
-        unsettled = [r for r in resources if not r.settled] if sizes_due else []
+        unsettled = {(r.uid, r.generation): r for r in resources if not r.settled}
+        new = not unsettled.keys() <= self._sized
+        if not new and time.monotonic() - self._sized_at < SIZES_SECONDS:
+            unsettled = {}
         snapshot = await client.observe(
             topics | self._listed_topics,
-            {tp for r in unsettled for tp in r.named} or None,
-            {broker for r in unsettled for replicas in r.wanted.values() for broker in replicas},
+            {tp for r in unsettled.values() for tp in r.named} or None,
+            {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas},
         )
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
         if snapshot.sizes is not None:
-            self._sized_at = time.monotonic()
+            self._sized_at, self._sized = time.monotonic(), frozenset(unsettled)
             self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
         self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys())
         return replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
@@ -258,7 +261,7 @@ class ClusterLoop:
         resources: Sequence[Resource],
         snapshot: Snapshot,
         policy: Policy,
-        undo: Undo | None,
+        execution: Execution,
     ) -> float:
         attempts = Attempts(self.reporter)
         resources = [bounded(r, cluster.spec) for r in resources]
@@ -277,7 +280,8 @@ class ClusterLoop:
                 if prepared:
                     ready.append(prepared)
         steps = [step for verdict in ready for step in verdict.steps]
-        if undo:
+        # what a resource holds that could not be judged, or recorded, is nobody's: CancelAll takes it back too
+        if undo := self._keeper.undo(execution, [v.resource for v in ready], snapshot, self._recent):
             steps = await self._keeper.keep(list(dict.fromkeys([*steps, *undo.cancels])), snapshot, _now())
         outcomes = await self._act(steps)
         acted = time.monotonic()

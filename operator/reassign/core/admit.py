@@ -18,14 +18,14 @@ from reassign.api.partition_reassignment import (
     RecordState,
     ReplicationFactorChange,
 )
-from reassign.core.budget import Budget, take_in_flight, waiting
+from reassign.core.budget import Budget, stuck_sources, take_in_flight, waiting
 from reassign.core.checks import Candidate, claimed, existence, first_problem
 from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.logdirs import bytes_to_copy
-from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition, ids
+from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition
 from reassign.core.permission import Permission
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
@@ -73,14 +73,15 @@ def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recen
         if not entry.stays
     )
     holders = dict(held)
-    budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker)
+    stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
+    budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
     take_in_flight(budget, snapshot, snapshot.reassignments)
     room = Room.of(snapshot, policy.limits.min_free_disk_percent)
     for verdict in verdicts:
         _take_unlisted(budget, verdict.record, snapshot)
         _expect_unlisted(room, verdict.record, snapshot)
     queues = [
-        Queue(verdict, _own_budget(verdict, snapshot), _largest_first(candidates, snapshot))
+        Queue(verdict, _own_budget(verdict, snapshot, stuck), _largest_first(candidates, snapshot))
         for verdict in verdicts
         if (candidates := _judged(verdict, snapshot, holders, policy, recent, waits_for_idle(verdict, budget), room))
     ]
@@ -182,20 +183,13 @@ def _judged(
                 verdict.record[tp] = failed(wanted, problem.reason, candidate.topic.id, candidate.current)
             else:
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-        elif unknown := [p.broker for p in candidate.placements if not p.known]:
-            verdict.waiting[tp] = (PartitionState.PENDING, _silent(unknown))
+        elif silent := room.silent(candidate):
+            verdict.waiting[tp] = (PartitionState.PENDING, silent)
         elif hold or not ready:
             verdict.waiting[tp] = (PartitionState.PENDING, hold)
         else:
             candidates.append(candidate)
     return candidates
-
-
-def _silent(brokers: Sequence[int]) -> Problem:
-    return Problem(
-        Reason.REQUEST_FAILED,
-        f"broker {ids(brokers)} has not said yet what is in its log directories; it is asked again",
-    )
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
@@ -215,9 +209,13 @@ def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 
-def _own_budget(verdict: Verdict, snapshot: Snapshot) -> Budget:
+def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int]) -> Budget:
     concurrency = verdict.resource.spec.concurrency
-    own = Budget(concurrency.partitions if concurrency else None, concurrency.moves_per_broker if concurrency else None)
+    own = Budget(
+        concurrency.partitions if concurrency else None,
+        concurrency.moves_per_broker if concurrency else None,
+        stuck=stuck,
+    )
     take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys())
     _take_unlisted(own, verdict.record, snapshot)
     return own

@@ -25,6 +25,8 @@ class Budget:
     sources: Counter[int] = field(default_factory=Counter)
     kept: set[int] = field(default_factory=set)
     """Sources whose next room is kept for a partition that comes first and needs more of it than there is."""
+    stuck: frozenset[int] = frozenset()
+    """Sources of moves that stand still: room there is kept for nobody, since it might never come."""
 
     def take(self, added: Iterable[int], source: int | None) -> None:
         """Count a partition that gets replicas on the brokers `added`, read from `source`."""
@@ -46,7 +48,7 @@ class Budget:
         """What stands in the way of one more partition, or None when there is room.
 
         Where it lacks room at its source alone, those asked for after it get none there either: else partitions that
-        need one slot would starve one that needs several.
+        need one slot would starve one that needs several. Not so where what has the room stands still.
         """
         added = list(added)
         if self.max_partitions is not None and self.partitions >= self.max_partitions:
@@ -59,7 +61,8 @@ class Budget:
         if source is not None and added:
             used = self.sources[source]
             if source in self.kept or (used and used + len(added) > self.moves_per_broker):
-                self.kept.add(source)
+                if source not in self.stuck:
+                    self.kept.add(source)
                 return f"broker {source} sends {used} replicas already"
         return None
 
@@ -67,6 +70,13 @@ class Budget:
 def waiting(lack: str) -> Problem:
     """A partition that waits for room; not an error."""
     return Problem(Reason.WAITING_FOR_BUDGET, f"{lack}; it starts when one of them is done")
+
+
+def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
+    """The brokers that moves are read from which stand still: these, those that hang, or that wait for a broker."""
+    alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
+    waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
+    return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)
 
 
 def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:

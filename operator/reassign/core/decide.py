@@ -29,8 +29,8 @@ def decide(
     recent.cancelled &= {
         (v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING
     }
-    admit(verdicts, snapshot, policy, recent)
     recent.tracks = watch(verdicts, snapshot, recent.tracks, recent.now)
+    admit(verdicts, snapshot, policy, recent)
     return verdicts
 
 

@@ -1,7 +1,8 @@
 """Disk: whether the volumes of a destination have room for what is to come.
 
 What is to come is what moves in flight have not copied yet, and what was admitted since. What sources will free
-does not count: it is freed only after the copy. A volume whose size is not known has room.
+does not count: it is freed only after the copy. A volume whose size is not known has room; a broker that has not
+said what is in its directories may not have any.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from reassign.core.checks import Candidate
-from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition
+from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import amount, leader_bytes
 from reassign.errors import Reason
 
@@ -76,11 +77,24 @@ class Room:
                 return path, directory.logs[tp]
         return None, 0
 
+    def silent(self, candidate: Candidate) -> Problem | None:
+        """Which brokers have not said what has to be known: what the leader has, and what the others have room for."""
+        tp, leader = candidate.tp, candidate.partition.leader
+        asked = self._receivers(candidate)
+        unknown = {broker for broker in asked if broker not in self.snapshot.log_dirs}
+        if asked and leader is not None and self.snapshot.sizes is not None and leader_bytes(tp, self.snapshot) is None:
+            unknown.add(leader)
+        unknown |= {p.broker for p in candidate.placements if not p.known}
+        if not unknown:
+            return None
+        return Problem(
+            Reason.REQUEST_FAILED,
+            f"broker {ids(unknown)} has not said yet what is in its log directories; it is asked again",
+        )
+
     def lacks(self, candidate: Candidate) -> Problem | None:
         """Why there is no room for a partition on one of the brokers that get it."""
-        size = leader_bytes(candidate.tp, self.snapshot)
-        if size is None:
-            return None
+        size = leader_bytes(candidate.tp, self.snapshot) or 0
         for broker in sorted(self._receivers(candidate)):
             if not self._fits(broker, candidate.log_dirs.get(broker), size):
                 return Problem(
@@ -101,8 +115,11 @@ class Room:
             return True
         paths = {None, *(p for volume in chosen for p in volume.paths)}
         coming = sum(bytes for (b, p), bytes in self.coming.items() if b == broker and p in paths)
-        left = sum(volume.usable for volume in chosen) - coming - size
-        return left * 100 >= sum(volume.total for volume in chosen) * self.min_free_percent
+        together = Volume(sum(v.total for v in chosen), sum(v.usable for v in chosen) - coming, ())
+        return any(self._takes(volume, size) for volume in chosen) and self._takes(together, size)
+
+    def _takes(self, volume: Volume, size: int) -> bool:
+        return (volume.usable - size) * 100 >= volume.total * self.min_free_percent
 
     def take(self, candidate: Candidate) -> None:
         """Count a partition that is to be copied."""

@@ -23,7 +23,7 @@ def rehearse(candidate: Candidate, room: Room) -> tuple[PartitionState, Problem 
     """What would become of a partition; `room` is what is left by those rehearsed before."""
     if candidate.done:
         return PartitionState.COMPLETED, None
-    if problem := first_problem(candidate) or room.lacks(candidate):
+    if problem := first_problem(candidate) or room.silent(candidate) or room.lacks(candidate):
         return PartitionState.BLOCKED, problem
     room.take(candidate)
     between_dirs = [place.broker for place in candidate.placements if place.copies]

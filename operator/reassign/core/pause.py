@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from reassign.api.kafka_cluster import PauseWhen
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model import Partition, Problem, Reassignment, Topic, TopicPartition
+from reassign.core.permission import Permission
 from reassign.core.resource import Resource, active
 from reassign.errors import Reason
 
@@ -28,20 +29,23 @@ def waits_to_start(resources: Iterable[Resource]) -> bool:
     return any(
         (entry := resource.record.get(tp)) is None or entry.target != target or entry.state is RecordState.CANCELLING
         for resource in resources
-        if not resource.spec.suspend and not resource.unsupported
+        if not (resource.spec.suspend or resource.unsupported or resource.dry_run)
         for tp, target in resource.wanted.items()
     )
 
 
-def our_own(resources: Iterable[Resource]) -> set[TopicPartition]:
-    """The partitions that resources move, or still want to move."""
+def our_own(resources: Iterable[Resource], permission: Permission) -> set[TopicPartition]:
+    """The partitions that resources move, or still want to move and may."""
     ours: set[TopicPartition] = set()
     for resource in resources:
         ours |= active(resource.record).keys()
+        if resource.unsupported or resource.dry_run:
+            continue
         ours |= {
             tp
             for tp, target in resource.wanted.items()
-            if (entry := resource.record.get(tp)) is None or entry.target != target
+            if ((entry := resource.record.get(tp)) is None or entry.target != target)
+            and not permission.of_topic(resource.namespace, tp.topic)
         }
     return ours
 
