@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reassign.core.model import APPLIED, Alter, Cancel, Elect, Outcome, Result, TopicPartition
+from reassign.core.model import APPLIED, Alter, Cancel, Elect, Judged, Outcome, Result, TopicPartition
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
 
@@ -105,6 +105,21 @@ def test_a_move_in_flight_is_neither_overridden_nor_cancelled_for_another(kafka:
         assert kafka.perform(Alter(tp, (3, 1, 2))) == [APPLIED]
         assert kafka.observe().reassignments[tp] == before
     eventually(lambda: kafka.settled(tp, [3, 1, 2]))
+
+
+def test_what_is_not_as_it_was_judged_is_left_as_it_is(kafka: Kafka) -> None:
+    name = kafka.topic([0, 1], [0, 1], [0, 1])
+    moved, recreated, same = (TopicPartition(name, number) for number in range(3))
+    topic_id = kafka.observe(name).topics[name].id
+    outcomes = kafka.perform(
+        Alter(moved, (2, 1), judged=Judged(topic_id, frozenset({0, 3}))),
+        Alter(recreated, (2, 1), judged=Judged("another", frozenset({0, 1}))),
+        Alter(same, (2, 1), judged=Judged(topic_id, frozenset({1, 0}))),
+    )
+    assert [outcome.reason for outcome in outcomes] == [Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED, None]
+    eventually(lambda: kafka.settled(same, [2, 1]))
+    assert kafka.settled(moved, [0, 1])
+    assert kafka.settled(recreated, [0, 1])
 
 
 def test_guarded_and_free_alters_in_one_go_keep_their_own_guard(kafka: Kafka) -> None:

@@ -129,6 +129,11 @@ class SimKafka:
         tp, target = step.tp, step.replicas
         current = self.replicas[tp]
         in_flight = self.reassignments.get(tp)
+        if step.judged and in_flight is None:
+            if step.judged.topic_id != self.topic_ids[tp.topic]:
+                return refused(Reason.TOPIC_RECREATED)
+            if step.judged.replicas != set(current):
+                return refused(Reason.IN_FLIGHT_ELSEWHERE)
         size = len(in_flight.target) if in_flight else len(current)
         if not set(target) <= set(self.brokers):
             return refused(Reason.INVALID_REPLICA_ASSIGNMENT)

@@ -258,6 +258,32 @@ def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world:
     assert set(world.kafka.reassignments) == {THEIRS}
 
 
+@pytest.mark.parametrize("change", ["moved", "made again"])
+def test_what_changes_while_the_record_is_written_is_not_undone_but_judged_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    entry = {"topic": "later", "partition": 0, "replicas": [4, 2, 3], "expectedReplicas": [1, 2, 3]}
+    world.change("move", lambda obj: obj["spec"]["partitions"].append(entry))
+    write_status = world.kube.write_status
+
+    async def meanwhile(obj: Object, status: Object) -> Object:
+        if any(topic["topic"] == "later" for topic in status.get("record", ())) and not changed:
+            changed.append(change)
+            if change == "moved":
+                world.kafka.move_as_another(LATER, (5, 2, 3))
+                world.kafka.copy(LATER)
+            else:
+                world.kafka.topic_ids["later"] = "another"
+        return await write_status(obj, status)
+
+    changed: list[str] = []
+    monkeypatch.setattr(world.kube, "write_status", meanwhile)
+    world.tick(5)
+    assert changed == [change]
+    assert LATER not in world.kafka.reassignments
+    assert world.kafka.replicas[LATER] == ((5, 2, 3) if change == "moved" else (1, 2, 3))
+
+
 def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebuilt(world: World) -> None:
     world.change("move", lambda obj: obj.update(status={}))
     world.delete("move")

@@ -121,6 +121,22 @@ def test_superseding_cancels_the_other_move_and_then_submits_ours_with_its_origi
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
+def test_a_move_that_somebody_begins_again_and_again_is_superseded_ever_more_seldom_and_that_is_said() -> None:
+    driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
+    for _ in range(200):
+        driver.tick()
+        if P0 not in driver.kafka.reassignments:
+            driver.kafka.move_as_another(P0, (4, 1, 2))
+    cancels = [step for step in driver.kafka.writes if isinstance(step, Cancel)]
+    assert 2 <= len(cancels) <= 5
+    said = detail(driver, P0)
+    assert (said.state, said.reason) == ("Blocked", "InFlightElsewhere")
+    assert "begun the same move again" in (said.message or "")
+    driver.kafka.copy(P0)
+    driver.ticks(10)
+    assert driver.kafka.reassignments[P0].target == {3, 1, 2}
+
+
 def test_while_it_is_cancelled_status_names_the_other_move_and_what_is_thrown_away() -> None:
     kafka = moved_by_another()
     kafka.sizes = {P0: {0: 1000, 1: 1000, 2: 1000, 4: 300}}

@@ -7,11 +7,29 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.model import Alter, Broker, Cancel, Elect, Problem, TopicPartition
+from reassign.core.model import Alter, Broker, Cancel, Elect, Outcome, Problem, Result, Step, TopicPartition
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
+
+
+def test_a_request_that_is_never_answered_is_sent_again_ever_more_seldom_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka, sent = SimKafka({P0: (0, 1)}), list[Step]()
+
+    def no_answer(step: Step) -> Outcome:
+        sent.append(step)
+        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "the controller met an error of its own")
+
+    monkeypatch.setattr(kafka, "perform", no_answer)
+    driver = drive(kafka, resource({P0: (2, 1)}))
+    driver.ticks(1)
+    for _ in range(200):
+        driver.tick()
+        assert detail(driver, P0).reason == "RequestFailed"
+    assert 3 <= len(sent) <= 6
 
 
 def test_a_partition_is_recorded_before_it_is_altered() -> None:

@@ -25,7 +25,7 @@ from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.logdirs import bytes_to_copy
-from reassign.core.model import Alter, AlterLogDirs, Elect, Problem, Snapshot, TopicPartition
+from reassign.core.model import Alter, AlterLogDirs, Cancel, Elect, Judged, Problem, Snapshot, TopicPartition
 from reassign.core.permission import Permission
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
@@ -119,7 +119,8 @@ def _start_one(queue: Queue, candidate: Candidate, budget: Budget, room: Room) -
     if to_come := tuple((b, p) for b, p in sorted(candidate.log_dirs.items()) if b in candidate.added):
         queue.verdict.steps.append(AlterLogDirs(tp, to_come))
     allow = candidate.factor_change is ReplicationFactorChange.ALLOW
-    queue.verdict.steps.append(Alter(tp, candidate.target, allow))
+    judged = Judged(candidate.topic.id, frozenset(candidate.current))
+    queue.verdict.steps.append(Alter(tp, candidate.target, allow, judged))
 
 
 def _entry(candidate: Candidate, state: RecordState) -> Entry:
@@ -173,7 +174,7 @@ def _judged(
         # what is in flight is never stale
         sure = bool(candidate.in_flight) or recent.settled(tp)
         ready = sure and resource.has_finalizer and not resource.status_lost
-        refused = recent.refusal(tp, () if candidate.supersedes else wanted.replicas)
+        refused = _refusal(candidate, recent)
         if candidate.done:
             _settle_at_target(verdict, candidate, hold, ready=ready)
         elif verdict.expired:
@@ -190,6 +191,14 @@ def _judged(
         else:
             candidates.append(candidate)
     return candidates
+
+
+def _refusal(candidate: Candidate, recent: Recent) -> Problem | None:
+    """Why brokers, or others who insist, keep it from being tried now."""
+    tp, move = candidate.tp, candidate.in_flight
+    if candidate.supersedes and move:
+        return recent.refusal(tp, ()) or recent.refusal(tp, Cancel.of(tp, move).target)
+    return recent.refusal(tp, candidate.target)
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:

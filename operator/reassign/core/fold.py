@@ -27,6 +27,8 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
         recent.touch(step.tp, at, answered=outcome.result is not Result.UNKNOWN)
         if outcome.result is Result.UNKNOWN:
             verdict.problems[step.tp] = outcome.problem
+            if isinstance(step, Alter):
+                recent.doubt(step.tp, step.replicas, outcome.problem, at)
         elif isinstance(step, Elect):
             _fold_elect(verdict, step, outcome, recent)
         elif isinstance(step, Cancel):
@@ -55,10 +57,19 @@ def _fold_elect(verdict: Verdict, step: Elect, outcome: Outcome, recent: Recent)
     recent.busy.pop(step.tp, None)
 
 
+INSISTS = Problem(
+    Reason.IN_FLIGHT_ELSEWHERE,
+    "somebody else has begun the same move again after it was cancelled to make way; stop whoever does, or leave "
+    "the partition to them. It is cancelled once more after a while",
+)
+
+
 def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recent, at: float) -> None:
     superseding = verdict.record[step.tp].superseding
     if outcome.result is Result.APPLIED:
-        if not superseding:
+        if superseding:
+            recent.refuse(step.tp, step.target, INSISTS, at)
+        else:
             recent.cancelled.add((verdict.resource.uid, step.tp))
     elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
         problem = recent.refuse(step.tp, (), _cannot_go_back(outcome, verdict.record[step.tp].original), at)

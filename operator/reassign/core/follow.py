@@ -22,6 +22,7 @@ from reassign.core.model import (
     Alter,
     Cancel,
     Elect,
+    Judged,
     Partition,
     Problem,
     ReplicationFactorGuard,
@@ -55,7 +56,7 @@ class Recent:
     `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
     and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
-    `refused` is by partition and the replicas asked for.
+    `refused` is by partition and the replicas asked for, and so are `doubts`: why no answer came to the last request.
     `tracks` are of moves in flight (`core.stall`).
     """
 
@@ -64,6 +65,7 @@ class Recent:
     busy: dict[TopicPartition, float] = field(default_factory=dict)
     cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
     refused: dict[tuple[TopicPartition, tuple[int, ...]], Refusal] = field(default_factory=dict)
+    doubts: dict[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
 
     def observe(self, began: float, ended: float, in_flight: Collection[TopicPartition]) -> None:
@@ -72,6 +74,7 @@ class Recent:
         self.busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
         self.busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
         self.cancelled = {key for key in self.cancelled if key[1] not in in_flight}
+        self.doubts = {key: problem for key, problem in self.doubts.items() if key[0] not in in_flight}
         self.refused = {k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS}
 
     def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
@@ -93,6 +96,12 @@ class Recent:
         delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
         self.refused[tp, replicas] = Refusal(problem, at + delay, delay)
         return problem
+
+    def doubt(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
+        """No answer came. Ask again once it can no longer land; from the second time on, after longer."""
+        if (tp, replicas) in self.doubts:
+            self.refuse(tp, replicas, problem, at)
+        self.doubts[tp, replicas] = problem
 
     def refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> Problem | None:
         """Why it is not asked for now."""
@@ -222,7 +231,7 @@ def _follow(held: Held) -> Move:
         if partition.replicas == entry.target:
             return _finish(held, partition)
         if not held.settled:
-            return Move(entry)
+            return Move(entry, problem=held.recent.doubts.get((tp, entry.target)))
     elif in_flight.target == frozenset(entry.target):
         entry = _with_true_original(entry, in_flight.original)
         return Move(entry.to(RecordState.IN_FLIGHT, entry.problem), place(tp, entry.log_dirs, snapshot))
@@ -294,4 +303,5 @@ def _restore(held: Held, entry: Entry) -> Move:
     that count those of the cancelled move too."""
     refusal = held.recent.refusal(held.tp, entry.original)
     emulated = held.snapshot.guard is ReplicationFactorGuard.EMULATED
-    return Move(entry, None if refusal else Alter(held.tp, entry.original, emulated), refusal)
+    judged = Judged(entry.topic_id, frozenset(entry.original))
+    return Move(entry, None if refusal else Alter(held.tp, entry.original, emulated, judged), refusal)

@@ -137,16 +137,24 @@ class Snapshot:
         return partition.leader if partition else None
 
 
+class Judged(NamedTuple):
+    """The topic and the replicas that a partition had when it was judged: with others, it has to be judged again."""
+
+    topic_id: str
+    replicas: frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Alter:
     """Make these the replicas of a partition, in this order (AlterPartitionReassignments).
 
-    With the guard, the replication factor must not change (KIP-860).
+    With the guard, the replication factor must not change (KIP-860). `judged` is what it was judged by.
     """
 
     tp: TopicPartition
     replicas: tuple[int, ...]
     allow_replication_factor_change: bool = False
+    judged: Judged | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,49 +236,33 @@ class KafkaClient:
         return outcomes
 
     def _alter(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
-        """List once more, right before the request: what others have begun since must be neither overridden nor
-        cancelled. There is no compare-and-set on the wire, so a race of one round trip remains."""
-        try:
-            in_flight = requests.reassignments(self._wire, [step.tp for step in batch])
-        except KafkaError as error:
-            return dict.fromkeys(batch, lost(error))
-        overtaken = {step: outcome for step in batch if (outcome := _overtaken(step, in_flight.get(step.tp)))}
-        return overtaken | self._request([step for step in batch if step not in overtaken])
-
-    def _request(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
-        guarded = any(isinstance(step, Alter) and not step.allow_replication_factor_change for step in batch)
-        if guarded and self.guard is ReplicationFactorGuard.EMULATED:
-            return self._alter_guarded_by_us(batch)
-        try:
-            return self._submit(batch, allow=not guarded)
-        except IncompatibleBrokerVersion:  # a broker older than the first one, in a rolling upgrade
-            return self._alter_guarded_by_us(batch)
-
-    def _alter_guarded_by_us(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
-        """Look right before the request, and hold back what would change the replication factor.
+        """Look once more, right before the request: what others have done since must not be undone. There is no
+        compare-and-set on the wire, so a race of one round trip remains.
 
         Metadata counts the adding and the removing replicas of a partition in flight; so what is in flight is listed
         after metadata was read, and left to the rules for that.
         """
         try:
-            refused = self._changes_of_replication_factor([step for step in batch if isinstance(step, Alter)])
+            topics, _ = requests.topics(self._wire, {step.tp.topic for step in batch if isinstance(step, Alter)})
             in_flight = requests.reassignments(self._wire, [step.tp for step in batch])
         except KafkaError as error:
-            message = f"not sent, since its replication factor could not be read: {cluster_error(error).message}"
-            return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
-        refused |= {step: outcome for step in batch if (outcome := _overtaken(step, in_flight.get(step.tp)))}
-        return refused | self._submit([step for step in batch if step not in refused], allow=True)
+            return dict.fromkeys(batch, lost(error))
+        refused = {
+            step: outcome
+            for step in batch
+            if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, topics))
+        }
+        return refused | self._request([step for step in batch if step not in refused], topics)
 
-    def _changes_of_replication_factor(self, alters: Sequence[Alter]) -> dict[Step, Outcome]:
-        topics, _ = requests.topics(self._wire, {step.tp.topic for step in alters})
-        refused: dict[Step, Outcome] = {}
-        for step in alters:
-            _, partitions = topics.get(step.tp.topic, ("", {}))
-            settled = partitions.get(step.tp.partition)
-            if settled and len(settled.replicas) != len(step.replicas):
-                message = f"The replication factor is changed from {len(settled.replicas)} to {len(step.replicas)}"
-                refused[step] = Outcome(Result.REFUSED, Reason.REPLICATION_FACTOR_CHANGE, message)
-        return refused
+    def _request(self, batch: Sequence[Alter | Cancel], topics: requests.Topics) -> dict[Step, Outcome]:
+        guarded = any(isinstance(step, Alter) and not step.allow_replication_factor_change for step in batch)
+        if not (guarded and self.guard is ReplicationFactorGuard.EMULATED):
+            try:
+                return self._submit(batch, allow=not guarded)
+            except IncompatibleBrokerVersion:  # a broker older than the first one, in a rolling upgrade
+                pass
+        refused = {step: outcome for step in batch if (outcome := _changes_replication_factor(step, topics))}
+        return refused | self._submit([step for step in batch if step not in refused], allow=True)
 
     def _submit(self, batch: Sequence[Alter | Cancel], *, allow: bool) -> dict[Step, Outcome]:
         if not batch:
@@ -367,6 +351,31 @@ def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome 
     if in_flight.target != set(step.target):
         return Outcome(Result.REFUSED, Reason.IN_FLIGHT_ELSEWHERE, "somebody else has changed the move")
     return None
+
+
+def _changed(step: Alter | Cancel, topics: requests.Topics) -> Outcome | None:
+    """The outcome of a step for a partition that is another one by now, or has other replicas."""
+    if not (isinstance(step, Alter) and step.judged and step.tp.topic in topics):
+        return None
+    topic_id, partitions = topics[step.tp.topic]
+    if topic_id != step.judged.topic_id:
+        return Outcome(Result.REFUSED, Reason.TOPIC_RECREATED, "the topic was deleted and made again just now")
+    now = partitions.get(step.tp.partition)
+    if now and set(now.replicas) != step.judged.replicas:
+        message = f"somebody else has just moved it to {list(now.replicas)}; it is judged again"
+        return Outcome(Result.REFUSED, Reason.IN_FLIGHT_ELSEWHERE, message)
+    return None
+
+
+def _changes_replication_factor(step: Alter | Cancel, topics: requests.Topics) -> Outcome | None:
+    """The outcome of a step that we hold back, where the brokers have no guard of their own (KIP-860)."""
+    if not isinstance(step, Alter) or step.tp.topic not in topics:
+        return None
+    now = topics[step.tp.topic][1].get(step.tp.partition)
+    if now is None or len(now.replicas) == len(step.replicas):
+        return None
+    message = f"The replication factor is changed from {len(now.replicas)} to {len(step.replicas)}"
+    return Outcome(Result.REFUSED, Reason.REPLICATION_FACTOR_CHANGE, message)
 
 
 def _outcomes(batch: Sequence[Step], answers: requests.Answers) -> dict[Step, Outcome]:

@@ -69,7 +69,11 @@ def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
     return answer.cluster_id, {broker.id: broker for broker in brokers}
 
 
-def topics(wire: Wire, names: Collection[str] | None) -> tuple[dict[str, tuple[str, dict[int, Partition]]], set[str]]:
+Topics = dict[str, tuple[str, dict[int, Partition]]]
+"""Topic id and partitions, by name."""
+
+
+def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]:
     """Topic id and partitions of those that exist, and the names of those that we may not see (Metadata).
 
     No names (None) stands for all topics that we may see.
@@ -79,7 +83,7 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[dict[str, tuple[s
     named = MetadataRequest.MetadataRequestTopic
     wanted = None if names is None else [named(name=n) for n in names]
     answer = wire.read(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-    found: dict[str, tuple[str, dict[int, Partition]]] = {}
+    found: Topics = {}
     unauthorized: set[str] = set()
     for topic in answer.topics:
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
