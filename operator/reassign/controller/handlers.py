@@ -20,6 +20,8 @@ from reassign.controller.loop import ClusterLoop
 from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.store import ClusterKey, Store, cluster_key
 from reassign.core.model import Problem
+from reassign.core.permission import not_allowed
+from reassign.core.resource import Resource, active
 from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
@@ -146,17 +148,28 @@ class Supervisor:
             log.exception("sweep failed unexpectedly")
 
     async def _answer_for_missing(self, namespace: str, name: str) -> None:
-        if found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name):
+        watched = not self._namespaces or namespace in self._namespaces
+        if watched and (found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name)):
             self._store.put(found)
             self._wake((namespace, name))
             return
-        problem = Problem(
-            Reason.CLUSTER_NOT_FOUND,
-            f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
-        )
         attempts = Attempts(self._reporter)
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
-                await self._reporter.stand_still(resource, problem, datetime.now(UTC))
+                await self._answer(resource, namespace, name)
         if attempts.conflict:
             self._stray.set()
+
+    async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
+        """To other namespaces a missing cluster is as one that does not allow them."""
+        now = datetime.now(UTC)
+        if resource.namespace == namespace:
+            problem = Problem(
+                Reason.CLUSTER_NOT_FOUND,
+                f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
+            )
+            await self._reporter.stand_still(resource, problem, now)
+        elif active(resource.record):
+            await self._reporter.stand_still(resource, not_allowed(resource.namespace), now)
+        else:
+            await self._reporter.refuse(resource, not_allowed(resource.namespace), now)

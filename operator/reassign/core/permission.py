@@ -1,7 +1,7 @@
 """Who may move what on a KafkaCluster: its own namespace everything, others the topics that it allows them.
 
-A namespace that is not allowed learns nothing of the cluster from its resources' status, and one that is allowed
-nothing of topics that are not its own.
+A namespace that is not allowed learns nothing of the cluster from its resources' status, not even whether it exists,
+and one that is allowed nothing of topics that are not its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from reassign.core.resource import Resource
 from reassign.errors import Reason
 
 
+def not_allowed(namespace: str) -> Problem:
+    """What a namespace is told of a KafkaCluster of another one that does not allow it, or is not there."""
+    return Problem(
+        Reason.NAMESPACE_NOT_ALLOWED,
+        f"the KafkaCluster of spec.clusterRef is not there, or does not allow the namespace {namespace}; "
+        "create it, or have its spec.allowedNamespaces list the namespace",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Permission:
     """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them."""
@@ -25,10 +34,7 @@ class Permission:
         """Why the resources of a namespace may not use the cluster at all."""
         if namespace in self.allowed:
             return None
-        return Problem(
-            Reason.NAMESPACE_NOT_ALLOWED,
-            f"the KafkaCluster does not allow the namespace {namespace}; have its spec.allowedNamespaces list it",
-        )
+        return not_allowed(namespace)
 
     def of_topic(self, namespace: str, topic: str) -> Problem | None:
         """Why the resources of a namespace may not move a topic."""
