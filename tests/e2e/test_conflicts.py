@@ -49,6 +49,22 @@ def test_the_override_that_hangs_with_the_stock_tool_is_done_by_an_edit(world: W
     world.stock_tool_says({(theirs, 0): [0, 1, 2]})
 
 
+def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World) -> None:
+    orders = world.topic("orders", [0, 1], size=HELD_BYTES)
+    world.hold(orders)
+    move_with_the_stock_tool(world, {(orders, 0): [2, 3]})
+    before = world.wait_in_flight((orders, 0))
+    name = f"{world.prefix}-copy"
+    copy = world.manifest(name, {(orders, 0): [2, 3]})
+    copy["metadata"]["finalizers"] = ["kafka.reassign.dev/cancel"]
+    world.resources.append(name)
+    world.apply(copy)
+    world.wait_for(name, "Stalled", reason="InFlightElsewhere")
+    world.delete(name)
+    world.wait_gone(name)
+    assert world.kafka.in_flight([orders]) == before
+
+
 def test_somebody_elses_move_is_left_alone_unless_told_otherwise(world: World) -> None:
     orders = world.topic("orders", [0, 1], [0, 1], size=HELD_BYTES)
     world.hold(orders)

@@ -231,6 +231,7 @@ def resource(entries: Mapping[TopicPartition, Sequence[int]], uid: str = "a", **
         spec=spec(entries, **fields),
         status=PartitionReassignmentStatus(observed_generation=1),
         has_finalizer=True,
+        finalizer_is_ours=True,
     )
 
 

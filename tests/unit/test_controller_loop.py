@@ -24,6 +24,7 @@ from reassign.core.model import Alter, Broker, Cancel, Outcome, Snapshot, Step, 
 from reassign.errors import ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
+from reassign.kube.managed import field_manager
 from tests.unit.sim import SimKafka
 
 OURS, THEIRS, LATER = TopicPartition("ours", 0), TopicPartition("theirs", 0), TopicPartition("later", 0)
@@ -31,22 +32,31 @@ Object = dict[str, Any]
 
 
 class Kube:
-    """Objects with resource versions, and the ConfigMaps that were made."""
+    """Objects with resource versions and managedFields, and the ConfigMaps that were made."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
         self.config_maps: list[list[Object]] = []
         self.events: list[str] = []
         self.refusal: ReassignError | None = None
 
+    def write(self, uid: str, manager: str, change: Callable[[Object], None]) -> Object:
+        """The object after a field manager has changed it."""
+        before = self.objects[uid]
+        after = self.objects[uid] = deepcopy(before)
+        change(after)
+        after["metadata"]["resourceVersion"] = str(int(before["metadata"]["resourceVersion"]) + 1)
+        sign(after, before, manager)
+        return deepcopy(after)
+
     def _write(self, obj: Object, change: Callable[[Object], None]) -> Object:
-        now = self._store.get(obj["metadata"]["uid"])
-        if now is None or now["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+        uid = obj["metadata"]["uid"]
+        if self.objects[uid]["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
             raise ConflictError("another version")
-        written = deepcopy(obj)
-        change(written)
-        written["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
-        return written
+        return self.write(uid, field_manager(uid), change)
+
+    async def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return deepcopy(self.objects.get(f"uid-{name}"))
 
     async def add_finalizer(self, obj: Object) -> Object:
         if FINALIZER in obj["metadata"].get("finalizers", ()):
@@ -109,21 +119,25 @@ class World:
         sizes = {tp: dict.fromkeys(range(6), 100) for tp in (OURS, THEIRS, LATER)}
         self.kafka = SimKafka(dict.fromkeys(sizes, (1, 2, 3)), min_insync=2, sizes=sizes)
         self.store = Store()
-        self.kube = Kube(self.store)
-        self.store.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
+        self.kube = Kube()
+        self.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
         self.add("move", OURS, (4, 2, 3))
-        kube: Any = self.kube
         self.metrics = Metrics()
-        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, self.metrics)
         self.brokers = Brokers(self.kafka, self.kube)
-        key, health = ("kafka", "main"), Health(60, [])
-        self.loop = ClusterLoop(key, self.store, kube, reporter, self.metrics, health, lambda: None)
-        client: Any = self.brokers
-        self.loop._client, self.loop._connection = client, Connection("b:9092")
-        self.loop._recent.started = float("-inf")  # an operator that has been running for long
-        self.loop._connected_to = ("uid-main", KafkaCluster.parse(self.store.get("uid-main") or {}).spec)
+        self.loop = self.new_loop()
         self.kafka.perform(Alter(THEIRS, (5, 2, 3)))
         self.tick(until=lambda: set(self.kafka.reassignments) == {OURS, THEIRS})
+
+    def new_loop(self) -> ClusterLoop:
+        """One that is connected."""
+        kube: Any = self.kube
+        client: Any = self.brokers
+        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, self.metrics)
+        loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, Health(60, []), lambda: None)
+        loop._client, loop._connection = client, Connection("b:9092")
+        loop._recent.started = float("-inf")  # an operator that has been running for long
+        loop._connected_to = ("uid-main", KafkaCluster.parse(self.store.get("uid-main") or {}).spec)
+        return loop
 
     def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
         for _ in range(20 if until else times):
@@ -135,15 +149,31 @@ class World:
     def add(self, name: str, tp: TopicPartition, replicas: Sequence[int]) -> None:
         """One more resource, which moves one partition."""
         entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
-        self.store.put(_object("PartitionReassignment", name, {"clusterRef": {"name": "main"}, "partitions": [entry]}))
+        self.put(_object("PartitionReassignment", name, {"clusterRef": {"name": "main"}, "partitions": [entry]}))
+
+    def put(self, obj: Object) -> None:
+        """An object is there."""
+        self.kube.objects[obj["metadata"]["uid"]] = obj
+        self.store.put(deepcopy(obj))
 
     def change(self, name: str, change: Callable[[Object], None]) -> None:
-        """Somebody else writes an object."""
-        obj = deepcopy(self.store.get(f"uid-{name}") or {})
-        change(obj)
-        obj["metadata"]["generation"] += 1
-        obj["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
-        self.store.put(obj)
+        """Somebody else writes the spec or metadata of an object."""
+
+        def edit(obj: Object) -> None:
+            change(obj)
+            obj["metadata"]["generation"] += 1
+
+        self.store.put(self.kube.write(f"uid-{name}", "kubectl", edit))
+
+    def change_status(self, name: str, change: Callable[[Object], None]) -> None:
+        """Somebody else writes the status of an object, and the watch brings it."""
+        self.store.put(self.kube.write(f"uid-{name}", "kubectl", lambda obj: change(obj["status"])))
+
+    def restart(self) -> None:
+        """The process is new: what it knew is lost."""
+        self.store = Store()
+        self.store.take_over([*self.kube.objects.values()], ())
+        self.loop = self.new_loop()
 
     def delete(self, name: str) -> None:
         self.change(name, lambda obj: obj["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))
@@ -157,6 +187,30 @@ class World:
 
     def kept(self) -> list[list[str]]:
         return [[move["topic"] for move in moves] for moves in self.kube.config_maps]
+
+
+def sign(obj: Object, before: Object, manager: str) -> None:
+    """managedFields as the API server keeps them, of the finalizer and the record: whoever changed one last has it."""
+    obj["metadata"]["managedFields"] = []
+    for fields, value in ((FINALIZER_FIELDS, _has_finalizer), (RECORD_FIELDS, _record)):
+        entry = {"manager": manager, "fieldsV1": fields}
+        if value(obj) == value(before):
+            entries = before["metadata"].get("managedFields", [])
+            obj["metadata"]["managedFields"] += [e for e in entries if e["fieldsV1"] == fields]
+        elif value(obj) is not None:
+            obj["metadata"]["managedFields"].append(entry)
+
+
+FINALIZER_FIELDS = {"f:metadata": {"f:finalizers": {f'v:"{FINALIZER}"': {}}}}
+RECORD_FIELDS = {"f:status": {"f:record": {}}}
+
+
+def _has_finalizer(obj: Object) -> bool | None:
+    return FINALIZER in obj["metadata"].get("finalizers", ()) or None
+
+
+def _record(obj: Object) -> object:
+    return obj.get("status", {}).get("record")
 
 
 def _object(kind: str, name: str, spec: Object) -> Object:
@@ -252,7 +306,7 @@ def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world:
     older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
     older["status"] = {"clusterId": "sim"}
     older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
-    world.store.put(older)
+    world.put(older)
     world.pull("CancelAll")
     world.tick(2)
     assert set(world.kafka.reassignments) == {THEIRS}
@@ -285,10 +339,11 @@ def test_what_changes_while_the_record_is_written_is_not_undone_but_judged_again
 
 
 def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebuilt(world: World) -> None:
-    world.change("move", lambda obj: obj.update(status={}))
+    world.change_status("move", Object.clear)
+    world.restart()
     world.delete("move")
     world.brokers.reachable = False
-    world.loop._recent = Recent()  # as a new process has it
+    world.loop._recent = Recent()  # nothing seen yet
     world.tick()
     assert world.conditions("move") == {"Reconciling": "Cancelling", "Stalled": "ClusterUnreachable"}
     move = world.store.resource("uid-move")

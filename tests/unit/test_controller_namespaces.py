@@ -44,9 +44,8 @@ def answer_for_missing(world: World, kube: Any, key: ClusterKey = NOBODY, namesp
 def refer(world: World, name: str, to: ClusterKey, namespace: str = "team-a") -> None:
     """A resource that wants to move LATER."""
     world.add(name, LATER, (4, 2, 3))
-    obj = world.store.get(f"uid-{name}") or {}
-    obj["metadata"]["namespace"] = namespace
-    obj["spec"]["clusterRef"] = {"namespace": to[0], "name": to[1]}
+    world.change(name, lambda obj: obj["metadata"].update(namespace=namespace))
+    world.change(name, lambda obj: obj["spec"].update(clusterRef={"namespace": to[0], "name": to[1]}))
 
 
 def status(world: World, name: str) -> Object:

@@ -363,3 +363,16 @@ def test_a_status_wiped_by_hand_in_flight_does_not_make_our_own_move_somebody_el
     driver.finish()
     assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("mode", ["Wait", "Fail"])
+def test_a_finalizer_that_came_along_with_a_copy_does_not_make_somebody_elses_move_ours(mode: str) -> None:
+    copy = resource({P0: (4, 1, 2)}, whenInFlight=mode)
+    copy = replace(copy, status=PartitionReassignmentStatus(), finalizer_is_ours=False)
+    driver = drive(moved_by_another(), copy)
+    driver.ticks(5)
+    assert true_conditions(driver) == {("Stalled" if mode == "Wait" else "Failed"): "InFlightElsewhere"}
+    driver.delete("a")
+    driver.ticks(5)
+    assert driver.gone == {"a"}
+    assert driver.kafka.writes == []

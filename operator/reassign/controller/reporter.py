@@ -18,7 +18,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, cluster_key, version
 from reassign.core.decide import lets_go
-from reassign.core.events import Tell, cancellations, transitions
+from reassign.core.events import Tell, cancellations, rebuilt, transitions
 from reassign.core.model import Problem
 from reassign.core.report import blind
 from reassign.core.resource import Record, Resource, active
@@ -88,7 +88,10 @@ class Reporter:
         if not await self._write_status(self._object(resource), before, status):
             return None
         self._written[uid] = time.monotonic()
-        return self._store.resource(uid)
+        written = self._store.resource(uid)
+        if written and resource.status_lost and not written.status_lost:
+            await self._tell(self._object(written), rebuilt(written))
+        return written
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""

@@ -15,6 +15,7 @@ from reassign.core.resource import Resource
 from reassign.core.size import too_large
 from reassign.errors import Reason
 from reassign.kube.client import Kind, Object
+from reassign.kube.managed import finalizer_is_ours
 
 log = structlog.get_logger()
 
@@ -130,6 +131,7 @@ def _parse(obj: Object) -> Resource:
         spec=parsed.spec,
         status=parsed.status,
         has_finalizer=FINALIZER in meta.finalizers,
+        finalizer_is_ours=finalizer_is_ours(obj),
         deleted=meta.deletion_timestamp,
         unsupported=_unsupported(parsed) or too_large(obj, parsed.spec),
     )

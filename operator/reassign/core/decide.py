@@ -71,7 +71,7 @@ def lets_go(resource: Resource, record: Record, now: datetime) -> bool | None:
 def _adopted(resource: Resource, snapshot: Snapshot, policy: Policy) -> Record:
     """The record of a resource whose status was lost: its entries that are in flight to where it wants them.
 
-    Anybody can make a resource that looks so, by putting our finalizer on it: no permission, nothing adopted.
+    Who takes pains can make a resource that looks so: no permission, nothing adopted.
     """
     record: dict[TopicPartition, Entry] = {}
     for tp, entry in resource.asked.items():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.core.resource import Resource, active
 from reassign.errors import Reason
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
@@ -32,6 +33,15 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
     said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
     more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
     return [Tell(False, "MovesCancelled", f"{said}{more}")]
+
+
+def rebuilt(resource: Resource) -> Tell:
+    """The event that tells of a status that was lost, and of what counts as the resource's own since."""
+    note = (
+        f"the status was lost; {len(active(resource.record))} partitions that are in flight to the replicas asked for "
+        "count as its own now, and the order that they came from is not known"
+    )
+    return Tell(True, "StatusRebuilt", note)
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:

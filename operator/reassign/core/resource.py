@@ -96,6 +96,8 @@ class Resource:
     spec: PartitionReassignmentSpec
     status: PartitionReassignmentStatus
     has_finalizer: bool
+    finalizer_is_ours: bool = False
+    """Whether we put it on this very object; it came along where the object is a copy."""
     deleted: datetime | None = None
     unsupported: Problem | None = None
 
@@ -106,8 +108,8 @@ class Resource:
 
     @property
     def status_lost(self) -> bool:
-        """The finalizer is only ever set after a first status: with it and no status, the status was lost."""
-        return self.has_finalizer and self.status.observed_generation is None
+        """We only ever put our finalizer on after a first status: where we did and there is none, it was lost."""
+        return self.has_finalizer and self.finalizer_is_ours and self.status.observed_generation is None
 
     @property
     def up_to_date(self) -> bool:

@@ -1,8 +1,9 @@
 """Our side of the API server: reads, the finalizer, the status, Secrets; each with one request and a time-out.
 
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
-read: whoever changed the object in between wins, and a `ConflictError` says so. What we make is a ConfigMap, when
-the brake is pulled. Nothing is retried here, since the loop ticks again and looks first.
+read: whoever changed the object in between wins, and a `ConflictError` says so. They are told from those of others by
+the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled. Nothing is retried
+here, since the loop ticks again and looks first.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.kube.managed import field_manager
 
 __all__ = ["REQUEST_SECONDS", "Kind", "KubeClient", "Object"]
 
@@ -112,7 +114,14 @@ class KubeClient:
         meta = obj["metadata"]
         same = {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
         path = _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"]) + subresource
-        answer = await self.request("PATCH", path, [same, change], content_type=_JSON_PATCH, missing_ok=True)
+        answer = await self.request(
+            "PATCH",
+            path,
+            [same, change],
+            content_type=_JSON_PATCH,
+            manager=field_manager(meta["uid"]),
+            missing_ok=True,
+        )
         if answer is not None and answer["metadata"]["uid"] != meta["uid"]:
             return None  # cannot be while resource versions are unique; another object is not ours to follow
         return answer
@@ -141,11 +150,12 @@ class KubeClient:
         body: object = None,
         *,
         content_type: str = "application/json",
+        manager: str = "",
         missing_ok: bool = False,
     ) -> Object | None:
-        """One request; what it answered, or None for 404 when that is expected."""
+        """One request, in the name of a field manager; what it answered, or None for 404 when that is expected."""
         try:
-            return await self._request(verb, path, body, content_type)
+            return await self._request(verb, path, body, content_type, manager)
         except ApiException as error:
             if error.status == 404 and missing_ok:
                 return None
@@ -153,13 +163,14 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
 
-    async def _request(self, verb: str, path: str, body: object, content_type: str) -> Object:
+    async def _request(self, verb: str, path: str, body: object, content_type: str, manager: str) -> Object:
         # The calls that the library generates per resource would each need their own types, time-out and
         # content type; its client underneath does the same for all.
         async with asyncio.timeout(REQUEST_SECONDS):
             call = await self._api.param_serialize(
                 verb,
                 path,
+                query_params=[("fieldManager", manager)] if manager else [],
                 header_params={"Accept": "application/json", "Content-Type": content_type},
                 body=body,
                 auth_settings=["BearerToken"],

@@ -1,0 +1,38 @@
+"""Who wrote what of an object, as its managedFields say: what came along with a copy of it was not written by us.
+
+A manifest that was read from a cluster, as a backup keeps it, has our finalizer, our status and these fields as well.
+What is made from it is another object, with another uid, so our field manager's name has the uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reassign.api.common import FINALIZER
+
+__all__ = ["field_manager", "finalizer_is_ours"]
+
+
+def field_manager(uid: str) -> str:
+    """The name that our writes to an object have in its managedFields."""
+    return f"kafka-reassign-operator/{uid}"
+
+
+def finalizer_is_ours(obj: Mapping[str, Any]) -> bool:
+    """Whether we put our finalizer on this very object, and nobody has taken it off since.
+
+    False as well where nothing says so any more: the API server drops managedFields of an object that is too large with
+    them, and no longer tells the oldest of more than ten writers apart.
+    """
+    finalizer = f'v:"{FINALIZER}"'
+    return any(
+        manager == field_manager(obj["metadata"]["uid"])
+        and finalizer in fields.get("f:metadata", {}).get("f:finalizers", {})
+        for manager, fields in _fields(obj)
+    )
+
+
+def _fields(obj: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for entry in obj["metadata"].get("managedFields") or ():
+        yield entry.get("manager", ""), entry.get("fieldsV1") or {}
