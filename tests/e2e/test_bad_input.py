@@ -13,7 +13,7 @@ import pytest
 from localplatform import brokers
 from localplatform.brokers import Brokers
 from localplatform.processes import Processes
-from tests.e2e.world import HELD_BYTES, World, eventually
+from tests.e2e.world import HELD_BYTES, World, entries, eventually
 
 
 class Clusters:
@@ -128,6 +128,26 @@ def test_a_topic_made_again_in_flight_is_another_topic(world: World) -> None:
     world.kafka.delete([orders])
     world.kafka.create(orders, [[0, 1]])
     world.wait_partition(name, orders, reason="TopicRecreated")
+    world.stock_tool_says({(orders, 0): [0, 1]})
+
+
+def test_a_status_wiped_by_hand_in_flight_is_written_back(world: World) -> None:
+    orders = world.topic("orders", [0, 1], size=HELD_BYTES)
+    world.hold(orders)
+    name = world.move("wiped", {(orders, 0): [2, 3]})
+    world.wait_in_flight((orders, 0))
+    world.wait_partition(name, orders, state="InFlight")
+    wipe = ("patch", "partitionreassignment", name, "--subresource=status", "--type=merge", "-p", '{"status": null}')
+    world.kubectl(*wipe)
+    world.patch(name, {"partitions": entries({(orders, 0): [1, 3]})})
+    eventually("the event", lambda: ("Warning", "StatusRestored") in world.events(name))
+    eventually(
+        "the old move gives way to the new one",
+        lambda: [move.adding for move in world.kafka.in_flight([orders]).values()] == [[3]],
+    )
+    world.kubectl(*wipe)
+    world.delete(name)
+    world.wait_gone(name)
     world.stock_tool_says({(orders, 0): [0, 1]})
 
 

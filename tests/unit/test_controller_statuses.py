@@ -1,12 +1,19 @@
-"""Statuses that were lost: what was ours is rebuilt, and what was never ours is not taken for it."""
+"""Statuses that somebody else wiped or wrote: what we know stays, and what was never ours is not taken for it."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import deepcopy
 
 import pytest
 
 from reassign.api.common import FINALIZER
+from reassign.controller.handlers import Supervisor
 from reassign.kube.managed import field_manager
-from tests.unit.test_controller_loop import FINALIZER_FIELDS, OURS, THEIRS, Object, World
+from tests.unit.test_controller_loop import FINALIZER_FIELDS, LATER, OURS, RECORD_FIELDS, THEIRS, Object, World
+
+Edit = Callable[[Object], None]
 
 
 @pytest.fixture
@@ -20,6 +27,99 @@ def record(world: World, name: str = "move") -> list[Object]:
     return found
 
 
+def claim_completed(status: Object) -> None:
+    status["record"] = deepcopy(status["record"])
+    status["record"][0]["partitions"][0]["state"] = "Completed"
+
+
+WRITTEN_BY_HAND: dict[str, Edit] = {
+    "wiped": Object.clear,
+    "record removed": lambda status: status.pop("record"),
+    "generation removed": lambda status: status.pop("observedGeneration"),
+    "record edited": claim_completed,
+}
+by_hand = pytest.mark.parametrize("by_hand", WRITTEN_BY_HAND.values(), ids=WRITTEN_BY_HAND)
+
+
+@by_hand
+def test_a_status_that_somebody_else_wrote_is_written_back_and_that_is_told(world: World, by_hand: Edit) -> None:
+    before = record(world)
+    world.change_status("move", by_hand)
+    world.tick(3)
+    assert record(world) == before
+    assert world.store.overwritten(("kafka", "main")) == []
+    assert world.kube.events == ["ReassignmentStarted", "StatusRestored"]
+
+
+@by_hand
+def test_an_entry_removed_at_the_same_time_is_cancelled(world: World, by_hand: Edit) -> None:
+    world.change_status("move", by_hand)
+    later = {"topic": "later", "partition": 0, "replicas": [4, 2, 3]}
+    world.change("move", lambda obj: obj["spec"].update(partitions=[later]))
+    world.tick(until=lambda: set(world.kafka.reassignments) == {LATER, THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3))
+
+
+def test_an_entry_edited_at_the_same_time_cancels_our_own_move(world: World) -> None:
+    world.change_status("move", Object.clear)
+    world.change("move", lambda obj: obj["spec"]["partitions"][0].update(replicas=[5, 2, 3]))
+    world.tick(until=lambda: OURS not in world.kafka.reassignments)
+
+
+@by_hand
+def test_a_deletion_at_the_same_time_cancels(world: World, by_hand: Edit) -> None:
+    world.change_status("move", by_hand)
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+
+
+def test_the_record_is_back_before_anything_that_needs_it(world: World) -> None:
+    world.change_status("move", Object.clear)
+    world.brokers.reachable = False
+    world.tick()
+    assert record(world)
+
+
+def test_it_is_written_back_while_the_cluster_is_missing_too(world: World) -> None:
+    world.store.drop("uid-main")
+    del world.kube.objects["uid-main"]
+    world.change_status("move", Object.clear)
+    kube, unused = world.kube, None
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, (), unused)  # type: ignore[arg-type]
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    assert record(world)
+    assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
+
+
+def test_what_is_settled_is_not_moved_again_when_its_status_is_wiped(world: World) -> None:
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    world.tick()
+    world.change_status("move", Object.clear)
+    world.kafka.move_as_another(OURS, (1, 2, 3))
+    world.kafka.copy(OURS)
+    world.tick(3)
+    assert OURS not in world.kafka.reassignments
+    assert "Succeeded" in world.conditions("move")
+
+
+def test_what_we_wrote_ourselves_counts_where_the_watch_brings_it_before_the_answer(world: World) -> None:
+    manager = field_manager("uid-move")
+    world.store.put(world.kube.write("uid-move", manager, lambda obj: claim_completed(obj["status"])))
+    assert world.store.overwritten(("kafka", "main")) == []
+    move = world.store.resource("uid-move")
+    assert move
+    assert {str(entry.state) for entry in move.record.values()} == {"Completed"}
+
+
+def test_where_nothing_says_who_wrote_a_record_it_counts(world: World) -> None:
+    obj = world.kube.write("uid-move", "kubectl", lambda obj: claim_completed(obj["status"]))
+    obj["metadata"]["managedFields"] = []  # the API server dropped them, since they made the object too large
+    world.store.put(obj)
+    assert world.store.overwritten(("kafka", "main")) == []
+
+
 def test_a_status_wiped_while_no_process_runs_is_rebuilt_and_that_is_told_once(world: World) -> None:
     world.change_status("move", Object.clear)
     world.restart()
@@ -27,9 +127,47 @@ def test_a_status_wiped_while_no_process_runs_is_rebuilt_and_that_is_told_once(w
     (topic,) = record(world)
     assert topic["partitions"][0]["reason"] == "OrderUnknown"
     assert world.kube.events.count("StatusRebuilt") == 1
+    assert "StatusRestored" not in world.kube.events
     world.delete("move")
     world.tick(until=lambda: world.store.get("uid-move") is None)
     assert set(world.kafka.reassignments) == {THEIRS}
+
+
+def claim_other_originals(status: Object) -> None:
+    status["record"] = deepcopy(status["record"])
+    status["record"][0]["partitions"][0]["originalReplicas"] = [5, 2, 3]
+
+
+def test_a_record_edited_while_no_process_runs_is_rebuilt_from_what_is_in_flight(world: World) -> None:
+    world.change_status("move", claim_other_originals)
+    world.restart()
+    world.tick(3)
+    (topic,) = record(world)
+    assert sorted(topic["partitions"][0]["originalReplicas"]) == [1, 2, 3]
+
+
+def test_what_is_settled_stays_so_whoever_wrote_its_record(world: World) -> None:
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    world.tick()
+    kept = deepcopy(world.kube.objects["uid-move"]["status"])
+    world.change_status("move", Object.clear)
+    world.change_status("move", lambda status: status.update(kept))  # as a backup brings it back
+    world.kafka.move_as_another(OURS, (1, 2, 3))
+    world.kafka.copy(OURS)
+    world.restart()
+    world.tick(3)
+    assert OURS not in world.kafka.reassignments
+    assert "Succeeded" in world.conditions("move")
+
+
+def test_writers_that_the_api_server_no_longer_tells_apart_are_not_somebody_else(world: World) -> None:
+    (ours,) = [e for e in world.kube.objects["uid-move"]["metadata"]["managedFields"] if e["fieldsV1"] == RECORD_FIELDS]
+    ours["manager"] = "ancient-changes"
+    world.restart()
+    move = world.store.resource("uid-move")
+    assert move
+    assert set(move.record) == {OURS}
 
 
 def test_a_status_wiped_where_nothing_says_any_more_that_the_finalizer_is_ours_takes_nothing_over(world: World) -> None:
@@ -41,23 +179,41 @@ def test_a_status_wiped_where_nothing_says_any_more_that_the_finalizer_is_ours_t
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
 
 
-def copied(world: World) -> None:
+def copied(world: World, mode: str = "Wait", **status: object) -> None:
     """A manifest made from another object, of a resource that moved THEIRS to where somebody else moves it now."""
     entry = {"topic": THEIRS.topic, "partition": 0, "replicas": [5, 2, 3]}
     manager = field_manager("uid-before")
     world.add("copy", THEIRS, (5, 2, 3))
     obj = world.kube.objects["uid-copy"]
-    obj["spec"] = {"clusterRef": {"name": "main"}, "partitions": [entry]}
+    obj["spec"] = {"clusterRef": {"name": "main"}, "partitions": [entry], "whenInFlight": mode}
+    obj["status"] = status
     obj["metadata"] |= {
         "finalizers": [FINALIZER],
         "managedFields": [{"manager": manager, "fieldsV1": FINALIZER_FIELDS}],
         "resourceVersion": "2",
     }
+    if "record" in status:
+        obj["metadata"]["managedFields"].append({"manager": manager, "fieldsV1": RECORD_FIELDS})
     world.restart()
 
 
-def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World) -> None:
-    copied(world)
+in_flight_before = {
+    "observedGeneration": 1,
+    "record": [
+        {
+            "topic": THEIRS.topic,
+            "topicId": f"id-{THEIRS.topic}",
+            "partitions": [
+                {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("status", [{}, in_flight_before], ids=["without its status", "with its status"])
+def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World, status: Object) -> None:
+    copied(world, **status)
     world.tick(3)
     assert world.conditions("copy") == {"Stalled": "InFlightElsewhere"}
     world.delete("copy")

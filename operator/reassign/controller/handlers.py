@@ -153,6 +153,7 @@ class Supervisor:
             self._store.put(found)
             self._wake((namespace, name))
             return
+        await self._reporter.restore((namespace, name))
         attempts = Attempts(self._reporter)
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):

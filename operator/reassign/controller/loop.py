@@ -137,6 +137,7 @@ class ClusterLoop:
         if obj is None:
             return None
         cluster = self.store.parse_cluster(obj)
+        await self.reporter.restore(self.key)
         resources = await self._admitted(permission_of(cluster))
         if cluster.metadata.deletion_timestamp and not resources and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)

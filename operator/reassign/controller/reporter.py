@@ -34,6 +34,11 @@ Status = KafkaClusterStatus | PartitionReassignmentStatus
 PROGRESS_SECONDS = 2.0
 API_FAILURES = 3
 """After as many time-outs in one round of attempts the API server itself is taken to be down."""
+STATUS_RESTORED = Tell(
+    True,
+    "StatusRestored",
+    "somebody else wiped the status or changed its record, which is what the operator works from; it was written back",
+)
 
 
 class Reporter:
@@ -75,6 +80,18 @@ class Reporter:
         if record:
             await self._tell(self._object(resource), tell)
         await self.let_go(resource)
+
+    async def restore(self, key: ClusterKey) -> None:
+        """Write back the statuses that somebody else has changed: what we know counts, and is to outlive us."""
+        attempts = Attempts(self)
+        for resource in self._store.overwritten(key):
+            async with attempts.at(resource):
+                obj = self._object(resource)
+                written = await self._kube.write_status(obj, obj["status"])
+                self._metrics.status_patch()
+                self._learn(resource.uid, written)
+                if written:
+                    await self._tell(obj, STATUS_RESTORED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
         """Write a status if it changed, with the events that tell of it; the resource as it is then, None if gone.

@@ -1,4 +1,8 @@
-"""What the watches and our own writes brought: the newest version known of each object."""
+"""What the watches and our own writes brought: the newest version known of each object.
+
+Of a status only what we wrote counts. Where somebody else wiped it, or changed its record, the one that was known stays
+until it is written back: what a process has begun it knows better than anybody else.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.supported import unsupported_reassignment
 from reassign.core.model import Problem
-from reassign.core.resource import Resource
+from reassign.core.resource import ACTIVE, Resource
 from reassign.core.size import too_large
 from reassign.errors import Reason
 from reassign.kube.client import Kind, Object
-from reassign.kube.managed import finalizer_is_ours
+from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses
 
 log = structlog.get_logger()
 
@@ -40,6 +44,7 @@ class Store:
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
+        self._overwritten: set[str] = set()
         self._parsed: dict[str, Resource] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster]] = {}
 
@@ -52,11 +57,17 @@ class Store:
             return known is not None
         if known is not None and version(known) >= version(obj):
             return False
+        if _overwritten(obj, known):
+            obj = obj | {"status": known.get("status", {}) if known else {}}
+            self._overwritten.add(uid)
+        else:
+            self._overwritten.discard(uid)
         self._objects[uid] = obj
         return True
 
     def drop(self, uid: str) -> None:
         self._objects.pop(uid, None)
+        self._overwritten.discard(uid)
         self._parsed.pop(uid, None)
         self._parsed_clusters.pop(uid, None)
 
@@ -97,6 +108,10 @@ class Store:
         referring = (obj for obj in self._all(Kind.PARTITION_REASSIGNMENT) if cluster_key(obj) == key)
         return [r for r in map(self._readable, referring) if r and (r.has_finalizer or not r.deleted)]
 
+    def overwritten(self, key: ClusterKey) -> list[Resource]:
+        """Those whose status somebody else has changed, each with the one that counts."""
+        return [resource for resource in self.resources(key) if resource.uid in self._overwritten]
+
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments refer to, whether they exist or not."""
         return set(map(cluster_key, self._all(Kind.PARTITION_REASSIGNMENT)))
@@ -115,6 +130,23 @@ class Store:
                 log.error("cannot be read", resource=f"{meta['namespace']}/{meta['name']}", error=str(error))
                 return None
         return known
+
+
+def _overwritten(obj: Object, known: Object | None) -> bool:
+    """Whether somebody else wiped a status or changed its record; what we have once written we never take away.
+
+    Of an object that is new to this process, a record that holds nothing any more counts whoever wrote it.
+    """
+    status, before = obj.get("status", {}), (known or {}).get("status", {})
+    if any(field in before and field not in status for field in ("observedGeneration", "record")):
+        return True
+    record = status.get("record")
+    news = record != before.get("record") if known else _holds(record or ())
+    return news and record_is_somebody_elses(obj)
+
+
+def _holds(record: Sequence[Object]) -> bool:
+    return any(partition["state"] in ACTIVE for topic in record for partition in topic["partitions"])
 
 
 def _parse(obj: Object) -> Resource:

@@ -11,7 +11,11 @@ from typing import Any
 
 from reassign.api.common import FINALIZER
 
-__all__ = ["field_manager", "finalizer_is_ours"]
+__all__ = ["field_manager", "finalizer_is_ours", "record_is_somebody_elses"]
+
+
+_MERGED = "ancient-changes"
+"""The API server's name for the oldest of more than ten writers, whom it no longer tells apart."""
 
 
 def field_manager(uid: str) -> str:
@@ -31,6 +35,12 @@ def finalizer_is_ours(obj: Mapping[str, Any]) -> bool:
         and finalizer in fields.get("f:metadata", {}).get("f:finalizers", {})
         for manager, fields in _fields(obj)
     )
+
+
+def record_is_somebody_elses(obj: Mapping[str, Any]) -> bool:
+    """Whether somebody else wrote status.record as it is now, and not we; False where nothing says who did."""
+    writers = {manager for manager, fields in _fields(obj) if "f:record" in fields.get("f:status", {})}
+    return not writers <= {_MERGED} and field_manager(obj["metadata"]["uid"]) not in writers
 
 
 def _fields(obj: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
