@@ -171,7 +171,7 @@ class Shortages:
 
 
 def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
-    return asyncio.run(survey.look(client, found, resources, in_flight().snapshot()))  # type: ignore[arg-type]
+    return asyncio.run(survey.look(client, found, resources, in_flight().snapshot())).pause  # type: ignore[arg-type]
 
 
 def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at_every_tick() -> None:

@@ -92,6 +92,7 @@ class Brokers:
         self.kept_at_cancel: list[int] = []
         self.dies = False
         self.reachable = True
+        self.short: dict[str, Topic] = {}
 
     async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
         if not self.reachable:
@@ -100,7 +101,7 @@ class Brokers:
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 
     async def observe_shortages(self) -> Mapping[str, Topic]:
-        return {}
+        return self.short
 
     async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
         if self.dies:

@@ -22,6 +22,8 @@ from reassign.api.common import (
     Schema,
     SecretKey,
     SecretKeyRef,
+    ShortText,
+    Time,
     rule,
 )
 from reassign.api.partition_reassignment import Throttle
@@ -47,6 +49,11 @@ class PauseWhen(StrEnum):
     UNDER_MIN_ISR = "UnderMinIsr"
     UNDER_REPLICATED = "UnderReplicated"
     NEVER = "Never"
+
+
+class Pacing(StrEnum):
+    FIXED = "Fixed"
+    ADAPTIVE = "Adaptive"
 
 
 class ReplicationFactorGuard(StrEnum):
@@ -133,6 +140,10 @@ class Limits(Model):
 
     partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Partitions in flight at once."""
+    pacing: Pacing = Pacing.FIXED
+    """Whether partitionsInFlight holds as it is (Fixed), or is only the most (Adaptive): then half of what is in
+    flight is the bound when partitions that nobody moves lose replicas in sync, and when they have them back it
+    grows by one at a time. It only bounds what starts: what is in flight goes on. status.pacing shows it."""
     moves_per_broker: Annotated[int, Field(ge=1, le=1000)] = 5
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
@@ -292,6 +303,17 @@ class ThrottleStatus(Model):
     """The same as a sentence."""
 
 
+class PacingStatus(Model):
+    """What limits.pacing Adaptive makes of limits.partitionsInFlight."""
+
+    partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)]
+    """Partitions that may be in flight at once now."""
+    last_halved_time: Time | None = None
+    """When it was halved last; absent when it is at the limit."""
+    message: ShortText | None = None
+    """Why, as a sentence, and what to do."""
+
+
 class KafkaClusterStatus(Model):
     """The cluster as the operator finds it."""
 
@@ -311,6 +333,8 @@ class KafkaClusterStatus(Model):
     """Partitions that PartitionReassignments of this operator have in flight."""
     foreign_in_flight: ForeignInFlight | None = None
     """Moves that someone else began."""
+    pacing: PacingStatus | None = None
+    """How many partitions may be in flight now, with limits.pacing Adaptive; what it goes on from after a restart."""
     throttle: ThrottleStatus | None = None
     """Throttles that are set, and what to restore afterwards."""
 

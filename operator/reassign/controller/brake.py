@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
 from reassign.api.common import GROUP
-from reassign.api.kafka_cluster import Execution, KafkaCluster, PauseWhen
+from reassign.api.kafka_cluster import Execution, KafkaCluster, Pacing, PauseWhen
 from reassign.controller.serving import permission_of
 from reassign.controller.store import ClusterKey
 from reassign.core.brake import Undo, documents, foreign, undo_foreign, undone_by
 from reassign.core.follow import Recent
-from reassign.core.model import Cancel, Problem, Snapshot, Step, TopicPartition
+from reassign.core.model import Cancel, Problem, Snapshot, Step, Topic, TopicPartition
 from reassign.core.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.resource import Resource
 from reassign.errors import Reason, ReassignError
@@ -45,28 +46,38 @@ def brake_of(execution: Execution) -> Problem | None:
     )
 
 
+class Finding(NamedTuple):
+    """Why nothing new starts, by spec.pauseWhen; and what lacks replicas in sync, where all partitions were looked at
+    just now."""
+
+    pause: Problem | None = None
+    topics: Mapping[str, Topic] | None = None
+
+
 @dataclass(slots=True)
 class Survey:
-    """Looks at all partitions of a cluster for pauseWhen, at a slow pace, and only while something waits to start."""
+    """Looks at all partitions of a cluster for pauseWhen and limits.pacing, at a slow pace, and only while something
+    waits to start."""
 
     _at: float = float("-inf")
-    _when: PauseWhen = PauseWhen.NEVER
+    _asked: tuple[PauseWhen, Pacing] | None = None
     _short: tuple[TopicPartition, ...] = ()
 
     async def look(
         self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot
-    ) -> Problem | None:
-        """Why nothing new starts, by spec.pauseWhen."""
+    ) -> Finding:
+        """What is found now; between two looks the last one stands for pauseWhen."""
         when = cluster.spec.pause_when
-        if when is PauseWhen.NEVER or not waits_to_start(resources):
-            return None
-        ours = our_own(resources, permission_of(cluster))
-        if when is not self._when or time.monotonic() - self._at >= SURVEY_SECONDS:
-            found = shortages(when, await client.observe_shortages(), snapshot.reassignments)
+        asked = when, cluster.spec.limits.pacing
+        if asked == (PauseWhen.NEVER, Pacing.FIXED) or not waits_to_start(resources):
+            return Finding()
+        ours, topics = our_own(resources, permission_of(cluster)), None
+        if asked != self._asked or time.monotonic() - self._at >= SURVEY_SECONDS:
+            topics = await client.observe_shortages()
             # what our own move has mended since would count until the next survey
-            self._short = tuple(tp for tp in found if tp not in ours)
-            self._when, self._at = when, time.monotonic()
-        return pause_problem(when, self._short, ours)
+            self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
+            self._asked, self._at = asked, time.monotonic()
+        return Finding(pause_problem(when, self._short, ours), topics)
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, PacingStatus
 from reassign.api.partition_reassignment import PartitionState, RecordState
-from reassign.controller.brake import Keeper, Survey, brake_of
+from reassign.controller.brake import Finding, Keeper, Survey, brake_of
 from reassign.controller.connect import connection_of
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Attempts, Reporter
@@ -39,6 +39,7 @@ from reassign.core.fold import fold
 from reassign.core.follow import Recent
 from reassign.core.judge import judge
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
+from reassign.core.pacing import Pacer, look, places_taken
 from reassign.core.permission import Permission
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
@@ -82,6 +83,7 @@ class ClusterLoop:
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
     _keeper: Keeper = field(init=False)
     _survey: Survey = field(default_factory=Survey)
+    _pacer: Pacer = field(default_factory=Pacer)
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _log_dirs: LogDirs = field(default_factory=dict)
@@ -149,12 +151,13 @@ class ClusterLoop:
         referring = resources
         if not self._look_at_all_due():
             resources = [r for r in resources if not r.settled]
-        pause = brake_of(cluster.spec.execution)
+        finding = Finding(brake_of(cluster.spec.execution))
         try:
             client = await self._connected(cluster)
             snapshot = await self._observe(client, resources)
             check_identity(cluster, snapshot.cluster_id)
-            pause = pause or await self._survey.look(client, cluster, resources, snapshot)
+            if not finding.pause:
+                finding = await self._survey.look(client, cluster, resources, snapshot)
         except ReassignError as error:
             await self._disconnect()
             return await self._stand_still(error, resources)
@@ -164,7 +167,8 @@ class ClusterLoop:
             await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, Stance(), _now()))
             return AT_ONCE_SECONDS
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
-        stance = Stance(hold_of(cluster, referring) or duplicate, pause, self._keeper.stuck)
+        pacing = self._pace(cluster, finding, resources, snapshot)
+        stance = Stance(hold_of(cluster, referring) or duplicate, finding.pause, self._keeper.stuck, pacing)
         await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
         execution = Execution.PAUSE if duplicate else cluster.spec.execution
         sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
@@ -172,6 +176,12 @@ class ClusterLoop:
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
         return sleep
+
+    def _pace(
+        self, cluster: KafkaCluster, finding: Finding, resources: Sequence[Resource], snapshot: Snapshot
+    ) -> PacingStatus | None:
+        seen = None if finding.topics is None else look(finding.topics, snapshot, resources, self._recent)
+        return self._pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), seen)
 
     async def _admitted(self, permission: Permission) -> list[Resource]:
         """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
@@ -272,6 +282,7 @@ class ClusterLoop:
                 raise error
         assert self._client is not None
         throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot)
+        self._pacer.taken = places_taken(verdicts, snapshot)
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:
@@ -293,7 +304,7 @@ class ClusterLoop:
         for verdict in ready:
             async with attempts.at(verdict.resource):
                 await self._report(verdict, snapshot, policy)
-        self._count(verdicts)
+        self._count(verdicts, policy)
         if attempts.conflict:
             return CONFLICT_SECONDS
         if changed or any(outcome.result is Result.APPLIED for outcome in outcomes.values()):
@@ -320,9 +331,10 @@ class ClusterLoop:
         verdict.resource = replace(written, unsupported=resource.unsupported) if resource.unsupported else written
         return verdict, not verdict.steps
 
-    def _count(self, verdicts: Sequence[Verdict]) -> None:
+    def _count(self, verdicts: Sequence[Verdict], policy: Policy) -> None:
         moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())
         self.metrics.partitions_in_flight.labels(self.name).set(moving)
+        self.metrics.partitions_in_flight_limit.labels(self.name).set(policy.limits.partitions_in_flight)
 
     async def _act(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
         if not steps:

@@ -38,6 +38,11 @@ class Metrics:
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
         self.partitions_in_flight = self._gauge("partitions_in_flight", "Partitions that we are moving.", CLUSTER)
+        self.partitions_in_flight_limit = self._gauge(
+            "partitions_in_flight_limit",
+            "Partitions that may be in flight at once: limits.partitionsInFlight, or what limits.pacing makes of it.",
+            CLUSTER,
+        )
         self.kafka_writes = self._counter(
             "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect, a Config.", ("kind",)
         )
@@ -78,7 +83,8 @@ class Metrics:
 
     def forget(self, cluster: str) -> None:
         """Drop the series of a cluster that is gone."""
-        self.partitions_in_flight.remove_by_labels({"cluster": cluster})
+        for gauge in (self.partitions_in_flight, self.partitions_in_flight_limit):
+            gauge.remove_by_labels({"cluster": cluster})
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""

@@ -20,6 +20,7 @@ from reassign.controller.store import ClusterKey, Store, cluster_key, version
 from reassign.core.decide import lets_go
 from reassign.core.events import Tell, cancellations, rebuilt, transitions
 from reassign.core.model import Problem
+from reassign.core.pacing import halvings
 from reassign.core.report import blind
 from reassign.core.resource import Record, Resource, active
 from reassign.core.verdict import Verdict
@@ -172,6 +173,8 @@ class Reporter:
         tells = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
             tells += cancellations(before, after)
+        if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
+            tells += halvings(before, after)
         for tell in tells:
             await self._tell(obj, tell)
         return True

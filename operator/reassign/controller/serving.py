@@ -14,6 +14,7 @@ from reassign.api.kafka_cluster import (
     ForeignPartition,
     KafkaCluster,
     KafkaClusterStatus,
+    PacingStatus,
     ReplicationFactorGuard,
 )
 from reassign.api.supported import unsupported_cluster
@@ -84,16 +85,21 @@ def permission_of(cluster: KafkaCluster) -> Permission:
 def policy_of(cluster: KafkaCluster, stance: Stance) -> Policy:
     """What the cluster says to its resources now."""
     undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
-    return Policy(cluster.spec.limits, stance.hold or stance.pause, undo, permission_of(cluster))
+    limits = cluster.spec.limits
+    if stance.pacing:
+        limits = limits.model_copy(update={"partitions_in_flight": stance.pacing.partitions_in_flight})
+    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster))
 
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), or not as it asks (`stuck`)."""
+    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), not as it asks (`stuck`), or with
+    fewer moves at once than it allows (`pacing`)."""
 
     hold: Problem | None = None
     pause: Problem | None = None
     stuck: Problem | None = None
+    pacing: PacingStatus | None = None
 
 
 def cluster_status(
@@ -112,6 +118,7 @@ def cluster_status(
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
             ),
             "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
+            "pacing": stance.pacing,
             "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
                 count=len(others),

@@ -54,6 +54,8 @@ def shortages(
     when: PauseWhen, topics: Mapping[str, Topic], reassignments: Mapping[TopicPartition, Reassignment]
 ) -> tuple[TopicPartition, ...]:
     """The partitions of these topics that are in the state which pauses."""
+    if when is PauseWhen.NEVER:
+        return ()
     return tuple(
         tp
         for name, topic in sorted(topics.items())

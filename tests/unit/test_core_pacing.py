@@ -1,0 +1,366 @@
+"""Pacing: what counts as strain, when the budget is halved, and when it grows again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.decide import decide
+from reassign.core.follow import Recent
+from reassign.core.model import Alter, Cancel, Partition, Reassignment, Topic, TopicPartition
+from reassign.core.pacing import COMPARABLE_SECONDS, COOLDOWN, Look, Pacer, halvings, look, places_taken
+from reassign.core.resource import Entry
+from reassign.core.verdict import Verdict
+from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
+
+SECONDS = 15
+"""Between two looks."""
+A, B, C = partitions(3, "others")
+CALM: dict[TopicPartition, int] = {}
+
+
+class Looks:
+    """Looks at a cluster, one after the other, with as much in flight as the budget allows if not said otherwise."""
+
+    def __init__(self, limit: int, status: PacingStatus | None = None) -> None:
+        self.limits = Limits(partitions_in_flight=limit, pacing=Pacing.ADAPTIVE)
+        self.pacer = Pacer()
+        self.seconds = 0.0
+        self.status = self.pacer.pace(self.limits, status, self.now)
+        self.halved = 0
+
+    @property
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    @property
+    def budget(self) -> int:
+        assert self.status
+        return self.status.partitions_in_flight
+
+    def look(
+        self,
+        missing: Mapping[TopicPartition, int],
+        *,
+        after: float = SECONDS,
+        taken: int | None = None,
+        moving: Collection[TopicPartition] = (),
+    ) -> int:
+        """The budget after one more look."""
+        self.seconds += after
+        self.pacer.taken = self.budget if taken is None else taken
+        before = KafkaClusterStatus(pacing=self.status)
+        self.status = self.pacer.pace(self.limits, None, self.now, Look(missing, moving, self.seconds))
+        self.halved += len(halvings(before, KafkaClusterStatus(pacing=self.status)))
+        return self.budget
+
+    def looks(self, missing: Mapping[TopicPartition, int], times: int) -> list[int]:
+        return [self.look(missing) for _ in range(times)]
+
+
+def halved(limit: int = 8) -> Looks:
+    """A partition has lost a replica, for the first time just now."""
+    seen = Looks(limit)
+    seen.look(CALM)
+    seen.look({A: 1})
+    assert seen.budget == limit // 2
+    return seen
+
+
+def test_what_lacked_replicas_before_is_no_news() -> None:
+    seen = Looks(8)
+    assert seen.looks({A: 1, B: 2}, 10) == [8] * 10
+    assert seen.look({A: 1, B: 1}) == 8
+    assert seen.look({A: 1, B: 2}) == 4  # it had one back in between
+
+
+@pytest.mark.parametrize("new", [{A: 1, B: 1}, {A: 2}], ids=["another partition", "one more replica"])
+def test_replicas_lost_since_the_last_look_halve_the_budget_and_the_event_names_the_partition(
+    new: dict[TopicPartition, int],
+) -> None:
+    seen = Looks(9)
+    seen.look({A: 1})
+    assert seen.look(new) == 4
+    (fallen,) = new.keys() - {A} or {A}
+    (tell,) = halvings(KafkaClusterStatus(), KafkaClusterStatus(pacing=seen.status))
+    assert tell.warning
+    assert tell.reason == "BudgetHalved"
+    assert f"from 9 to 4, with 9 in flight, when 1 partitions that nobody moved lost replicas in sync ({fallen})" in (
+        tell.note
+    )
+
+
+def test_one_event_counts_once_however_its_partitions_fall_and_however_long_they_lack_replicas() -> None:
+    seen = halved()
+    assert seen.look({A: 1, B: 1}) == 4
+    assert seen.look({A: 2, B: 1, C: 1}) == 4
+    assert seen.looks({A: 2, B: 1, C: 1}, 20) == [4] * 20
+    assert seen.halved == 1
+
+
+def test_what_falls_after_the_cooldown_halves_again_and_one_always_remains() -> None:
+    seen = halved()
+    for number, budget in enumerate([2, 1, 1, 1], start=2):
+        assert seen.look({A: number}, after=COOLDOWN.total_seconds()) == budget
+    assert seen.halved == 3
+
+
+def test_it_grows_by_one_at_each_look_when_replicas_are_back_until_it_is_at_the_limit() -> None:
+    seen = halved()
+    assert seen.look({A: 1}, after=COOLDOWN.total_seconds()) == 4
+    assert seen.looks(CALM, 4) == [5, 6, 7, 8]
+    assert seen.status == PacingStatus(partitions_in_flight=8)
+    assert seen.look(CALM) == 8
+    assert seen.halved == 1
+
+
+def test_it_does_not_grow_during_the_cooldown() -> None:
+    assert halved().looks(CALM, 4) == [4, 4, 4, 5]
+
+
+def test_it_grows_only_while_it_is_used_up() -> None:
+    seen = halved()
+    seen.looks(CALM, 3)
+    assert seen.look(CALM, taken=3) == 4
+    assert seen.look(CALM, taken=6) == 4  # what began before it was halved still goes on
+    assert seen.look(CALM, taken=4) == 5
+
+
+def test_where_other_limits_bind_first_it_is_half_of_what_is_in_flight() -> None:
+    seen = Looks(200)
+    seen.look(CALM)
+    assert seen.look({A: 1}, taken=30) == 15
+
+
+def test_with_nothing_in_flight_nothing_is_halved() -> None:
+    seen = Looks(8)
+    seen.look(CALM)
+    assert seen.look({A: 1}, taken=0) == 8
+    assert seen.look({A: 1}) == 8
+
+
+def test_a_partition_that_is_being_moved_is_no_sign_of_strain_nor_when_it_stops() -> None:
+    seen = Looks(8)
+    seen.look(CALM)
+    assert seen.look({A: 1}, moving={A}) == 8
+    assert seen.look({A: 1}) == 8
+
+
+def test_a_look_is_not_compared_with_one_of_long_ago() -> None:
+    seen = Looks(8)
+    seen.look(CALM)
+    assert seen.look({A: 1}, after=COMPARABLE_SECONDS + 1) == 8
+
+
+def test_a_new_process_goes_on_from_the_status_and_takes_what_it_finds_for_known() -> None:
+    again = Looks(8, halved().status)
+    again.seconds = 30
+    assert again.budget == 4
+    assert again.look({A: 1, B: 1}) == 4
+    assert again.look({A: 1, B: 1, C: 1}) == 4  # the cooldown is in the status, too
+    assert again.halved == 0
+
+
+def test_with_the_status_lost_a_new_process_starts_at_the_limit() -> None:
+    assert Looks(8, None).budget == 8
+
+
+def test_a_status_from_the_future_holds_nothing_up() -> None:
+    future = PacingStatus(partitions_in_flight=4, last_halved_time=START + timedelta(days=1))
+    again = Looks(8, future)
+    assert again.looks(CALM, 2) == [5, 6]
+
+
+def test_another_limit_counts_at_once() -> None:
+    for limit, budget in ((6, 4), (3, 3)):
+        seen = halved()
+        seen.limits = Limits(partitions_in_flight=limit, pacing=Pacing.ADAPTIVE)
+        assert seen.look({A: 1}) == budget
+    seen = Looks(8)
+    seen.limits = Limits(partitions_in_flight=20, pacing=Pacing.ADAPTIVE)
+    assert seen.look(CALM) == 20  # it was never halved
+
+
+def test_fixed_forgets_it_and_adaptive_begins_anew_at_the_limit() -> None:
+    seen = halved()
+    assert seen.pacer.pace(Limits(partitions_in_flight=8), seen.status, seen.now) is None
+    begun = seen.pacer.pace(seen.limits, None, seen.now)
+    assert begun == PacingStatus(partitions_in_flight=8)
+
+
+LOOKS = st.tuples(
+    st.dictionaries(st.sampled_from([A, B, C]), st.integers(1, 3)),
+    st.sampled_from([5, 15, 30, 61, 120]),
+    st.integers(0, 40),
+    st.sets(st.sampled_from([A, B, C])),
+)
+
+
+@given(limit=st.integers(1, 30), looks=st.lists(LOOKS, max_size=40))
+def test_whatever_is_seen_the_budget_stays_within_its_bounds_and_is_back_at_the_limit_when_it_is_calm(
+    limit: int, looks: Sequence[tuple[dict[TopicPartition, int], int, int, set[TopicPartition]]]
+) -> None:
+    seen = Looks(limit)
+    last = None
+    for missing, after, taken, moving in looks:
+        before, times = seen.budget, seen.halved
+        seen.look(missing, after=after, taken=taken, moving=moving)
+        assert 1 <= seen.budget <= limit
+        assert seen.budget <= before + 1
+        assert (seen.budget < before) == (seen.halved > times)
+        if seen.halved > times:
+            assert missing.keys() - moving
+            assert last is None or seen.now - last >= COOLDOWN
+            last = seen.now
+    assert seen.looks(CALM, limit + 5)[-1] == limit
+
+
+def test_what_lacks_replicas_is_counted_without_those_being_added_and_all_where_there_is_no_leader() -> None:
+    topics = {
+        "orders": Topic(
+            "id",
+            2,
+            {
+                0: Partition((1, 2, 3), frozenset({1, 2}), 1),
+                1: Partition((4, 1, 2, 3), frozenset({1, 2, 3}), 1),
+                2: Partition((1, 2, 3), frozenset({1}), None),
+                3: Partition((1, 2, 3), frozenset({1, 2, 3}), 1),
+            },
+        )
+    }
+    kafka = SimKafka({})
+    p0, p1, p2, p3 = partitions(4)
+    kafka.reassignments[p1] = Reassignment((4, 1, 2, 3), (4,), (1,))
+    found = look(topics, kafka.snapshot(), [], Recent(now=7.0, busy={p3: 6.0}))
+    assert found == Look({p0: 1, p2: 3}, {p1, p3}, 7.0)
+
+
+def test_what_a_resource_has_begun_is_moving_and_what_it_waits_for_is_not() -> None:
+    p0, p1 = partitions(2)
+    kafka = SimKafka({p0: (0, 1), p1: (0, 1)})
+    driver = drive(kafka, resource({p0: (2, 1), p1: (2, 1)}), limits=Limits(partitions_in_flight=1))
+    driver.ticks(2)
+    begun = set(kafka.reassignments)
+    assert len(begun) == 1
+    assert set(look({}, SimKafka({}).snapshot(), driver.resources.values(), Recent()).moving) == begun
+
+
+def test_places_are_taken_by_what_is_about_to_start_too() -> None:
+    moved = partitions(5)
+    kafka = SimKafka(dict.fromkeys(moved, (0, 1)))
+    limits = Limits(partitions_in_flight=3, moves_per_broker=10)
+    driver = drive(kafka, resource(dict.fromkeys(moved, (2, 3))), limits=limits)
+    driver.recent.observe(driver.now, driver.now, ())
+    verdicts = decide(list(driver.resources.values()), kafka.snapshot(), driver.policy, driver.recent, driver.time)
+    assert kafka.reassignments == {}
+    assert places_taken(verdicts, kafka.snapshot()) == 3
+
+
+@pytest.mark.parametrize(("log_dirs", "taken"), [(((0, "/b"),), 1), ((), 0)])
+def test_a_copy_between_directories_takes_a_place_and_waiting_to_be_in_sync_does_not(
+    log_dirs: tuple[tuple[int, str], ...], taken: int
+) -> None:
+    (tp,) = partitions(1)
+    entry = Entry("id", (0, 1), (0, 1), RecordState.IN_FLIGHT, log_dirs=log_dirs)
+    verdict = Verdict(resource({tp: (0, 1)}), {tp: entry})
+    assert places_taken([verdict], SimKafka({tp: (0, 1)}).snapshot()) == taken
+
+
+class Paced:
+    """The core with pacing, as the loop wires it; all partitions are looked at every 15 ticks."""
+
+    def __init__(self, driver: Driver, limit: int) -> None:
+        self.driver, self.pacer = driver, Pacer()
+        self.limits = Limits(partitions_in_flight=limit, moves_per_broker=1000, pacing=Pacing.ADAPTIVE)
+        self.budgets = [limit]
+
+    def ticks(self, count: int) -> None:
+        for _ in range(count):
+            self.tick()
+
+    def tick(self) -> None:
+        driver, kafka = self.driver, self.driver.kafka
+        driver.recent.observe(driver.now, driver.now, kafka.reassignments.keys())
+        snapshot = kafka.snapshot()
+        looked = int(driver.now) % 15 == 0
+        seen = look(snapshot.topics, snapshot, driver.resources.values(), driver.recent) if looked else None
+        status = self.pacer.pace(self.limits, None, driver.time, seen)
+        assert status
+        self.budgets.append(status.partitions_in_flight)
+        driver.limits = self.limits.model_copy(update={"partitions_in_flight": self.budgets[-1]})
+        before = len(kafka.reassignments)
+        driver.tick()
+        in_flight = len(kafka.reassignments)
+        assert in_flight <= max(before, self.budgets[-1])  # nothing new starts above the budget
+        self.pacer.taken = places_taken(driver.verdicts.values(), kafka.snapshot())
+        assert self.pacer.taken == in_flight
+
+
+OTHER = TopicPartition("other", 0)
+
+
+def paced(moves: int, limit: int) -> Paced:
+    moved = partitions(moves)
+    kafka = SimKafka({**dict.fromkeys(moved, (0, 1)), OTHER: (0, 1, 2)})
+    return Paced(drive(kafka, resource(dict.fromkeys(moved, (2, 3)))), limit)
+
+
+def test_a_partition_that_falls_out_of_sync_slows_what_starts_and_cancels_nothing() -> None:
+    run = paced(60, 8)
+    kafka = run.driver.kafka
+    run.ticks(20)
+    began = set(kafka.reassignments)
+    assert len(began) == 8
+    kafka.isr[OTHER] = frozenset({0, 1})
+    run.ticks(20)
+    assert run.budgets[-1] == 4
+    assert set(kafka.reassignments) == began
+    for tp in sorted(began)[:6]:
+        kafka.copy(tp)
+    run.ticks(60)
+    assert len(kafka.reassignments) == 4
+    kafka.isr[OTHER] = frozenset({0, 1, 2})
+    run.ticks(90)
+    assert run.budgets[-1] == 8
+    assert len(kafka.reassignments) == 8
+    assert not any(isinstance(step, Cancel) for step in kafka.writes)
+
+
+def test_a_budget_that_quick_moves_use_up_within_every_tick_grows_too() -> None:
+    run = paced(250, 3)
+    kafka = run.driver.kafka
+    run.ticks(20)
+    kafka.isr[OTHER] = frozenset({0, 1})
+    run.ticks(20)
+    kafka.isr[OTHER] = frozenset({0, 1, 2})
+    assert run.budgets[-1] == 1
+    for _ in range(80):
+        for tp in list(kafka.reassignments):
+            kafka.copy(tp)
+        run.tick()
+    assert run.budgets[-1] == 3
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), limit=st.integers(1, 6))
+def test_whatever_falls_meanwhile_every_move_comes_to_its_end(data: st.DataObject, limit: int) -> None:
+    run = paced(8, limit)
+    kafka = run.driver.kafka
+    for _ in range(5):
+        kafka.isr[OTHER] = data.draw(st.sampled_from([frozenset({0}), frozenset({0, 1}), frozenset({0, 1, 2})]))
+        for tp in sorted(kafka.reassignments)[: data.draw(st.integers(0, 3))]:
+            kafka.copy(tp)
+        run.ticks(data.draw(st.integers(1, 40)))
+        assert 1 <= run.budgets[-1] <= limit
+    for _ in range(40):  # OTHER may never recover
+        for tp in list(kafka.reassignments):
+            kafka.copy(tp)
+        run.ticks(4)
+    assert all(kafka.replicas[tp] == (2, 3) for tp in partitions(8))
+    assert len([step for step in kafka.writes if isinstance(step, Alter)]) == 8
