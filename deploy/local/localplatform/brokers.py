@@ -1,7 +1,8 @@
 """Kafka brokers with racks for the platform and the tests: one KRaft controller, and brokers 0, 1, 2, ...
 
 Nothing survives: a start wipes the data. Every broker listens without security on loopback; on request also
-for pods on a bridge, and with TLS: one listener for SCRAM users, one for client certificates.
+for pods on a bridge, and with TLS: one listener for SCRAM users, one for the other SASL mechanisms, one for client
+certificates.
 """
 
 import json
@@ -22,6 +23,7 @@ from localplatform.console import PlatformError
 from localplatform.java import DEFAULT_VERSION, JVM, LOGGING, TOOLS, libs, run_java
 from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
 from localplatform.processes import Process, Processes
+from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 
 __all__ = ["CONTROLLER_ID", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
 
@@ -30,6 +32,7 @@ CONTROLLER_ID = 100
 USER = "mover"
 SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Brokers:
 
     @property
     def other_sasl_bootstrap_servers(self) -> str:
-        """TLS and SCRAM-SHA-256 or PLAIN, for USER with `password`; on loopback."""
+        """TLS and SCRAM-SHA-256 or PLAIN, for USER with `password`, or OAUTHBEARER, for whom `signing` signs a token
+        for; on loopback."""
         return self._servers(LOOPBACK, 150)
 
     @property
@@ -81,8 +85,13 @@ class Brokers:
 
     @property
     def certificates(self) -> Path:
-        """The folder with ca.crt, client.crt and client.key."""
+        """The folder with ca.crt, client.crt and client.key, and what `signing` signs tokens with."""
         return self.directory / "certificates"
+
+    @property
+    def _jwks(self) -> str:
+        """Where brokers find what tokens must be signed with."""
+        return (self.certificates / "jwks.json").as_uri()
 
     @property
     def password(self) -> str:
@@ -112,6 +121,7 @@ class Brokers:
             addresses = [LOOPBACK, *([self.bridge] if self.bridge else [])]
             issue(self.certificates, "broker", addresses=addresses)
             issue(self.certificates, "client")
+            make_signing_key(self.certificates)
         self._format()
         controller = self._start_node(CONTROLLER_ID)
         started = [self._start_node(broker) for broker in self.ids]
@@ -192,6 +202,7 @@ class Brokers:
             "java",
             *JVM,
             *LOGGING,
+            f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._jwks}",
             "-cp",
             f"{self.libs}/*",
             "kafka.Kafka",
@@ -248,9 +259,16 @@ class Brokers:
                 "listener.name.mutual.ssl.client.auth=required",
                 "listener.name.scram.sasl.enabled.mechanisms=SCRAM-SHA-512",
                 f"listener.name.scram.scram-sha-512.sasl.jaas.config={SCRAM_LOGIN};",
-                "listener.name.other.sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN",
+                "listener.name.other.sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN,OAUTHBEARER",
                 f"listener.name.other.scram-sha-256.sasl.jaas.config={SCRAM_LOGIN};",
                 f'listener.name.other.plain.sasl.jaas.config={PLAIN_LOGIN} user_{USER}="{self.password}";',
+                f"listener.name.other.oauthbearer.sasl.jaas.config={OAUTH}.OAuthBearerLoginModule required;",
+                "listener.name.other.oauthbearer.sasl.server.callback.handler.class"
+                f"={OAUTH}.OAuthBearerValidatorCallbackHandler",
+                "listener.name.other.oauthbearer.connections.max.reauth.ms=2000",  # they ask for tokens again, soon
+                f"listener.name.other.sasl.oauthbearer.jwks.endpoint.url={self._jwks}",
+                f"listener.name.other.sasl.oauthbearer.expected.issuer={ISSUER}",
+                f"listener.name.other.sasl.oauthbearer.expected.audience={AUDIENCE}",
             ]
         path = self.directory / f"{_name(node)}.properties"
         write_private(path, "\n".join([*lines, ""]))
