@@ -77,6 +77,9 @@ class Reason(StrEnum):
     SECRET_NOT_FOUND = "SecretNotFound"
     SECRET_KEY_NOT_FOUND = "SecretKeyNotFound"
     INVALID_SECRET = "InvalidSecret"
+    TOKEN_REFUSED = "TokenRefused"
+    TOKEN_ENDPOINT_UNREACHABLE = "TokenEndpointUnreachable"
+    INVALID_TOKEN_RESPONSE = "InvalidTokenResponse"
 
     # the API server
     API_SERVER_UNAVAILABLE = "ApiServerUnavailable"

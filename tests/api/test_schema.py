@@ -130,6 +130,15 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
         sasl("OAUTHBEARER", oauth=OAUTH, passwordSecretRef=SECRET),
         "sasl takes neither user name nor password with mechanism OAUTHBEARER",
     ),
+    "a token endpoint over plain http": (
+        sasl("OAUTHBEARER", oauth={**OAUTH, "tokenEndpointUrl": "http://id.example.org/token"}),
+        "spec.sasl.oauth.tokenEndpointUrl",
+    ),
+    "a token endpoint with a password in its address": (
+        sasl("OAUTHBEARER", oauth={**OAUTH, "tokenEndpointUrl": "https://user:password@id.example.org/token"}),
+        "spec.sasl.oauth.tokenEndpointUrl",
+    ),
+    "a client without an id": (sasl("OAUTHBEARER", oauth={**OAUTH, "clientId": ""}), "spec.sasl.oauth.clientId"),
     "a Secret's name that no Secret can have": (
         set_to(tls={"caSecretRef": {"name": "_", "key": "ca.crt"}}),
         "spec.tls.caSecretRef.name",

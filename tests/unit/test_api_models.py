@@ -47,6 +47,35 @@ def test_empty_tls_is_not_the_same_as_no_tls() -> None:
     assert KafkaClusterSpec.parse({"bootstrapServers": "b0:9092", "tls": {}}).tls is not None
 
 
+@pytest.mark.parametrize(
+    ("url", "accepted"),
+    [
+        ("https://id.example.org", True),
+        ("https://id.example.org:8443/realms/kafka/token?tenant=a", True),
+        ("http://localhost:8080/token", True),
+        ("http://127.0.0.1/token", True),
+        ("http://[::1]:8080/token", True),
+        ("http://id.example.org/token", False),
+        ("http://localhost.example.org/token", False),
+        ("http://localhost@example.org/token", False),
+        ("http://127.0.0.1:80@example.org/token", False),
+        ("https://user:password@id.example.org/token", False),
+        ("https:///token", False),
+        ("ftp://id.example.org/token", False),
+        ("https://id.example.org/token#here", False),
+        ("https://id.example.org/a token", False),
+    ],
+)
+def test_a_clients_secret_goes_over_https_or_to_localhost(url: str, accepted: bool) -> None:
+    oauth = {"tokenEndpointUrl": url, "clientId": "mover", "clientSecretRef": {"name": "oauth", "key": "secret"}}
+    spec = {"bootstrapServers": "b0:9092", "sasl": {"mechanism": "OAUTHBEARER", "oauth": oauth}}
+    if accepted:
+        assert KafkaClusterSpec.parse(spec).wire()["sasl"] == spec["sasl"]
+    else:
+        with pytest.raises(ValidationError):
+            KafkaClusterSpec.parse(spec)
+
+
 def test_fields_of_a_newer_version_are_ignored() -> None:
     cluster = KafkaCluster.parse(
         {"metadata": {"name": "a", "namespace": "b"}, "spec": {"bootstrapServers": "b0:9092", "novelty": 1}}

@@ -82,20 +82,27 @@ class Tls(Model):
     """The certificate to present, where brokers ask for one."""
 
 
-Url = Annotated[str, Field(min_length=1, max_length=2048, pattern=r"^https?://[^\s]+$")]
+TokenEndpointUrl = Annotated[
+    str,
+    Field(
+        max_length=2048,
+        pattern=r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)([/?][^\s#]*)?$",
+    ),
+]
 
 
 class OAuth(Model):
     """Where and how to obtain OAuth access tokens, by the client credentials grant."""
 
-    token_endpoint_url: Url
-    """Address of the token endpoint."""
+    token_endpoint_url: TokenEndpointUrl
+    """Address of the token endpoint: https, since the client's secret is sent there; http only to localhost,
+    127.0.0.1 or [::1]."""
     client_id: Annotated[str, Field(min_length=1, max_length=256)]
     """The client's id."""
     client_secret_ref: SecretKeyRef
-    """The client's secret."""
-    scope: Annotated[str, Field(max_length=1024)] | None = None
-    """Scope to ask for."""
+    """The client's secret; sent by HTTP Basic authentication."""
+    scope: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """Scope to ask for; several are separated by spaces."""
     ca_secret_ref: SecretKeyRef | None = None
     """The certificate authorities, PEM, of the token endpoint. Unset: the system's."""
 

@@ -5,7 +5,7 @@ Each function returns a sentence that names the field and its value, or None whe
 
 from __future__ import annotations
 
-from reassign.api.kafka_cluster import KafkaClusterSpec, Mechanism
+from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.api.partition_reassignment import (
     PartitionReassignmentSpec,
     Throttle,
@@ -24,12 +24,8 @@ def unsupported_cluster(spec: KafkaClusterSpec) -> str | None:
     """What a KafkaCluster asks for that is not built yet."""
     throttle = spec.throttle or Throttle()
     return _first_unsupported(
-        ("sasl.mechanism", spec.sasl and spec.sasl.mechanism, (None, *_MECHANISMS)),
         ("throttle.logDir", throttle.log_dir, (None,)),
     )
-
-
-_MECHANISMS = (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256, Mechanism.PLAIN)
 
 
 def _first_unsupported(*fields: tuple[str, object, tuple[object, ...]]) -> str | None:

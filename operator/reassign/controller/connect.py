@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from reassign.api.common import SecretKeyRef
-from reassign.api.kafka_cluster import KafkaCluster, Mechanism
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.kafka_cluster import Sasl as SaslSpec
 from reassign.api.kafka_cluster import Tls as TlsSpec
 from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.kafka.connection import Connection, Sasl, Tls
+from reassign.kafka.tokens import OAuth
 from reassign.kube.client import KubeClient
 
 
@@ -52,11 +53,14 @@ async def _tls(spec: TlsSpec, secrets: Secrets) -> Tls:
     )
 
 
-async def _sasl(spec: SaslSpec, secrets: Secrets) -> Sasl:
-    if spec.mechanism is Mechanism.OAUTHBEARER:
-        raise ReassignError(
-            Reason.NOT_SUPPORTED_YET,
-            f"spec.sasl.mechanism: {spec.mechanism} is not supported yet by this version of the operator",
+async def _sasl(spec: SaslSpec, secrets: Secrets) -> Sasl | OAuth:
+    if spec.oauth:
+        return OAuth(
+            spec.oauth.token_endpoint_url,
+            spec.oauth.client_id,
+            await secrets.ref(spec.oauth.client_secret_ref) or "",
+            spec.oauth.scope,
+            await secrets.ref(spec.oauth.ca_secret_ref),
         )
     username = spec.username or await secrets.ref(spec.username_secret_ref)
     password = await secrets.ref(spec.password_secret_ref)

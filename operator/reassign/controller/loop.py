@@ -236,9 +236,13 @@ class ClusterLoop:
         return self._client
 
     async def _connection_of(self, cluster: KafkaCluster) -> Connection:
-        """Secrets can be gone when moves are to be undone, with their namespace for one: then the last ones serve."""
+        """Secrets can be gone when moves are to be undone, with their namespace for one: then the last ones serve.
+
+        An unchanged connection is the same object: it holds a token that may be good for long.
+        """
         try:
-            return await connection_of(cluster, self.kube)
+            connection = await connection_of(cluster, self.kube)
+            return self._connection if connection == self._connection else connection
         except MissingReferenceError:
             same = self._connected_to is not None and self._connected_to[0] == cluster.metadata.uid
             undoes = cluster.metadata.deletion_timestamp or cluster.spec.execution is not Execution.RUN

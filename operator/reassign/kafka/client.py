@@ -36,8 +36,9 @@ from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.configs import MinInsyncReplicas
 from reassign.kafka.connection import Connection
-from reassign.kafka.credentials import refused_credentials
+from reassign.kafka.credentials import refused_credentials, refused_token
 from reassign.kafka.errors import cluster_error, lost, outcome
+from reassign.kafka.tokens import OAuth
 from reassign.kafka.wire import AnswerLostError, Wire
 
 BATCH = 200
@@ -83,8 +84,10 @@ class KafkaClient:
         that request is not sent, and `perform` raises the same.
 
         A ClusterError says why not: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
-        ClusterNotSupported. Refused credentials stay refused: connect again, do not keep the client.
+        ClusterNotSupported, or what `OAuth.renew` raises. Refused credentials stay refused: connect again, do not
+        keep the client.
         """
+        await connection.renew_token()
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
         try:
             loop = asyncio.get_running_loop()
@@ -116,6 +119,7 @@ class KafkaClient:
         any of it, or is one of the `destinations`; those of a broker that does not answer in time are left out.
         A ClusterError when the cluster does not answer.
         """
+        await self._connection.renew_token()
         try:
             return await self._look(topics, sizes_of, destinations)
         except ClusterError as error:
@@ -334,7 +338,9 @@ def _open(connection: Connection, timeout: float) -> Wire:
 def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     """An unreachable cluster may be one that refuses our credentials: ask again in another way."""
     if error.reason is Reason.CLUSTER_UNREACHABLE and connection.sasl:
-        return refused_credentials(connection, REFUSAL_SECONDS) or error
+        error = refused_credentials(connection, REFUSAL_SECONDS) or error
+    if error.reason is Reason.AUTHENTICATION_FAILED and isinstance(connection.sasl, OAuth):
+        return refused_token(error, connection.sasl)
     return error
 
 

@@ -1,16 +1,18 @@
 """How a cluster is reached: addresses, TLS, credentials, in the terms of either client library.
 
-Secrets stay out of reprs, and private keys out of files.
+Secrets stay out of reprs.
 """
 
 from __future__ import annotations
 
-import os
 import ssl
 from dataclasses import dataclass, field
 from typing import Any
 
-from reassign.errors import ClusterError, Reason
+from reassign.kafka.pems import load_client_certificate, trusting
+from reassign.kafka.tokens import OAuth
+
+OAUTHBEARER = "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ class Connection:
 
     bootstrap_servers: str
     tls: Tls | None = None
-    sasl: Sasl | None = None
+    sasl: Sasl | OAuth | None = None
+
+    async def renew_token(self) -> None:
+        """See to it that a client which asks for a token now is given a good one; a ClusterError says why not."""
+        if isinstance(self.sasl, OAuth):
+            await self.sasl.renew()
 
     @property
     def security_protocol(self) -> str:
@@ -47,12 +54,9 @@ class Connection:
         """What Python's ssl needs; a ClusterError (InvalidSecret) says which part of the PEMs is unusable."""
         if not self.tls:
             return None
-        try:
-            context = ssl.create_default_context(cadata=self.tls.ca_pem)
-        except (ssl.SSLError, ValueError) as error:
-            raise _invalid("the CA certificate is no PEM certificate", error) from None
+        context = trusting(self.tls.ca_pem, "the CA certificate")
         if self.tls.certificate_pem:
-            _load_client_certificate(context, self.tls.certificate_pem, self.tls.private_key_pem or "")
+            load_client_certificate(context, self.tls.certificate_pem, self.tls.private_key_pem or "")
         return context
 
     def kafka_python(self) -> dict[str, Any]:
@@ -62,15 +66,21 @@ class Connection:
             "security_protocol": self.security_protocol,
             "ssl_context": self.ssl_context(),
         }
-        if self.sasl:
+        if isinstance(self.sasl, OAuth):
+            settings["sasl_mechanism"] = OAUTHBEARER
+            settings["sasl_oauth_token_provider"] = self.sasl
+        elif self.sasl:
             settings["sasl_mechanism"] = self.sasl.mechanism
             settings["sasl_plain_username"] = self.sasl.username
             settings["sasl_plain_password"] = self.sasl.password
         return settings
 
-    def librdkafka(self) -> dict[str, str]:
+    def librdkafka(self) -> dict[str, Any]:
         """Settings for librdkafka (confluent-kafka)."""
-        settings = {"bootstrap.servers": self.bootstrap_servers, "security.protocol": self.security_protocol}
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+        }
         if self.tls:
             pems = {
                 "ssl.ca.pem": self.tls.ca_pem,
@@ -78,28 +88,11 @@ class Connection:
                 "ssl.key.pem": self.tls.private_key_pem,
             }
             settings |= {name: pem for name, pem in pems.items() if pem}
-        if self.sasl:
+        if isinstance(self.sasl, OAuth):
+            settings["sasl.mechanism"] = OAUTHBEARER
+            settings["oauth_cb"] = self.sasl.oauth_cb
+        elif self.sasl:
             settings["sasl.mechanism"] = self.sasl.mechanism
             settings["sasl.username"] = self.sasl.username
             settings["sasl.password"] = self.sasl.password
         return settings
-
-
-def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    # ssl takes a path only: this one names memory, so that the key is in no file and no writable disk is needed
-    descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(descriptor, "w", closefd=False) as file:
-            file.write(f"{certificate}\n{key}\n")
-        # without a password of ours, ssl would ask for one on the terminal
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: b"")
-    except (ssl.SSLError, ValueError) as error:
-        message = "the client certificate and its private key (without a password) are no matching PEM pair"
-        raise _invalid(message, error) from None
-    finally:
-        os.close(descriptor)
-
-
-def _invalid(message: str, error: Exception) -> ClusterError:
-    detail = getattr(error, "reason", None) or "not in PEM form"  # OpenSSL's word for it, which quotes no content
-    return ClusterError(Reason.INVALID_SECRET, f"{message} ({detail})")

@@ -8,9 +8,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from reassign.errors import ClusterError
+from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection
 from reassign.kafka.errors import cluster_error
+from reassign.kafka.tokens import OAuth
 
 
 def refused_credentials(connection: Connection, seconds: float) -> ClusterError | None:
@@ -30,3 +31,10 @@ def refused_credentials(connection: Connection, seconds: float) -> ClusterError 
         if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors):
             break
     return None
+
+
+def refused_token(error: ClusterError, oauth: OAuth) -> ClusterError:
+    """The same refusal, with what to do; the next connection comes with another token."""
+    oauth.forget()
+    advice = "see that issuer, audience, scope and signing keys of the token are those that the brokers expect"
+    return ClusterError(Reason.AUTHENTICATION_FAILED, f"{error.message}; {advice}")

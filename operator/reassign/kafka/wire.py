@@ -2,7 +2,7 @@
 
 Blocking calls; a thread of the library does the I/O. A request goes to one broker, or to any: in KRaft every
 broker forwards what is the controller's. Reads are tried at one broker after another; a write is sent once.
-The names of kafka-python that we use stand here and in `requests`.
+The names of kafka-python that we use stand here, in `requests` and in `tokens`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,211 @@
+"""Access tokens for SASL/OAUTHBEARER, by the client credentials grant (RFC 6749 §4.4, KIP-768).
+
+One holder of the token serves both client libraries. Tokens are fetched before the libraries need them: they ask in
+threads of theirs, which must not wait. Neither the client's secret nor a token is in any repr or error; of what the
+endpoint says only its status and OAuth's error code are repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import time
+from base64 import b64encode
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote_plus
+
+import aiohttp
+from kafka.errors import KafkaConnectionError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.pems import trusting
+
+ASK_SECONDS = 10.0
+RETRY_SECONDS = 30.0
+"""Until an endpoint that did not answer is asked again, while its last token is good."""
+MARGIN_SECONDS = 30.0
+DEFAULT_LIFE_SECONDS = 60.0
+"""Of a token whose endpoint does not say how long it lives (RFC 6749 §5.1 only recommends it)."""
+LONGEST_LIFE_SECONDS = 86_400.0
+LARGEST_ANSWER = 262_144
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 §2.1; what is sent to the brokers needs no escaping then
+_ERROR_CODE = re.compile(r"[a-z_]{1,64}")
+
+_HINTS = {
+    "invalid_client": "see that sasl.oauth.clientId and the secret in clientSecretRef are right",
+    "unauthorized_client": "allow the client credentials grant for this client there",
+    "unsupported_grant_type": "allow the client credentials grant there",
+    "invalid_scope": "see that sasl.oauth.scope is one that this client may ask for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An access token, and when it is over and to be replaced, on the monotonic clock."""
+
+    value: str = field(repr=False)
+    expires: float
+    renew: float
+
+    @classmethod
+    def living(cls, value: str, seconds: float, asked: float) -> Token:
+        """To be replaced when a fifth of its life or MARGIN_SECONDS are left, but not in the first half of it.
+
+        Brokers ask again for a token when 85 % of its life are over at the earliest (KIP-368).
+        """
+        age = max(seconds / 2, min(seconds * 0.8, seconds - MARGIN_SECONDS))
+        return cls(value, asked + seconds, asked + age)
+
+
+@dataclass(slots=True)
+class OAuth(AbstractTokenProvider):
+    """A client of a token endpoint, and the token that it holds; equal when the client is the same."""
+
+    token_endpoint_url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    ca_pem: str | None = None
+    """Authorities that the endpoint's certificate must be signed by. None: the system's."""
+    _held: Token | None = field(default=None, init=False, repr=False, compare=False)
+
+    async def renew(self) -> None:
+        """Fetch a token if there is none, or if it is time to replace the one there is.
+
+        A ClusterError says why there is none: TokenRefused, TokenEndpointUnreachable, InvalidTokenResponse,
+        InvalidSecret. While the old token is good only a refusal is an error: the Secret may have a new one.
+        """
+        now = time.monotonic()
+        if self._held and now < min(self._held.renew, self._held.expires):
+            return
+        try:
+            self._held = await fetch(self)
+        except ClusterError as error:
+            now = time.monotonic()
+            if error.reason is Reason.TOKEN_REFUSED or self._held is None or now >= self._held.expires:
+                raise
+            self._held = replace(self._held, renew=now + RETRY_SECONDS)
+
+    def forget(self) -> None:
+        """The brokers refuse the token: fetch another one next time."""
+        self._held = None
+
+    def token(self) -> str:
+        """For kafka-python. One that is over is not sent: a refusal would stick to the broker's connection."""
+        return self._good().value
+
+    def oauth_cb(self, _: str) -> tuple[str, float]:
+        """For confluent-kafka: the token, and when it is over, in seconds since 1970."""
+        good = self._good()
+        return good.value, time.time() + good.expires - time.monotonic()
+
+    def _good(self) -> Token:
+        held = self._held
+        if held is None or time.monotonic() >= held.expires:
+            raise KafkaConnectionError("the access token is over, and there is no new one yet")
+        return held
+
+
+async def fetch(client: OAuth) -> Token:
+    """Ask for a token once."""
+    asked = time.monotonic()
+    status, body = await _post(client)
+    answer = _json(body)
+    if status == 200:
+        return _token(client, answer, asked)
+    raise _refused(client, status, answer)
+
+
+async def _post(client: OAuth) -> tuple[int, bytes]:
+    tls: ssl.SSLContext | bool = True
+    if client.token_endpoint_url.startswith("https:"):
+        tls = trusting(client.ca_pem, "the CA certificate of the token endpoint")
+    # RFC 6749 §2.3.1: form-encoded first
+    identity = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
+    headers = {"Authorization": f"Basic {b64encode(identity.encode()).decode()}", "Accept": "application/json"}
+    form = {"grant_type": "client_credentials"} | ({"scope": client.scope} if client.scope else {})
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_SECONDS)) as session,
+            # the secret goes to nobody whom a redirect names
+            session.post(client.token_endpoint_url, headers=headers, data=form, ssl=tls, allow_redirects=False) as got,
+        ):
+            return got.status, await _read(got.content)
+    except aiohttp.ClientConnectorCertificateError as error:
+        said = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
+        detail = f"its certificate is not trusted ({said}); set sasl.oauth.caSecretRef to the CA that signed it"
+        raise _unreachable(client, detail) from None
+    except aiohttp.ClientConnectorError as error:
+        raise _unreachable(client, f"no connection ({_why(error.os_error)})") from None
+    except TimeoutError:
+        raise _unreachable(client, f"no answer within {ASK_SECONDS:g} seconds") from None
+    except (aiohttp.ClientError, ValueError) as error:
+        raise _unreachable(client, f"no answer that is HTTP ({type(error).__name__})") from None
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    body = b""
+    async for part in content.iter_any():
+        body += part
+        if len(body) > LARGEST_ANSWER:
+            break
+    return body
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _token(client: OAuth, answer: dict[str, Any], asked: float) -> Token:
+    value, kind = answer.get("access_token"), answer.get("token_type", "bearer")
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise _nonsense(client, "its answer has no access_token that can be sent to brokers")
+    if not isinstance(kind, str) or kind.lower() != "bearer":
+        raise _nonsense(client, "its token is no bearer token")
+    try:
+        life = min(float(answer.get("expires_in", DEFAULT_LIFE_SECONDS)), LONGEST_LIFE_SECONDS)
+    except (TypeError, ValueError, OverflowError):
+        life = 0.0
+    if not life > 0:
+        raise _nonsense(client, "expires_in of its answer is no number of seconds to come")
+    return Token.living(value, life, asked)
+
+
+def _refused(client: OAuth, status: int, answer: dict[str, Any]) -> ClusterError:
+    code = answer.get("error")
+    code = code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else None
+    if status in (408, 429) or status >= 500:
+        return _unreachable(client, f"it answers {code or status}; it is asked again")
+    if status in (401, 403) or (code and 400 <= status < 500):
+        hint = _HINTS.get(code or "invalid_client", "see what it asks of this client")
+        return ClusterError(
+            Reason.TOKEN_REFUSED,
+            f"the token endpoint {client.token_endpoint_url} refuses the client {client.client_id} "
+            f"({code or status}): {hint}",
+        )
+    return _nonsense(client, f"it answers {status}")
+
+
+def _unreachable(client: OAuth, detail: str) -> ClusterError:
+    message = f"the token endpoint {client.token_endpoint_url} gives no token: {detail}"
+    return ClusterError(Reason.TOKEN_ENDPOINT_UNREACHABLE, message)
+
+
+def _nonsense(client: OAuth, detail: str) -> ClusterError:
+    return ClusterError(
+        Reason.INVALID_TOKEN_RESPONSE,
+        f"{client.token_endpoint_url} does not answer as a token endpoint does: {detail}; "
+        "see that sasl.oauth.tokenEndpointUrl is right",
+    )

@@ -1,0 +1,141 @@
+"""A KafkaCluster with OAUTHBEARER: what its condition says when there is no token, and that new secrets are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reassign.controller.loop import ClusterLoop
+from reassign.errors import MissingReferenceError, Reason
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kafka.tokens import OAuth
+from tests.endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
+from tests.unit.test_controller_loop import World
+
+TOKEN = "the-token"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenEndpoint]:
+    with token_endpoint(lambda: {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 300}) as found:
+        yield found
+
+
+@pytest.fixture
+def secrets() -> dict[str, dict[str, bytes]]:
+    """What the API server has of Secrets."""
+    return {"oauth": {"secret": SECRET.encode()}, "id-ca": {"ca.crt": b"rubbish"}}
+
+
+@pytest.fixture
+def world(endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch) -> World:
+    """Its brokers are reached by whoever has a token."""
+    world = World()
+
+    async def secret(_: str, name: str) -> dict[str, bytes]:
+        if name not in secrets:
+            raise MissingReferenceError(Reason.SECRET_NOT_FOUND, f"there is no Secret {name}")
+        return secrets[name]
+
+    async def connect(connection: Connection, **_: object) -> Any:
+        await connection.renew_token()
+        return world.brokers
+
+    monkeypatch.setattr(world.kube, "secret", secret, raising=False)
+    monkeypatch.setattr(KafkaClient, "connect", connect)
+    use(world, tokenEndpointUrl=endpoint.url)
+    return world
+
+
+def use(world: World, **oauth: Any) -> None:
+    """Edit the KafkaCluster."""
+    wanted = {"clientId": CLIENT, "clientSecretRef": {"name": "oauth", "key": "secret"}, **oauth}
+    sasl = {"mechanism": "OAUTHBEARER", "oauth": wanted}
+    world.change("main", lambda obj: obj["spec"].update(sasl=sasl))
+
+
+def ready(world: World) -> dict[str, str]:
+    status = (world.store.get("uid-main") or {})["status"]
+    assert SECRET not in json.dumps(status, ensure_ascii=False)
+    assert TOKEN not in json.dumps(status)
+    found: dict[str, str] = next(c for c in status["conditions"] if c["type"] == "Ready")
+    return found
+
+
+def test_with_a_token_it_is_ready(world: World, endpoint: TokenEndpoint) -> None:
+    use(world, tokenEndpointUrl=endpoint.url, scope="kafka")
+    world.tick()
+    assert ready(world)["reason"] == "Connected"
+    assert endpoint.asked == [{"grant_type": "client_credentials", "scope": "kafka"}]
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "reason", "said"),
+    [
+        ({"clientId": "nobody"}, "TokenRefused", "sasl.oauth.clientId"),
+        ({"tokenEndpointUrl": "https://no-such-host.invalid/"}, "TokenEndpointUnreachable", "no connection"),
+        ({"clientSecretRef": {"name": "nobody", "key": "secret"}}, "SecretNotFound", "nobody"),
+        ({"clientSecretRef": {"name": "oauth", "key": "other"}}, "SecretKeyNotFound", "other"),
+        (
+            {"tokenEndpointUrl": "https://127.0.0.1/", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},
+            "InvalidSecret",
+            "the CA certificate of the token endpoint",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_named_and_once_corrected_it_goes_on(
+    world: World, endpoint: TokenEndpoint, spoiled: dict[str, Any], reason: str, said: str
+) -> None:
+    use(world, **{"tokenEndpointUrl": endpoint.url, **spoiled})
+    world.tick()
+    assert (ready(world)["status"], ready(world)["reason"]) == ("False", reason)
+    assert said in ready(world)["message"]
+    assert world.conditions("move")["Stalled"] == reason
+    use(world, tokenEndpointUrl=endpoint.url)
+    world.tick()
+    assert ready(world)["reason"] == "Connected"
+
+
+def test_an_endpoint_that_talks_nonsense_is_named(world: World, endpoint: TokenEndpoint) -> None:
+    endpoint.other = (200, "<html>", {})
+    world.tick()
+    assert ready(world)["reason"] == "InvalidTokenResponse"
+
+
+def test_a_new_client_secret_is_read_when_the_old_one_is_refused(
+    world: World, endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]]
+) -> None:
+    endpoint.secret = "a new one"
+    world.tick()
+    assert ready(world)["reason"] == "TokenRefused"
+    secrets["oauth"] = {"secret": b"a new one"}
+    world.tick()
+    assert ready(world)["reason"] == "Connected"
+
+
+def test_a_cluster_that_is_lost_and_found_is_served_with_the_token_there_is(
+    world: World, endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]]
+) -> None:
+    def token_after(reachable: bool) -> str:
+        world.brokers.reachable = reachable
+        world.tick()
+        return held(world.loop).token()
+
+    assert [token_after(reachable) for reachable in (True, False, False, True)] == [TOKEN] * 4
+    assert len(endpoint.asked) == 1
+    secrets["oauth"] = {"secret": b"a new one"}
+    world.brokers.reachable = False
+    world.tick(2)
+    assert endpoint.secret != "a new one"
+    assert ready(world)["reason"] == "TokenRefused"
+
+
+def held(loop: ClusterLoop) -> OAuth:
+    assert loop._connection
+    assert isinstance(loop._connection.sasl, OAuth)
+    return loop._connection.sasl
