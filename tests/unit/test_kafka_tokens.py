@@ -274,8 +274,9 @@ def test_an_endpoint_whose_certificate_is_for_another_name_is_given_no_secret(
     assert secure.asked == []
 
 
-def test_an_authority_that_is_no_certificate(secure: TokenEndpoint) -> None:
-    error = refusal(OAuth(secure.url, CLIENT, SECRET, ca_pem="rubbish"))
+@pytest.mark.parametrize("pem", ["rubbish", ""])
+def test_an_authority_that_is_no_certificate(secure: TokenEndpoint, pem: str) -> None:
+    error = refusal(OAuth(secure.url, CLIENT, SECRET, ca_pem=pem))
     assert error.reason is Reason.INVALID_SECRET
     assert "token endpoint" in error.message
     assert "rubbish" not in error.message

@@ -14,6 +14,8 @@ from reassign.errors import ClusterError, Reason
 def trusting(ca_pem: str | None, name: str) -> ssl.SSLContext:
     """A client's context that trusts these authorities, or the system's (None); `name` is theirs in an error."""
     try:
+        if ca_pem == "":
+            raise ValueError  # ssl would take it for none, and trust the system's
         return ssl.create_default_context(cadata=ca_pem)
     except (ssl.SSLError, ValueError) as error:
         raise _invalid(f"{name} is no PEM certificate", error) from None
