@@ -55,7 +55,6 @@ class Reason(StrEnum):
     WOULD_MOVE = "WouldMove"
 
     # the resource as a whole
-    NOT_SUPPORTED_YET = "NotSupportedYet"
     RESOURCE_TOO_LARGE = "ResourceTooLarge"
     THROTTLE_ABOVE_MAXIMUM = "ThrottleAboveMaximum"
     SUSPENDED = "Suspended"

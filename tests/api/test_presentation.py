@@ -89,7 +89,10 @@ CLUSTER_STATUS: Object = {
         "interBroker": 1024,
         "logDir": 2048,
         "users": [{"namespace": "kafka", "name": "move", "uid": "u"}],
-        "brokers": [{"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}]}],
+        "brokers": [
+            {"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}]},
+            {"broker": 2, "configs": [CONFIG], "copying": [{"topic": "t", "partitions": [0, 7]}]},
+        ],
         "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],
     },
 }

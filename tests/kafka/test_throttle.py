@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, ResourceType
 
 from reassign.core.changes import Change, Kind, Op, Place, Spot
-from reassign.core.model import APPLIED, Alter, Cancel, Result, TopicPartition
+from reassign.core.model import APPLIED, Alter, AlterLogDirs, Cancel, Result, TopicPartition
 from reassign.core.throttle import MAX_TEXT
-from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason
-from tests.kafka.harness import Kafka, eventually
+from tests.kafka.harness import MEGABYTE, Kafka, eventually
+from tests.kafka.test_log_dirs import copied, directory, other_directory
 from tests.unit.throttling import Operator, ended
 
 THEIRS = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
@@ -181,6 +182,81 @@ def test_a_throttle_stays_on_a_move_that_nobody_holds_until_it_ends(kafka: Kafka
     kafka.perform(Cancel(TopicPartition(name, 0), (1, 2)))
     restore(operator, kafka)
     eventually(lambda: everything(kafka, name) == before)
+
+
+class Copy:
+    """A resource that has a replica on broker 0 copied to its other directory, looked at as often as is asked."""
+
+    def __init__(self, kafka: Kafka, operator: Operator, name: str) -> None:
+        self.kafka, self.operator, self.tp = kafka, operator, TopicPartition(name, 0)
+        self.here, self.there = directory(kafka, self.tp, 0), other_directory(kafka, self.tp, 0)
+        self.step = AlterLogDirs(self.tp, ((0, self.there),))
+
+    def look(self, rate: str, *steps: AlterLogDirs) -> Verdict:
+        named = {0: self.there}
+        verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
+        verdict.steps = list(steps)
+        self.operator.tick(self.kafka.observe(self.tp.topic, sizes_of=[self.tp]), [verdict])
+        return verdict
+
+    def begin(self, rate: str) -> None:
+        """Look until it may be copied, copy it, and wait until that shows."""
+        eventually(lambda: bool(self.look(rate, self.step).steps))
+        assert self.kafka.perform(self.step) == [APPLIED]
+        eventually(lambda: self.bytes > 0)
+
+    @property
+    def bytes(self) -> int:
+        return copied(self.kafka, self.tp, 0).get(self.there, 0)
+
+    @property
+    def done(self) -> bool:
+        return directory(self.kafka, self.tp, 0) == self.there and self.bytes == 0
+
+
+def test_a_copy_between_directories_has_its_rate_while_it_goes_and_a_prior_one_is_byte_for_byte_back(
+    kafka: Kafka, operator: Operator
+) -> None:
+    name = kafka.topic([0, 1], megabytes=4)
+    rate = Spot(broker(0), LOG_DIR_RATE)
+    edit(kafka, broker(0), LOG_DIR_RATE, Op.SET, "0123456789")
+    try:
+        before = everything(kafka, name)
+        copy = Copy(kafka, operator, name)
+        copy.begin("1Ki")
+        assert everything(kafka, name) == {**before, rate: "1024"}
+        operator.restart()
+        copy.look("1Ki")
+        assert 0 < copy.bytes < 4 * MEGABYTE
+        eventually(lambda: bool(copy.look("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
+        eventually(lambda: copy.done)
+        operator.restart()
+        eventually(lambda: bool(copy.look("1Gi")) and operator.api.throttle is None)
+        assert everything(kafka, name) == before
+    finally:
+        edit(kafka, broker(0), LOG_DIR_RATE, Op.DELETE)
+
+
+def test_a_copy_between_directories_that_nobody_holds_stays_throttled_until_it_ends(
+    kafka: Kafka, operator: Operator
+) -> None:
+    name = kafka.topic([0, 1], megabytes=4)
+    before = everything(kafka, name)
+    copy = Copy(kafka, operator, name)
+    copy.begin("1Ki")
+    during = everything(kafka, name)
+    operator.restart()
+
+    def look() -> bool:
+        placing = operator.throttling.placing()
+        return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
+
+    for _ in range(3):
+        assert look()
+    assert everything(kafka, name) == during == {**before, Spot(broker(0), LOG_DIR_RATE): "1024"}
+    assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]
+    eventually(lambda: not look())
+    assert everything(kafka, name) == before
 
 
 def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: Kafka, operator: Operator) -> None:

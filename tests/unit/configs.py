@@ -9,7 +9,7 @@ from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.core.changes import Change, Kind, Lately, Observed, Place, Spot, put
 from reassign.core.follow import LANDING_SECONDS
 from reassign.core.throttle import Plan, fit, read_record
-from reassign.core.throttled import Copying
+from reassign.core.throttled import Throttled
 
 Store = dict[Place, dict[str, str]]
 
@@ -42,7 +42,7 @@ class Throttler:
     _past: list[Store] = field(default_factory=list)
 
     def tick(
-        self, moves: Sequence[Copying] = (), *, die_after: int | None = None, lands_after: float | None = None
+        self, moves: Sequence[Throttled] = (), *, die_after: int | None = None, lands_after: float | None = None
     ) -> Plan:
         """`die_after` steps the process is killed, the record being the first step, and another one starts.
 
@@ -75,7 +75,7 @@ class Throttler:
             put(self.store[change.spot.place], change)
             self.limbo.remove((at, change))
 
-    def ticks(self, count: int, moves: Sequence[Copying] = ()) -> None:
+    def ticks(self, count: int, moves: Sequence[Throttled] = ()) -> None:
         for _ in range(count):
             self.tick(moves)
 

@@ -68,16 +68,13 @@ def test_of_two_of_one_age_the_uid_decides_and_another_cluster_is_none_of_ours()
     assert duplicate_of(KafkaCluster.parse(second), "two", store(first, second)) is None
 
 
-def test_nothing_new_starts_on_one_that_is_being_deleted_or_asks_for_what_is_not_built() -> None:
+def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     deleted = cluster("main")
     deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     held = hold_of(KafkaCluster.parse(deleted), [resource({TopicPartition("t", 0): (1,)}, "first")])
     assert held is not None
     assert held.reason is Reason.CLUSTER_DELETED
     assert "first" in held.message
-    throttled = hold_of(KafkaCluster.parse(cluster("main", throttle={"logDir": "50Mi"})), [])
-    assert throttled is not None
-    assert throttled.reason is Reason.NOT_SUPPORTED_YET
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
 
 

@@ -14,8 +14,32 @@ from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.core import throttle
 from reassign.core.changes import Change, Kind, Place, Spot, put
-from reassign.core.model import APPLIED, Alter, Broker, Outcome, Problem, Reassignment, Result, Snapshot, TopicPartition
-from reassign.core.throttled import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, bounded, copying, rate_of
+from reassign.core.model import (
+    APPLIED,
+    Alter,
+    AlterLogDirs,
+    Broker,
+    LogDir,
+    LogDirs,
+    Outcome,
+    Problem,
+    Reassignment,
+    Result,
+    Snapshot,
+    TopicPartition,
+)
+from reassign.core.throttled import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    Copying,
+    Placing,
+    bounded,
+    copying,
+    rates_of,
+)
+from reassign.core.verdict import Verdict
 from reassign.errors import ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
@@ -37,8 +61,10 @@ class Client:
     hidden: set[Place] = field(default_factory=set)
     asked: int = 0
     changes: list[Change] = field(default_factory=list)
+    observed: list[tuple[object, ...]] = field(default_factory=list)
 
-    async def observe(self, *_: object) -> Snapshot:
+    async def observe(self, *asked: object) -> Snapshot:
+        self.observed.append(asked)
         return snapshot()
 
     async def configs(self, places: Collection[Place]) -> Read:
@@ -64,6 +90,18 @@ def snapshot(in_flight: dict[TopicPartition, Reassignment] | None = None, fenced
 
 
 MOVING = Reassignment((2, 1, 0), (2,), (0,))
+
+
+def dirs(future: int | None = None, copied: bool = False) -> LogDirs:
+    """Broker 0 and 1 have P0 in /a, broker 0 in /b when it is `copied`; `future` bytes of a copy to there."""
+    futures = {} if future is None else {P0: future}
+    here = LogDir(logs={} if copied else {P0: 100})
+    there = LogDir(logs={P0: 100} if copied else {}, futures=futures)
+    return {0: {"/a": here, "/b": there}, 1: {"/a": LogDir(logs={P0: 100}), "/b": LogDir()}}
+
+
+def shown(log_dirs: LogDirs, **options: Any) -> Snapshot:
+    return replace(snapshot(**options), log_dirs=log_dirs)
 
 
 @pytest.fixture
@@ -165,27 +203,32 @@ def test_a_cluster_waits_until_its_throttles_are_restored(operator: Operator, cl
     assert operator.api.throttle is None
 
 
-def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles_are_restored(
-    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch) -> ClusterLoop:
+    """The loop of the same KafkaCluster, connected already."""
     api: Any = operator.api
     api.status |= {"clusterId": "sim", "observedGeneration": 1}
-    api.deleted = "2026-01-02T00:00:00Z"
     unused: Any = None
-    loop = ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None)
 
     async def connected(loop: Any, _: object) -> Any:
         loop._client = client
         return client
 
     monkeypatch.setattr(ClusterLoop, "_connected", connected)
+    return ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None)
+
+
+def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles_are_restored(
+    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    operator.api.deleted = "2026-01-02T00:00:00Z"
+    loop = loop_of(operator, client, monkeypatch)
     loop._throttling._lately.started -= 100
     assert asyncio.run(loop._tick()) is not None
-    assert (client.store, api.released) == (START, False)
+    assert (client.store, operator.api.released) == (START, False)
     loop._throttling._lately._sent.clear()
     assert asyncio.run(loop._tick()) is None
-    assert api.released
+    assert operator.api.released
 
 
 def test_a_cluster_does_not_wait_for_a_broker_that_is_not_registered_any_more(operator: Operator) -> None:
@@ -240,18 +283,26 @@ def spec(**fields: object) -> KafkaClusterSpec:
     return KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields})
 
 
-def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_bounds_both() -> None:
-    own, none = resource({P0: NEW}, throttle={"interBroker": "3Mi"}), resource({P0: NEW})
-    default = spec(throttle={"interBroker": "2Mi"})
-    assert (rate_of(own, default), rate_of(none, default), rate_of(none, spec())) == (3 * 2**20, 2 * 2**20, None)
-    tight = spec(throttle={"interBroker": "2Mi"}, limits={"maxThrottle": "1Mi"})
-    assert (rate_of(own, tight), rate_of(none, tight)) == (2**20, 2**20)
+@pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
+def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_bounds_both(
+    field: str, which: int
+) -> None:
+    own, none = resource({P0: NEW}, throttle={field: "3Mi"}), resource({P0: NEW})
+    default, tight = {"throttle": {field: "2Mi"}}, {"limits": {"maxThrottle": "1Mi"}}
+    found = [rates_of(r, spec(**default))[which] for r in (own, none)]
+    assert found == [3 * 2**20, 2 * 2**20]
+    assert rates_of(none, spec()) == (None, None)
+    assert [rates_of(r, spec(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
 
 
-def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name() -> None:
-    asks = resource({P0: NEW}, throttle={"interBroker": "3Mi"})
+@pytest.mark.parametrize("field", ["interBroker", "logDir"])
+def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field: str) -> None:
+    asks = resource({P0: NEW}, throttle={field: "3Mi"})
     assert bounded(asks, spec(limits={"maxThrottle": "3Mi"})) is asks
-    driver = drive(SimKafka({P0: OLD}), bounded(asks, spec(limits={"maxThrottle": "2Mi"})))
+    refused = bounded(asks, spec(limits={"maxThrottle": "2Mi"}))
+    assert refused.unsupported is not None
+    assert f"spec.throttle.{field}: 3Mi is above limits.maxThrottle: 2Mi" in refused.unsupported.message
+    driver = drive(SimKafka({P0: OLD}), refused)
     driver.ticks(6)
     assert driver.kafka.writes == []
     assert true_conditions(driver) == {"Stalled": "ThrottleAboveMaximum"}
@@ -260,6 +311,152 @@ def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name() -> 
 def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
-    [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None)
+    [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.settled)
+    assert isinstance(move, Copying)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
     assert move.items()[Spot(Place(Kind.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
+
+
+COPY = AlterLogDirs(P0, ((0, "/b"),))
+
+
+def copies(operator: Operator, *steps: AlterLogDirs, rate: str | None = "7Ki") -> Verdict:
+    """A resource that has P0 copied to /b of broker 0, and takes these steps now."""
+    verdict = operator.verdict("a", {P0: (OLD, OLD)}, None, begun=True, log_dir=rate, dirs={0: "/b"})
+    verdict.steps = list(steps)
+    return verdict
+
+
+def test_a_copy_between_directories_begins_in_the_tick_that_has_it_throttled(
+    operator: Operator, client: Client
+) -> None:
+    verdict = copies(operator, COPY)
+    assert operator.tick(shown(dirs()), [verdict])
+    assert (verdict.steps, verdict.stalls) == ([COPY], {})
+    assert client.store == {**START, broker(0): {LOG_DIR_RATE: "7168"}}
+
+
+def test_the_rate_goes_when_the_copy_is_over_though_the_resource_still_holds_the_partition(
+    operator: Operator, client: Client
+) -> None:
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    later(operator)
+    operator.tick(shown(dirs(future=3)), [copies(operator)])
+    assert client.store[broker(0)] == {LOG_DIR_RATE: "7168"}
+    later(operator)
+    operator.tick(shown(dirs(copied=True)), [copies(operator)])
+    assert client.store == START
+
+
+def test_a_move_between_brokers_into_a_named_directory_needs_no_rate_between_directories(
+    operator: Operator, client: Client
+) -> None:
+    verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, log_dir="7Ki", dirs={2: "/b"})
+    verdict.steps.insert(0, AlterLogDirs(P0, ((2, "/b"),)))
+    steps = list(verdict.steps)
+    assert not operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
+    assert (verdict.steps, client.asked) == (steps, 0)
+
+
+def test_a_copy_that_makes_good_what_a_broker_forgot_is_throttled_first(operator: Operator, client: Client) -> None:
+    verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, begun=True, log_dir="7Ki", dirs={2: "/b"})
+    verdict.steps = [AlterLogDirs(P0, ((2, "/b"),))]
+    forgotten = {**dirs(), 2: {"/a": LogDir(logs={P0: 5}), "/b": LogDir()}}
+    operator.tick(shown(forgotten, in_flight={P0: MOVING}), [verdict])
+    assert verdict.steps == [AlterLogDirs(P0, ((2, "/b"),))]
+    assert client.store == {**START, broker(2): {LOG_DIR_RATE: "7168"}}
+
+
+def test_a_copy_that_cannot_be_throttled_is_not_begun_and_says_why(operator: Operator, client: Client) -> None:
+    client.denied.add(broker(0))
+    verdict = copies(operator, COPY)
+    operator.tick(shown(dirs()), [verdict])
+    assert verdict.steps == []
+    assert verdict.record[P0].state == "InFlight"
+    assert verdict.stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+    free = copies(operator, COPY, rate=None)
+    operator.tick(shown(dirs()), [free])
+    assert free.steps == [COPY]
+
+
+def test_ending_a_copy_waits_for_no_throttle(operator: Operator, client: Client) -> None:
+    client.denied.add(broker(0))
+    end = AlterLogDirs(P0, ((0, "/a"),))
+    verdict = copies(operator, end)
+    operator.tick(shown(dirs(future=3)), [verdict])
+    assert verdict.steps == [end]
+
+
+def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_directories_are_not_told(
+    operator: Operator, client: Client
+) -> None:
+    client.denied.add(broker(0))
+    verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, None, log_dir="7Ki", dirs={0: "/b", 2: "/b"})
+    verdict.steps.insert(0, AlterLogDirs(P0, ((2, "/b"),)))
+    operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
+    assert (verdict.steps, verdict.record, verdict.must_record) == ([], {}, False)
+
+
+def test_a_copy_that_nobody_holds_any_more_stays_throttled_until_directories_show_its_end(
+    operator: Operator, client: Client
+) -> None:
+    operator.recent.observe(0.0, 0.0, ())
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    operator.recent.touch(P0, 0.0, answered=True)
+    assert operator.throttling.placing() == {P0}
+    operator.restart()
+    operator.throttling._lately.started -= 100
+    operator.recent.touch(P0, 0.0, answered=True)
+    throttled = {**START, broker(0): {LOG_DIR_RATE: "7168"}}
+    # no copy shows yet: it was begun a moment ago
+    for now, seen in ((0.0, dirs()), (4.0, dirs(future=3)), (5.0, {}), (6.0, dirs(future=9))):
+        later(operator)
+        operator.recent.now = now
+        assert operator.tick(shown(seen))
+        assert client.store == throttled
+        assert operator.throttling.placing() == {P0}
+    later(operator)
+    operator.tick(shown(dirs(copied=True)))
+    assert client.store == START
+    later(operator)
+    assert not operator.tick(shown(dirs(copied=True)))
+    assert operator.throttling.placing() == set()
+
+
+def test_a_rate_that_is_taken_out_of_the_spec_goes_while_the_copy_goes_on(operator: Operator, client: Client) -> None:
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    later(operator)
+    operator.tick(shown(dirs(future=3)), [copies(operator, rate=None)])
+    assert client.store == START
+
+
+def test_directories_of_what_nobody_holds_any_more_are_looked_at_until_its_copy_is_over(
+    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    loop = loop_of(operator, client, monkeypatch)
+    asyncio.run(loop._tick())
+    assert client.observed[0][:2] == ({"orders"}, {P0})
+
+
+def test_a_topic_that_is_gone_is_copied_nowhere_though_its_directories_were_seen_once(
+    operator: Operator, client: Client
+) -> None:
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    later(operator)
+    operator.tick(replace(shown(dirs(future=3)), topics={}))
+    assert client.store == START
+
+
+def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operator: Operator, client: Client) -> None:
+    operator.tick(shown(dirs()), [copies(operator, COPY)])
+    operator.restart()
+    operator.throttling._lately.started -= 100
+    operator.tick(shown({}), [copies(operator)])
+    assert client.store[broker(0)] == {LOG_DIR_RATE: "7168"}
+
+
+def test_one_partition_can_need_both_rates(operator: Operator) -> None:
+    verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
+    moves = copying([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.settled)
+    assert [(type(m), m.brokers, m.rate) for m in moves] == [(Copying, {0, 1, 2}, 5120), (Placing, {0}, 7168)]

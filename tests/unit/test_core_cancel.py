@@ -314,11 +314,11 @@ def test_an_override_by_others_that_hangs_is_cancelled_when_the_resource_is_dele
 
 
 def test_what_cannot_be_carried_out_claims_no_partition() -> None:
-    unsupported = replace(resource({P0: (5, 2, 3)}, "a"), unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+    unsupported = replace(resource({P0: (5, 2, 3)}, "a"), unsupported=Problem(Reason.RESOURCE_TOO_LARGE, "too large"))
     driver = drive(SimKafka({P0: (1, 2, 3)}), unsupported, resource({P0: (4, 2, 3)}, "b"))
     driver.ticks(3)
     assert states(driver, "b") == {P0: "InFlight"}
-    assert true_conditions(driver, "a") == {"Stalled": "NotSupportedYet"}
+    assert true_conditions(driver, "a") == {"Stalled": "ResourceTooLarge"}
 
 
 def test_a_suspended_resource_at_rest_changes_no_status_while_its_topic_grows() -> None:

@@ -81,7 +81,7 @@ def test_a_blocked_partition_is_judged_again_and_goes_when_its_broker_is_back() 
     assert P0 in kafka.reassignments
 
 
-@pytest.mark.parametrize("reason", [Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET])
+@pytest.mark.parametrize("reason", [Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED])
 def test_a_hold_of_the_cluster_that_only_somebody_can_end_is_stalled_with_its_reason(reason: Reason) -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}), hold=Problem(reason, "it is so"))
     driver.ticks(3)

@@ -75,7 +75,7 @@ def test_suspending_stops_the_clock_and_it_starts_anew_afterwards() -> None:
 
 
 def test_what_is_not_supported_does_not_start_the_clock() -> None:
-    refused = Problem(Reason.NOT_SUPPORTED_YET, "not built")
+    refused = Problem(Reason.RESOURCE_TOO_LARGE, "too large")
     driver = drive(SimKafka({P0: (0, 1, 2)}), replace(resource({P0: (3, 1, 2)}), unsupported=refused))
     driver.ticks(3)
     assert started(driver) is None

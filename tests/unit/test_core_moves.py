@@ -125,15 +125,15 @@ def test_drift_is_reported_where_another_partition_has_failed_too() -> None:
     assert true_conditions(driver) == {"Failed": "CancelledExternally", "Drifted": "MovedAfterwards"}
 
 
-def test_a_field_that_is_not_built_does_not_hide_what_is_in_flight() -> None:
+def test_what_cannot_be_done_does_not_hide_what_is_in_flight() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(2)
     driver.edit("a", {P0: (3, 1, 2), P1: (3, 1, 2)})
-    driver.resources["a"] = replace(driver.resources["a"], unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+    driver.resources["a"] = replace(driver.resources["a"], unsupported=Problem(Reason.RESOURCE_TOO_LARGE, "too large"))
     driver.ticks(2)
-    assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight", "Stalled": "NotSupportedYet"}
+    assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight", "Stalled": "ResourceTooLarge"}
     driver.finish()
-    assert true_conditions(driver) == {"Stalled": "NotSupportedYet"}
+    assert true_conditions(driver) == {"Stalled": "ResourceTooLarge"}
 
 
 def test_a_refused_alter_blocks_its_partition_and_is_asked_again_only_later() -> None:

@@ -64,7 +64,7 @@ def test_what_will_not_be_moved_is_nobodys_and_pauses(why: str) -> None:
     never = resource({P0: (3, 2)}, "b", **({"mode": "DryRun"} if why == "a dry run" else {}))
     permission = EVERYTHING
     if why == "not supported":
-        never = replace(never, unsupported=Problem(Reason.NOT_SUPPORTED_YET, "not built"))
+        never = replace(never, unsupported=Problem(Reason.RESOURCE_TOO_LARGE, "too large"))
     if why == "not allowed":
         permission = Permission({"kafka": ("payments",)})
     assert our_own([never], permission) == set()

@@ -15,7 +15,21 @@ from reassign.core.changes import Change, Op, Spot, items
 from reassign.core.follow import SETTLE_SECONDS
 from reassign.core.model import TopicPartition
 from reassign.core.throttle import MAX_TEXT, lacking, read_record
-from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Copying, Wanted
+from reassign.core.throttled import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LISTS,
+    LOG_DIR_RATE,
+    RATES,
+    Copying,
+    Placing,
+    Throttled,
+    Wanted,
+    placing_of,
+    wanted,
+)
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
@@ -30,6 +44,13 @@ def move(
     return Copying(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
 
 
+def copy_between_dirs(
+    partition: int = 0, brokers: Sequence[int] = (0,), rate: int | None = 700, user: str = "a"
+) -> Placing:
+    user_ = ThrottleUser(namespace="kafka", name=user, uid=user) if rate else None
+    return Placing(TopicPartition("orders", partition), frozenset(brokers), user_, rate)
+
+
 def store(**lists: str) -> Store:
     """Three brokers and a topic; its lists by `leaders` and `followers`."""
     names = {"leaders": LEADER_REPLICAS, "followers": FOLLOWER_REPLICAS}
@@ -41,12 +62,24 @@ def rates(throttler: Throttler) -> dict[int, str | None]:
     return {b: throttler.at(Spot(broker(b), FOLLOWER_RATE)) for b in range(4)}
 
 
+def log_dir_rates(throttler: Throttler) -> dict[int, str]:
+    """The rate between directories, of the brokers that have one."""
+    spots = {b: Spot(broker(b), LOG_DIR_RATE) for b in range(4)}
+    return {b: rate for b, spot in spots.items() if (rate := throttler.at(spot)) is not None}
+
+
+def unthrottled(throttler: Throttler, *moves: Throttled, live: Sequence[int] = range(4)) -> list[Spot]:
+    """What these moves lack of all that they need together."""
+    found = [lacking(m, wanted(moves, None), frozenset(live), throttler.store) for m in moves]
+    return [spot for spot in found if spot]
+
+
 def test_the_replicas_that_move_are_on_the_lists_and_their_brokers_have_the_rate() -> None:
     throttler = Throttler(store())
     throttler.tick([move()])
     assert (throttler.at(LEADERS), throttler.at(FOLLOWERS)) == ("0:0,0:1", "0:2")
     assert rates(throttler) == {0: "5000", 1: "5000", 2: "5000", 3: None}
-    assert lacking(move(), 5000, frozenset(range(4)), throttler.store) is None
+    assert unthrottled(throttler, move()) == []
 
 
 def test_the_least_rate_that_anybody_asks_for_counts_and_the_users_are_named() -> None:
@@ -62,6 +95,53 @@ def test_the_least_rate_that_anybody_asks_for_counts_and_the_users_are_named() -
     assert [user.name for user in throttler.status.users] == ["a"]
 
 
+def test_a_copy_between_directories_needs_its_rate_on_its_broker_and_nothing_else() -> None:
+    before = store()
+    throttler = Throttler(copy(before))
+    throttler.ticks(SETTLED, [copy_between_dirs(brokers=[0, 2])])
+    expected = copy(before)
+    expected[broker(0)] = expected[broker(2)] = {LOG_DIR_RATE: "700"}
+    assert throttler.store == expected
+    assert throttler.status is not None
+    assert (throttler.status.inter_broker, throttler.status.log_dir) == (None, 700)
+    assert placing_of(throttler.status) == {b: {TopicPartition("orders", 0)} for b in (0, 2)}
+    throttler.ticks(2 * SETTLED, [copy_between_dirs(brokers=[2])])
+    assert log_dir_rates(throttler) == {2: "700"}
+    throttler.ticks(2 * SETTLED)
+    assert (throttler.store, throttler.status) == (before, None)
+
+
+def test_the_least_rate_between_directories_counts_on_its_own_and_is_changed_in_flight() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [move(), copy_between_dirs(), copy_between_dirs(1, [1], rate=300, user="b")])
+    assert (rates(throttler)[0], log_dir_rates(throttler)) == ("5000", {0: "300", 1: "300"})
+    assert throttler.status is not None
+    assert [user.name for user in throttler.status.users] == ["a", "b"]
+    throttler.ticks(SETTLED, [copy_between_dirs(rate=900)])
+    assert (rates(throttler)[0], log_dir_rates(throttler)) == (None, {0: "900"})
+
+
+def test_a_copy_that_no_resource_holds_keeps_the_rate_that_was_set_last() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [copy_between_dirs(rate=300)])
+    throttler.ticks(2 * SETTLED, [copy_between_dirs(rate=None)])
+    assert (throttler.status and throttler.status.log_dir, log_dir_rates(throttler)) == (300, {0: "300"})
+    throttler.ticks(2 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_a_rate_between_directories_that_somebody_else_sets_is_drift_and_restored() -> None:
+    throttler = Throttler(store())
+    throttler.ticks(SETTLED, [copy_between_dirs()])
+    throttler.somebody_else(Change(Spot(broker(0), LOG_DIR_RATE), Op.SET, "123"))
+    drift = throttler.tick([copy_between_dirs()]).drift
+    assert drift is not None
+    assert f"{LOG_DIR_RATE} of broker 0 was 123 instead of 700" in drift.message
+    assert log_dir_rates(throttler) == {0: "700"}
+    throttler.ticks(2 * SETTLED)
+    assert log_dir_rates(throttler) == {0: "123"}
+
+
 @pytest.mark.parametrize("prior", [None, "", "7:1", "7:1, 8:2", "7:1,,8:2", "*", "7:1,7:1"])
 def test_a_list_is_restored_byte_for_byte(prior: str | None) -> None:
     before = store() if prior is None else store(leaders=prior, followers=prior)
@@ -75,10 +155,10 @@ def test_a_list_is_restored_byte_for_byte(prior: str | None) -> None:
 
 def test_rates_that_were_there_before_are_restored_and_others_are_absent_again() -> None:
     before = store()
-    before[broker(1)] = {LEADER_RATE: "77", FOLLOWER_RATE: "88"}
+    before[broker(1)] = {LEADER_RATE: "77", FOLLOWER_RATE: "88", LOG_DIR_RATE: "99"}
     throttler = Throttler(copy(before))
-    throttler.ticks(SETTLED, [move()])
-    assert rates(throttler)[1] == "5000"
+    throttler.ticks(SETTLED, [move(), copy_between_dirs(1, [0, 1])])
+    assert (rates(throttler)[1], log_dir_rates(throttler)[1]) == ("5000", "700")
     throttler.ticks(2 * SETTLED)
     assert throttler.store == before
     assert throttler.status is None
@@ -182,7 +262,8 @@ def test_a_broker_that_is_down_holds_no_other_up_and_gets_the_rate_when_it_is_ba
     throttler = Throttler(store(), down={broker(2)})
     throttler.ticks(SETTLED, [move()])
     assert rates(throttler) == {0: "5000", 1: "5000", 2: None, 3: None}
-    assert lacking(move(), 5000, frozenset({0, 1}), throttler.store) is None
+    assert unthrottled(throttler, move(), live=[0, 1]) == []
+    assert unthrottled(throttler, move()) == [Spot(broker(2), LEADER_RATE)]
     throttler.down.clear()
     throttler.tick([move()])
     assert rates(throttler)[2] == "5000"
@@ -221,6 +302,18 @@ def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_t
     assert len(items(listed.configs[0].value)) == len(kept)
 
 
+def test_copies_between_directories_that_are_recorded_stay_and_new_ones_are_left_out_without_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    throttler = Throttler(store())
+    recorded = [copy_between_dirs(number) for number in range(20)]
+    throttler.ticks(SETTLED, recorded)
+    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 200)
+    moves = [*recorded, *(copy_between_dirs(number, [1]) for number in range(50))]
+    _, kept = throttle.fit(throttler.status, moves, throttler.store, throttler.lately)
+    assert kept == recorded
+
+
 def test_no_list_grows_past_what_a_broker_takes() -> None:
     others = ",".join(f"{number}:1" for number in range(4500))
     throttler = Throttler(store(followers=others))
@@ -231,7 +324,8 @@ def test_no_list_grows_past_what_a_broker_takes() -> None:
 
 
 TOPICS = (LEADERS, FOLLOWERS)
-RATE_SPOTS = tuple(Spot(broker(b), config) for b in range(3) for config in (LEADER_RATE, FOLLOWER_RATE))
+BROKER_RATES = (*RATES, LOG_DIR_RATE)
+RATE_SPOTS = tuple(Spot(broker(b), config) for b in range(3) for config in BROKER_RATES)
 THEIRS = st.sampled_from(["90:1", "91:2", "92:3"])
 TEXTS = st.one_of(st.none(), st.just(""), st.just("90:1, 91:2"), st.just("*"), THEIRS)
 MOVES = st.builds(
@@ -241,23 +335,28 @@ MOVES = st.builds(
     st.sampled_from([(1,), (2,), (1, 2)]),
     st.sampled_from([5000, 2000, 9000]),
     st.sampled_from("ab"),
+) | st.builds(
+    copy_between_dirs,
+    st.integers(0, 2),
+    st.sampled_from([(0,), (1,), (0, 1)]),
+    st.sampled_from([5000, 700]),
+    st.sampled_from("ab"),
 )
 
 
 class Throttles(RuleBasedStateMachine):
     """Moves come and go, others edit the same configurations, processes die; at the end nothing of ours is left."""
 
-    @initialize(leaders=TEXTS, followers=TEXTS, rate=st.sampled_from([None, "77"]))
-    def begin(self, leaders: str | None, followers: str | None, rate: str | None) -> None:
+    @initialize(leaders=TEXTS, followers=TEXTS, rates=st.dictionaries(st.sampled_from(BROKER_RATES), st.just("77")))
+    def begin(self, leaders: str | None, followers: str | None, rates: dict[str, str]) -> None:
         lists = {name: text for name, text in (("leaders", leaders), ("followers", followers)) if text is not None}
         start = store(**lists)
-        if rate:
-            start[broker(1)][FOLLOWER_RATE] = rate
+        start[broker(1)] = rates
         self.throttler = Throttler(copy(start))
         self.without_us = copy(start)
         """What there would be, had only the others done anything."""
         self.edited: set[Spot] = set()
-        self.moves: dict[TopicPartition, Copying] = {}
+        self.moves: dict[tuple[type, TopicPartition], Throttled] = {}
 
     def edit(self, change: Change) -> None:
         self.throttler.somebody_else(change)
@@ -268,12 +367,12 @@ class Throttles(RuleBasedStateMachine):
         self.edited.add(change.spot)
 
     @rule(wanted=MOVES)
-    def begins_to_move(self, wanted: Copying) -> None:
-        self.moves[wanted.tp] = wanted
+    def begins_to_move(self, wanted: Throttled) -> None:
+        self.moves[type(wanted), wanted.tp] = wanted
 
-    @rule(partition=st.integers(0, 2))
-    def is_done(self, partition: int) -> None:
-        self.moves.pop(TopicPartition("orders", partition), None)
+    @rule(kind=st.sampled_from([Copying, Placing]), partition=st.integers(0, 2))
+    def is_done(self, kind: type, partition: int) -> None:
+        self.moves.pop((kind, TopicPartition("orders", partition)), None)
 
     @rule(count=st.integers(1, 5))
     def goes_on(self, count: int) -> None:
@@ -324,13 +423,11 @@ class Throttles(RuleBasedStateMachine):
         throttler.down.clear()
         moves = list(self.moves.values())
         throttler.ticks(6 * SETTLED, moves)
-        for wanted in moves:
-            rate = min(m.rate for m in moves if m.rate)
-            assert lacking(wanted, rate, frozenset(range(4)), throttler.store) is None
+        assert unthrottled(throttler, *moves) == []
         throttler.ticks(6 * SETTLED)
         assert throttler.status is None
         for place, configs in self.without_us.items():
-            for config in (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS):
+            for config in (*BROKER_RATES, *LISTS):
                 spot, expected = Spot(place, config), configs.get(config)
                 found = throttler.at(spot)
                 if spot in self.edited and spot in TOPICS:

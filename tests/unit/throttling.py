@@ -12,6 +12,7 @@ from reassign.api.partition_reassignment import RecordState
 from reassign.controller.metrics import Metrics
 from reassign.controller.throttling import Throttling
 from reassign.core.events import Tell
+from reassign.core.follow import Recent
 from reassign.core.model import Alter, Snapshot, TopicPartition
 from reassign.core.resource import Entry
 from reassign.core.throttled import bounded
@@ -82,9 +83,10 @@ class Operator:
 
     def restart(self) -> None:
         self.throttling = Throttling(KEY, self.api, self.api, Metrics())  # type: ignore[arg-type]
+        self.recent = Recent(started=-100.0)
 
     def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
-        return asyncio.run(self.throttling.throttle(self.api.parsed, self.client, verdicts, snapshot))
+        return asyncio.run(self.throttling.throttle(self.api.parsed, self.client, verdicts, snapshot, self.recent))
 
     def verdict(
         self,
@@ -93,12 +95,19 @@ class Operator:
         rate: str | None,
         *,
         begun: bool = False,
+        log_dir: str | None = None,
+        dirs: Mapping[int, str] | None = None,
     ) -> Verdict:
-        """A resource that moves partitions from and to these replicas; what is not `begun` is to be altered now."""
-        throttle = {"throttle": {"interBroker": rate}} if rate else {}
-        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **throttle), self.api.parsed.spec)
+        """A resource that moves partitions from and to these replicas; what is not `begun` is to be altered now.
+
+        `log_dir` is the rate between directories, `dirs` those named for each of the partitions, by broker.
+        """
+        throttle = {name: value for name, value in (("interBroker", rate), ("logDir", log_dir)) if value}
+        fields = {"throttle": throttle} if throttle else {}
+        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), self.api.parsed.spec)
         state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
-        record = {tp: Entry("id", tuple(old), tuple(to), state) for tp, (old, to) in moves.items()}
+        named = tuple(sorted((dirs or {}).items()))
+        record = {tp: Entry("id", tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
         steps = [] if begun else [Alter(tp, tuple(to)) for tp, (_, to) in moves.items()]
         return Verdict(judged, record, list(steps))
 

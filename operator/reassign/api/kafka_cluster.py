@@ -155,9 +155,9 @@ class Limits(Model):
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
     max_throttle: Rate | None = None
-    """The highest rate between brokers that a PartitionReassignment may ask for, bytes per second; one that asks
-    for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if that is set. Unset: no
-    bound."""
+    """The highest rate, between brokers or between log directories, that a PartitionReassignment may ask for, bytes
+    per second; one that asks for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if
+    that is set. Unset: no bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
     """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
     what is on its way there already counted. Volumes whose size is not known have room."""
@@ -196,7 +196,7 @@ class KafkaClusterSpec(Model):
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
-    """Rates for PartitionReassignments that name none. Unset: not throttled."""
+    """Rates for PartitionReassignments that name none, each by itself. Unset: not throttled."""
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
     min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight
@@ -272,6 +272,15 @@ class ThrottleConfig(Model):
 ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=8)]
 
 
+class CopiedTopic(Model):
+    """Partitions of one topic that are copied from one log directory of a broker to another."""
+
+    topic: ObservedTopic
+    """Name of the topic."""
+    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=100_000)]
+    """Numbers of the partitions."""
+
+
 class BrokerThrottle(Model):
     """The throttle configurations set on one broker."""
 
@@ -279,6 +288,8 @@ class BrokerThrottle(Model):
     """The broker's id."""
     configs: ThrottleConfigs
     """What is set, and what was there before."""
+    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=2000)] = ()
+    """What the rate between log directories is set for."""
 
 
 class TopicThrottle(Model):

@@ -121,7 +121,8 @@ class Throttle(Model):
     inter_broker: Rate | None = None
     """Between brokers: bytes per second on each broker involved, from 1Ki to 1Ti, such as 50Mi."""
     log_dir: Rate | None = None
-    """Between log directories of one broker: bytes per second, from 1Ki to 1Ti, such as 20Mi."""
+    """Between log directories: bytes per second on each broker that copies a replica from one to another, from 1Ki to
+    1Ti, such as 20Mi."""
 
 
 class Concurrency(Model):
@@ -168,8 +169,8 @@ class PartitionReassignmentSpec(Model):
     """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster. Once it has
     something in flight it goes on, whatever else begins. It comes before whenInFlight."""
     throttle: Throttle | None = None
-    """Rates for this resource's moves; they can be changed in flight. Brokers have one rate for all moves,
-    so the lowest that any active resource asks for counts. It is set before a move begins, and what was set
+    """Rates for this resource's moves; they can be changed in flight. Brokers have one rate of each kind for all
+    moves, so the lowest that any active resource asks for counts. It is set before a move begins, and what was set
     there before is restored after the last one. Unset: the KafkaCluster's."""
     concurrency: Concurrency | None = None
     """How much may move at once. Unset: no bound but the KafkaCluster's limits."""

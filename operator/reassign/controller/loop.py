@@ -205,14 +205,16 @@ class ClusterLoop:
 
     async def _observe(self, client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
         began = time.monotonic()
-        topics = {tp.topic for r in resources for tp in r.named}
+        placing = self._throttling.placing()
+        topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in placing}
         unsettled = {(r.uid, r.generation): r for r in resources if not r.settled}
         new = not unsettled.keys() <= self._sized
-        if not new and time.monotonic() - self._sized_at < SIZES_SECONDS:
+        sizes_due = new or time.monotonic() - self._sized_at >= SIZES_SECONDS
+        if not sizes_due:
             unsettled = {}
         snapshot = await client.observe(
             topics | self._listed_topics,
-            {tp for r in unsettled.values() for tp in r.named} or None,
+            {tp for r in unsettled.values() for tp in r.named} | (placing if sizes_due else set()) or None,
             {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas},
         )
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
@@ -285,7 +287,7 @@ class ClusterLoop:
             async with attempts.at(resource):
                 raise error
         assert self._client is not None
-        throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot)
+        throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot, self._recent)
         self._pacer.taken = places_taken(verdicts, snapshot)
         changed = False
         ready: list[Verdict] = []

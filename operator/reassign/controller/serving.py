@@ -17,7 +17,6 @@ from reassign.api.kafka_cluster import (
     PacingStatus,
     ReplicationFactorGuard,
 )
-from reassign.api.supported import unsupported_cluster
 from reassign.controller.store import Store
 from reassign.core.admit import Policy
 from reassign.core.brake import foreign
@@ -30,17 +29,16 @@ from reassign.errors import ClusterError, Reason
 
 def hold_of(cluster: KafkaCluster, referring: Sequence[Resource]) -> Problem | None:
     """Why this cluster is not served; what is in flight on it goes on."""
-    if cluster.metadata.deletion_timestamp:
-        if not referring:
-            return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
-        names = ", ".join(sorted(f"{r.namespace}/{r.name}" for r in referring)[:5])
-        return Problem(
-            Reason.CLUSTER_DELETED,
-            f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
-            f"delete the {len(referring)} PartitionReassignments that do ({names})",
-        )
-    sentence = unsupported_cluster(cluster.spec)
-    return Problem(Reason.NOT_SUPPORTED_YET, sentence) if sentence else None
+    if not cluster.metadata.deletion_timestamp:
+        return None
+    if not referring:
+        return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
+    names = ", ".join(sorted(f"{r.namespace}/{r.name}" for r in referring)[:5])
+    return Problem(
+        Reason.CLUSTER_DELETED,
+        f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
+        f"delete the {len(referring)} PartitionReassignments that do ({names})",
+    )
 
 
 def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:

@@ -13,11 +13,8 @@ import structlog
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
-from reassign.api.supported import unsupported_reassignment
-from reassign.core.model import Problem
 from reassign.core.resource import ACTIVE, Resource
 from reassign.core.size import too_large
-from reassign.errors import Reason
 from reassign.kube.client import Kind, Object
 from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses
 
@@ -165,10 +162,5 @@ def _parse(obj: Object) -> Resource:
         has_finalizer=FINALIZER in meta.finalizers,
         finalizer_is_ours=finalizer_is_ours(obj),
         deleted=meta.deletion_timestamp,
-        unsupported=_unsupported(parsed) or too_large(obj, parsed.spec),
+        unsupported=too_large(obj, parsed.spec),
     )
-
-
-def _unsupported(parsed: PartitionReassignment) -> Problem | None:
-    sentence = unsupported_reassignment(parsed.spec)
-    return Problem(Reason.NOT_SUPPORTED_YET, sentence) if sentence else None

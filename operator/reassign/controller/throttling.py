@@ -1,7 +1,7 @@
 """Throttling: reads and changes the throttle configurations of one cluster, as `core.throttle` plans it.
 
 The record is in the KafkaCluster's status before the first change that needs it, and a partition's replicas are
-throttled before it is altered: what cannot be throttled now is not begun.
+throttled before they are copied: what cannot be throttled now is not begun.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
-from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store
 from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
 from reassign.core.events import Tell
-from reassign.core.model import Alter, Broker, Outcome, Problem, Result, Snapshot, TopicPartition
-from reassign.core.throttle import fit, lacking, read_record
-from reassign.core.throttled import Copying, copying, wanted
+from reassign.core.follow import Recent
+from reassign.core.holdback import Standing, hold_back
+from reassign.core.model import Broker, Outcome, Problem, Result, Snapshot, TopicPartition
+from reassign.core.throttle import fit, read_record
+from reassign.core.throttled import Throttled, copying, placing_of, wanted
 from reassign.core.verdict import Verdict
-from reassign.errors import ConflictError, Reason
+from reassign.errors import ConflictError
 from reassign.kafka.client import KafkaClient
 
 log = structlog.get_logger()
@@ -42,14 +43,19 @@ class Throttling:
     """What the last changes were refused for."""
 
     async def throttle(
-        self, cluster: KafkaCluster, client: KafkaClient, verdicts: Sequence[Verdict], snapshot: Snapshot
+        self,
+        cluster: KafkaCluster,
+        client: KafkaClient,
+        verdicts: Sequence[Verdict],
+        snapshot: Snapshot,
+        recent: Recent,
     ) -> bool:
-        """Bring the throttles to where the verdicts want them, and take back the alters that they are not ready for.
+        """Bring the throttles to where the verdicts want them, and take back the steps that they are not ready for.
 
         Whether anything is set that has to be restored one day.
         """
         record = self._recorded()
-        moves = copying(verdicts, snapshot, cluster.spec, record)
+        moves = copying(verdicts, snapshot, cluster.spec, record, recent.settled)
         if not moves and record is None:
             return False
         live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
@@ -62,7 +68,8 @@ class Throttling:
         failed = {c.spot.place: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
         self._problems = {place: problem for place, problem in failed.items() if _lives(place, live)}
         seen = self._lately.over(observed)
-        _hold_back(verdicts, moves, kept, seen, live, {**problems, **failed}, wanted(kept, record).rate)
+        standing = Standing(moves, kept, wanted(kept, record), seen, live, {**problems, **failed})
+        hold_back(verdicts, standing, snapshot)
         return self.restores(snapshot.brokers)
 
     def restores(self, brokers: Mapping[int, Broker]) -> bool:
@@ -70,12 +77,16 @@ class Throttling:
         record = self._recorded()
         return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
 
+    def placing(self) -> set[TopicPartition]:
+        """Partitions that are throttled while they are copied between log directories, held by a resource or not."""
+        return {tp for tps in placing_of(self._recorded()).values() for tp in tps}
+
     def _recorded(self) -> ThrottleStatus | None:
         obj = self.store.cluster(self.key)
         return self.store.parse_cluster(obj).status.throttle if obj else None
 
     async def _read(
-        self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[Copying], live: frozenset[int]
+        self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[Throttled], live: frozenset[int]
     ) -> tuple[Observed, dict[Place, Problem]]:
         aim = wanted(moves, record)
         spots = read_record(record).keys() | aim.values.keys() | aim.items.keys()
@@ -131,48 +142,3 @@ class Throttling:
 
 def _lives(place: Place, live: frozenset[int]) -> bool:
     return place.kind is Kind.TOPIC or int(place.name) in live
-
-
-def _hold_back(
-    verdicts: Sequence[Verdict],
-    moves: Sequence[Copying],
-    kept: Sequence[Copying],
-    seen: Observed,
-    live: frozenset[int],
-    problems: Mapping[Place, Problem],
-    rate: int | None,
-) -> None:
-    """Take back the alters of moves that are not throttled as they have to be."""
-    by_tp = {move.tp: move for move in moves}
-    fitting = {move.tp for move in kept}
-    for verdict in verdicts:
-        for step in [s for s in verdict.steps if isinstance(s, Alter)]:
-            move, entry = by_tp.get(step.tp), verdict.record[step.tp]
-            if move is None or entry.state is not RecordState.SUBMITTING:
-                continue
-            if problem := _not_ready(step.tp, move, fitting, seen, live, problems, rate):
-                verdict.steps.remove(step)
-                del verdict.record[step.tp]
-                verdict.waiting[step.tp] = (PartitionState.PENDING, problem)
-
-
-def _not_ready(
-    tp: TopicPartition,
-    move: Copying,
-    fitting: set[TopicPartition],
-    seen: Observed,
-    live: frozenset[int],
-    problems: Mapping[Place, Problem],
-    rate: int | None,
-) -> Problem | None:
-    if tp not in fitting or rate is None:
-        return Problem(
-            Reason.RESOURCE_TOO_LARGE,
-            "the throttles in the status of the KafkaCluster have no room for it; it starts when other moves are done",
-        )
-    spot = lacking(move, rate, live, seen)
-    if spot is None:
-        return None
-    if problem := problems.get(spot.place):
-        return Problem(problem.reason, f"it is not begun before it is throttled: {problem.message}")
-    return Problem(Reason.THROTTLE_NOT_SET, f"it is not begun before it is throttled: {spot} is still to be set")

@@ -41,6 +41,11 @@ class Placement:
         return self.current is not None and self.current != self.path
 
     @property
+    def may_be_copied(self) -> bool:
+        """Whether the replica is, or for all that is known may be, about to change its directory by a copy."""
+        return not self.known or (self.current is not None and not self.done)
+
+    @property
     def to_send(self) -> bool:
         wrong_future = self.future is not None if self.current == self.path else self.future != self.path
         return self.online and self.current is not None and wrong_future

@@ -39,7 +39,7 @@ DETAIL_ORDER = (
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
 UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED)
 """States whose bytes are not part of the progress."""
-FOR_SOMEBODY = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.NOT_SUPPORTED_YET, Reason.INTERNAL_ERROR)
+FOR_SOMEBODY = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.INTERNAL_ERROR)
 """Why partitions wait for what only somebody can end."""
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 

@@ -82,7 +82,7 @@ def active(record: Record) -> Record:
 
 @dataclass(frozen=True)
 class Resource:
-    """One PartitionReassignment; `unsupported` says what it asks for that is not built or cannot be done.
+    """One PartitionReassignment; `unsupported` says what it asks for that cannot be done.
 
     What is derived from spec and status is worked out once: a tick asks for it many times.
     """

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reassign.api.kafka_cluster import BrokerThrottle, ThrottleConfig, ThrottleStatus, TopicThrottle
+from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
 from reassign.core.changes import ALL, Change, Kind, Lately, Observed, Op, Place, Spot, items
-from reassign.core.model import Problem
-from reassign.core.throttled import Copying, Wanted, wanted
+from reassign.core.model import Problem, TopicPartition
+from reassign.core.throttled import LOG_DIR_RATE, Placing, Throttled, Wanted, placing_of, wanted
 from reassign.errors import Reason
 
 MAX_TEXT = 32_767
@@ -175,8 +175,8 @@ def _drift(drifts: Sequence[str]) -> Problem | None:
 
 
 def fit(
-    status: ThrottleStatus | None, moves: Sequence[Copying], observed: Observed, lately: Lately
-) -> tuple[Plan, Sequence[Copying]]:
+    status: ThrottleStatus | None, moves: Sequence[Throttled], observed: Observed, lately: Lately
+) -> tuple[Plan, Sequence[Throttled]]:
     """A plan for as many moves as its record has room for, and the moves that it is for.
 
     Those already recorded stay in any case; of the others the last ones are left out.
@@ -184,7 +184,11 @@ def fit(
     record = read_record(status)
     recorded = {spot: frozenset(items(ours.value)) for spot, ours in record.items()}
 
-    def old(move: Copying) -> bool:
+    placing = placing_of(status)
+
+    def old(move: Throttled) -> bool:
+        if isinstance(move, Placing):
+            return all(move.tp in placing.get(broker, ()) for broker in move.brokers)
         return all(those <= recorded.get(spot, frozenset()) for spot, those in move.items().items())
 
     kept = list(moves)
@@ -193,15 +197,16 @@ def fit(
         planned = plan(status, wanted(kept, status), observed, lately)
         if not additions or not _too_large(planned, observed, lately):
             return planned, kept
-        out = {move.tp for move in additions[len(additions) // 2 :]}
+        out = set(additions[len(additions) // 2 :])
         additions = additions[: len(additions) // 2]
-        kept = [move for move in kept if move.tp not in out]
+        kept = [move for move in kept if move not in out]
 
 
 def _too_large(planned: Plan, observed: Observed, lately: Lately) -> bool:
     if planned.record is None:
         return False
-    if len(planned.record.topics) > MAX_PLACES[Kind.TOPIC] or len(planned.record.brokers) > MAX_PLACES[Kind.BROKER]:
+    topics = max(len(planned.record.topics), *(len(b.copying) for b in planned.record.brokers), 0)
+    if topics > MAX_PLACES[Kind.TOPIC] or len(planned.record.brokers) > MAX_PLACES[Kind.BROKER]:
         return True
     seen = lately.over(observed)
     texts = (c.of((seen[c.spot.place] or {}).get(c.spot.config)) for c in planned.changes if c.op is Op.APPEND)
@@ -210,8 +215,8 @@ def _too_large(planned: Plan, observed: Observed, lately: Lately) -> bool:
     return len(json.dumps(planned.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
 
 
-def lacking(move: Copying, rate: int, live: frozenset[int], seen: Observed) -> Spot | None:
-    """The first configuration that a move needs and does not have; brokers that are down need none."""
+def lacking(move: Throttled, aim: Wanted, live: frozenset[int], seen: Observed) -> Spot | None:
+    """The first configuration of the aim that a move needs and does not have; brokers that are down need none."""
     for spot, those in move.items().items():
         configs = seen.get(spot.place)
         there = items(configs.get(spot.config)) if configs is not None else ()
@@ -219,7 +224,7 @@ def lacking(move: Copying, rate: int, live: frozenset[int], seen: Observed) -> S
             return spot
     for spot in (spot for spot in wanted([move], None).values if int(spot.place.name) in live):
         configs = seen.get(spot.place)
-        if configs is None or configs.get(spot.config) != str(rate):
+        if configs is None or configs.get(spot.config) != aim.values.get(spot):
             return spot
     return None
 
@@ -248,9 +253,21 @@ def write_record(record: Record, aim: Wanted) -> ThrottleStatus | None:
         places[spot.place].append(config)
     brokers = sorted((int(p.name), tuple(c)) for p, c in places.items() if p.kind is Kind.BROKER)
     topics = [(p.name, tuple(c)) for p, c in places.items() if p.kind is Kind.TOPIC]
+    placing = {int(spot.place.name) for spot in record if spot.config == LOG_DIR_RATE}
     return ThrottleStatus(
-        inter_broker=aim.rate,
+        inter_broker=aim.inter_broker,
+        log_dir=aim.log_dir,
         users=aim.users,
-        brokers=tuple(BrokerThrottle(broker=b, configs=c) for b, c in brokers),
+        brokers=tuple(
+            BrokerThrottle(broker=b, configs=c, copying=_by_topic(aim.placing.get(b, ())) if b in placing else ())
+            for b, c in brokers
+        ),
         topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
     )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[CopiedTopic, ...]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        numbers[topic].append(number)
+    return tuple(CopiedTopic(topic=topic, partitions=tuple(those)) for topic, those in numbers.items())

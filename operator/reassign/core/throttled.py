@@ -1,18 +1,22 @@
-"""What is to be throttled: which replicas, on which brokers, to what rate, and for whom (KIP-73).
+"""What is to be throttled: which replicas, on which brokers, to what rate, and for whom (KIP-73, KIP-113).
 
-As the stock tool has it, the replicas that a partition has are throttled as leaders, those being added as followers.
-Brokers have one rate for all: the least that any resource asks for whose replicas are being copied.
+Between brokers, as the stock tool has it, the replicas that a partition has are throttled as leaders, those being added
+as followers. Between the log directories of a broker all that is copied there is throttled; there are no lists.
+Brokers have one rate of each kind for all: the least that any resource asks for whose replicas are being copied there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import KafkaClusterSpec, ThrottleStatus, ThrottleUser
+from reassign.api.partition_reassignment import Throttle
 from reassign.core.changes import Kind, Place, Spot, items
+from reassign.core.logdirs import placements
 from reassign.core.model import Problem, Snapshot, TopicPartition
 from reassign.core.resource import Entry, Resource
 from reassign.core.verdict import Verdict
@@ -20,6 +24,7 @@ from reassign.errors import Reason
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 RATES = (LEADER_RATE, FOLLOWER_RATE)
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 MAX_USERS = 1000
@@ -29,6 +34,7 @@ MAX_USERS = 1000
 class Copying:
     """A partition whose replicas are, or are about to be, copied; without a user, no resource holds it any more."""
 
+    configs: ClassVar = RATES
     tp: TopicPartition
     sources: frozenset[int]
     adding: frozenset[int]
@@ -49,58 +55,102 @@ class Copying:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The configurations that throttle some partitions: single values, and items of lists."""
+class Placing:
+    """A partition that is, or is about to be, copied from one log directory of these brokers to another."""
 
+    configs: ClassVar = (LOG_DIR_RATE,)
+    tp: TopicPartition
+    brokers: frozenset[int]
+    user: ThrottleUser | None = None
     rate: int | None = None
+
+    def items(self) -> dict[Spot, frozenset[str]]:
+        return {}
+
+
+Throttled = Copying | Placing
+"""What one rate of its `configs` is wanted for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The configurations that throttle some partitions: single values, and items of lists; with the rates, and what
+    is copied between the directories of which broker."""
+
+    inter_broker: int | None = None
+    log_dir: int | None = None
     users: tuple[ThrottleUser, ...] = ()
     values: Mapping[Spot, str] = field(default_factory=dict)
     items: Mapping[Spot, frozenset[str]] = field(default_factory=dict)
+    placing: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
 
 
-def rate_of(resource: Resource, cluster: KafkaClusterSpec) -> int | None:
+class Rates(NamedTuple):
+    """Bytes per second; None is unbounded."""
+
+    inter_broker: int | None
+    log_dir: int | None
+
+
+def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
     """What a resource asks for, or its KafkaCluster for it; never more than the maximum."""
-    own, default = resource.spec.throttle, cluster.throttle
-    asked = (own and own.inter_broker) or (default and default.inter_broker)
-    if not asked:
-        return None
+    own, default = resource.spec.throttle or Throttle(), cluster.throttle or Throttle()
     maximum = cluster.limits.max_throttle
-    return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,)))
+
+    def least(asked: int | str | None) -> int | None:
+        return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,))) if asked else None
+
+    return Rates(least(own.inter_broker or default.inter_broker), least(own.log_dir or default.log_dir))
 
 
 def bounded(resource: Resource, cluster: KafkaClusterSpec) -> Resource:
     """A resource that asks for more than the maximum cannot start anything."""
-    throttle, maximum = resource.spec.throttle, cluster.limits.max_throttle
-    asked = throttle and throttle.inter_broker
-    if resource.unsupported or not asked or not maximum or bytes_per_second(asked) <= bytes_per_second(maximum):
+    throttle, maximum = resource.spec.throttle or Throttle(), cluster.limits.max_throttle
+    if resource.unsupported or not maximum:
         return resource
-    message = (
-        f"spec.throttle.interBroker: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
-        "lower the one, or raise the other"
-    )
-    return replace(resource, unsupported=Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message))
+    for name, asked in (("interBroker", throttle.inter_broker), ("logDir", throttle.log_dir)):
+        if asked and bytes_per_second(asked) > bytes_per_second(maximum):
+            message = (
+                f"spec.throttle.{name}: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
+                "lower the one, or raise the other"
+            )
+            return replace(resource, unsupported=Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message))
+    return resource
 
 
 def copying(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, cluster: KafkaClusterSpec, record: ThrottleStatus | None
-) -> list[Copying]:
-    """The partitions to throttle: those in flight first, then those about to start, in their order."""
-    found: list[Copying] = []
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    cluster: KafkaClusterSpec,
+    record: ThrottleStatus | None,
+    settled: Callable[[TopicPartition], bool],
+) -> list[Throttled]:
+    """What to throttle: partitions in flight first, then those about to start, in their order.
+
+    `settled` is whether log directories show all that was sent about a partition.
+    """
+    found: list[Throttled] = []
     held: set[TopicPartition] = set()
     for verdict in verdicts:
         if verdict.release:
             continue
-        rate = rate_of(verdict.resource, cluster)
         resource = verdict.resource
+        rates = rates_of(resource, cluster)
         user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
         for tp, entry in verdict.record.items():
-            if entry.active:
-                held.add(tp)
-                sources, adding = _copied(tp, entry, snapshot)
-                if rate is not None and adding:
-                    found.append(Copying(tp, sources, adding, user, rate))
+            if not entry.active:
+                continue
+            held.add(tp)
+            sources, adding = _copied(tp, entry, snapshot)
+            if rates.inter_broker is not None and adding:
+                found.append(Copying(tp, sources, adding, user, rates.inter_broker))
+            placing = frozenset(p.broker for p in placements(tp, entry.log_dirs, snapshot) if p.may_be_copied)
+            if rates.log_dir is not None and placing:
+                found.append(Placing(tp, placing, user, rates.log_dir))
     found.sort(key=lambda c: c.tp not in snapshot.reassignments)
-    return _left(record, held, snapshot) + found if record else found
+    if record is None:
+        return found
+    return [*_left(record, held, snapshot), *_left_placing(record, held, snapshot, settled), *found]
 
 
 def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
@@ -126,21 +176,66 @@ def _left(record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot)
     return left
 
 
-def wanted(moves: Iterable[Copying], record: ThrottleStatus | None) -> Wanted:
-    """One rate for all; moves that no resource holds any more keep the one that was set last."""
-    listed: dict[Spot, frozenset[str]] = {}
-    brokers: set[int] = set()
+def _left_placing(
+    record: ThrottleStatus,
+    held: set[TopicPartition],
+    snapshot: Snapshot,
+    settled: Callable[[TopicPartition], bool],
+) -> list[Placing]:
+    """The same of copies between directories; a broker that has not said what it copies may copy it still."""
+    left: dict[TopicPartition, set[int]] = defaultdict(set)
+    for broker, tps in placing_of(record).items():
+        directories = snapshot.log_dirs.get(broker)
+        for tp in tps - held:
+            partition = snapshot.partition(tp)
+            if partition is None or broker not in partition.replicas:
+                continue
+            shown = directories is None or any(tp in directory.futures for directory in directories.values())
+            if shown or not settled(tp):
+                left[tp].add(broker)
+    return [Placing(tp, frozenset(brokers)) for tp, brokers in left.items()]
+
+
+def placing_of(record: ThrottleStatus | None) -> dict[int, frozenset[TopicPartition]]:
+    """What a record has as copied between directories, by broker."""
+    return {
+        b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
+        for b in (record.brokers if record else ())
+    }
+
+
+def wanted(moves: Iterable[Throttled], record: ThrottleStatus | None) -> Wanted:
+    """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
+    moves = list(moves)
+    rates = {
+        Copying: _least(moves, Copying, record.inter_broker if record else None),
+        Placing: _least(moves, Placing, record.log_dir if record else None),
+    }
+    values: dict[Spot, str] = {}
+    listed: dict[Spot, set[str]] = defaultdict(set)
+    placing: dict[int, set[TopicPartition]] = defaultdict(set)
     users: dict[str, ThrottleUser] = {}
-    rates: list[int] = []
-    for move in moves:
-        brokers |= move.brokers
+    for move in (move for move in moves if rates[type(move)] is not None):
+        for broker in move.brokers:
+            place = Place(Kind.BROKER, str(broker))
+            values |= {Spot(place, config): str(rates[type(move)]) for config in move.configs}
+            if isinstance(move, Placing):
+                placing[broker].add(move.tp)
         for spot, those in move.items().items():
-            listed[spot] = listed.get(spot, frozenset()) | those
-        if move.user and move.rate is not None:
+            listed[spot] |= those
+        if move.user:
             users[move.user.uid] = move.user
-            rates.append(move.rate)
-    rate = min(rates) if rates else record.inter_broker if record and brokers else None
-    if rate is None:
-        return Wanted()
-    values = {Spot(Place(Kind.BROKER, str(b)), config): str(rate) for b in brokers for config in RATES}
-    return Wanted(rate, tuple(users[uid] for uid in sorted(users))[:MAX_USERS], values, listed)
+    return Wanted(
+        inter_broker=rates[Copying],
+        log_dir=rates[Placing],
+        users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
+        values=values,
+        items={spot: frozenset(those) for spot, those in listed.items()},
+        placing={broker: frozenset(tps) for broker, tps in placing.items()},
+    )
+
+
+def _least(moves: Iterable[Throttled], kind: type[Throttled], said: int | None) -> int | None:
+    """The least rate that is asked for moves of this kind; where nobody asks any more, what was set last."""
+    rates = [move.rate for move in moves if isinstance(move, kind)]
+    return min((rate for rate in rates if rate is not None), default=said) if rates else None

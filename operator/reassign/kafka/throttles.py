@@ -14,7 +14,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigs
 
 from reassign.core.changes import Change, Configs, Kind, Op, Place
 from reassign.core.model import APPLIED, Outcome, Problem, Result
-from reassign.core.throttled import LISTS, RATES
+from reassign.core.throttled import LISTS, LOG_DIR_RATE, RATES
 from reassign.errors import Reason
 from reassign.kafka.errors import (
     AMBIGUOUS,
@@ -36,7 +36,7 @@ BROKER_SECONDS = 2.0
 RESOURCE_TYPES = {Kind.TOPIC: 2, Kind.BROKER: 4}
 SET_AT = {Kind.TOPIC: 1, Kind.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
-READ = {Kind.TOPIC: LISTS, Kind.BROKER: RATES}
+READ = {Kind.TOPIC: LISTS, Kind.BROKER: (*RATES, LOG_DIR_RATE)}
 OPERATIONS = {Op.SET: 0, Op.DELETE: 1, Op.APPEND: 2, Op.SUBTRACT: 3}
 
 RIGHTS = "the Kafka user needs DESCRIBE_CONFIGS and ALTER_CONFIGS on"

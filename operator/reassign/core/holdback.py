@@ -1,0 +1,76 @@
+"""Hold back: what copies replicas is not begun before it is throttled as it has to be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.changes import Observed, Place
+from reassign.core.logdirs import placements
+from reassign.core.model import Alter, AlterLogDirs, Problem, Snapshot, TopicPartition
+from reassign.core.throttle import lacking
+from reassign.core.throttled import Placing, Throttled, Wanted
+from reassign.core.verdict import Stall, Verdict
+from reassign.errors import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the throttles stand after the changes of a look.
+
+    `moves` are all that have to be throttled, `kept` those that the record has room for, and `aim` what these need.
+    `seen` are the configurations, `live` the brokers that can have any, `problems` what could not be read or changed.
+    """
+
+    moves: Sequence[Throttled]
+    kept: Sequence[Throttled]
+    aim: Wanted
+    seen: Observed
+    live: frozenset[int]
+    problems: Mapping[Place, Problem]
+
+    def by_partition(self) -> dict[TopicPartition, list[tuple[Throttled, Problem]]]:
+        """What is not throttled as it has to be, and why."""
+        kept, found = set(self.kept), defaultdict(list)
+        for move in self.moves:
+            if problem := self._problem(move, fits=move in kept):
+                found[move.tp].append((move, problem))
+        return found
+
+    def _problem(self, move: Throttled, *, fits: bool) -> Problem | None:
+        if not fits:
+            return Problem(
+                Reason.RESOURCE_TOO_LARGE,
+                "the throttles in the status of the KafkaCluster have no room for it; it starts when other moves "
+                "are done",
+            )
+        spot = lacking(move, self.aim, self.live, self.seen)
+        if spot is None:
+            return None
+        if problem := self.problems.get(spot.place):
+            return Problem(problem.reason, f"it is not begun before it is throttled: {problem.message}")
+        return Problem(Reason.THROTTLE_NOT_SET, f"it is not begun before it is throttled: {spot} is still to be set")
+
+
+def hold_back(verdicts: Sequence[Verdict], standing: Standing, snapshot: Snapshot) -> None:
+    """Take back the steps that would begin to copy what is not throttled."""
+    lacks = standing.by_partition()
+    for verdict in verdicts:
+        for step in [step for step in verdict.steps if step.tp in lacks]:
+            first = lacks[step.tp][0][1]
+            placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
+            if isinstance(step, Alter) and verdict.record[step.tp].state is RecordState.SUBMITTING:
+                verdict.steps = [other for other in verdict.steps if other.tp != step.tp]
+                del verdict.record[step.tp]
+                verdict.waiting[step.tp] = (PartitionState.PENDING, first)
+            elif isinstance(step, AlterLogDirs) and placing and begins_copy(step, snapshot):
+                verdict.steps.remove(step)
+                stall = verdict.stalls.get(step.tp)
+                verdict.stalls[step.tp] = Stall(placing[0], overdue=stall is not None and stall.overdue)
+
+
+def begins_copy(step: AlterLogDirs, snapshot: Snapshot) -> bool:
+    """Whether a replica that is there would be copied; the other steps only say where one is to be, or end a copy."""
+    return any(place.copies for place in placements(step.tp, step.dirs, snapshot))

@@ -1,0 +1,122 @@
+"""What copies replicas between log directories is throttled from before its first byte to its last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.core.changes import Spot
+from reassign.core.decide import decide
+from reassign.core.holdback import Standing, hold_back
+from reassign.core.model import AlterLogDirs
+from reassign.core.throttled import LOG_DIR_RATE, copying, wanted
+from reassign.core.verdict import Verdict
+from tests.unit import sim
+from tests.unit.configs import Throttler, broker, copy, topic
+from tests.unit.sim import Driver, states
+from tests.unit.test_core_logdirs import P0, asking, forgetful, with_dirs
+
+CLUSTER = KafkaClusterSpec.parse({"bootstrapServers": "b:9092"})
+START = {topic(): {}, **{broker(b): {} for b in range(6)}, broker(0): {LOG_DIR_RATE: "123"}}
+RATE = {"throttle": {"logDir": 7000}}
+SHAPES = [((0, 1), ("/b", "any")), ((0, 1), ("/b", "/b")), ((0, 2), ("/b", "/b")), ((2, 3), ("/b", "any"))]
+
+
+class World:
+    """The core ticks with its throttles, as the loop does; at each write a copy that goes unthrottled is an error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
+        self.driver, self.throttler = driver, Throttler(copy(START))
+        self.throttler.ticks(5)
+        self.dies: int | None = None
+        self.copied: set[int] = set()
+        monkeypatch.setattr(sim, "decide", self.decide)
+        perform = driver.kafka.perform
+
+        def watched(step: Any) -> Any:
+            outcome = perform(step)
+            self.check()
+            return outcome
+
+        driver.kafka.perform = watched  # type: ignore[method-assign]
+
+    def decide(self, resources: Any, snapshot: Any, policy: Any, recent: Any, now: Any) -> list[Verdict]:
+        verdicts = decide(resources, snapshot, policy, recent, now)
+        moves = copying(verdicts, snapshot, CLUSTER, self.throttler.status, recent.settled)
+        self.throttler.tick(moves, die_after=self.dies)
+        self.check()
+        if self.dies is not None:
+            return []
+        aim = wanted(moves, self.throttler.status)
+        hold_back(verdicts, Standing(moves, moves, aim, self.throttler.store, frozenset(range(6)), {}), snapshot)
+        return verdicts
+
+    def check(self) -> None:
+        for number, directories in self.driver.kafka.log_dirs.items():
+            if any(P0 in directory.futures for directory in directories.values()):
+                self.copied.add(number)
+                assert self.throttler.at(Spot(broker(number), LOG_DIR_RATE)) == "7000"
+
+    def killed(self, after: int) -> None:
+        """While the throttles are changed, the record being the first step."""
+        self.dies = after
+        self.driver.tick()
+        self.dies = None
+        self.driver.restart()
+
+    def ends(self) -> None:
+        self.driver.finish()
+        self.driver.ticks(10)
+        assert (self.throttler.store, self.throttler.status) == (START, None)
+
+
+@pytest.mark.parametrize("dies", range(4))
+@pytest.mark.parametrize(("replicas", "dirs"), SHAPES)
+def test_a_process_killed_at_any_step_copies_nothing_unthrottled_and_leaves_no_rate(
+    monkeypatch: pytest.MonkeyPatch, replicas: Sequence[int], dirs: Sequence[str], dies: int
+) -> None:
+    world = World(monkeypatch, asking(replicas, dirs, **RATE))
+    for _ in range(4):
+        world.driver.ticks(2)
+        world.killed(dies)
+        world.driver.tick(die_after=dies)
+        world.driver.ticks(6)
+    world.ends()
+    assert states(world.driver) == {P0: "Completed"}
+    assert world.copied == {b for b, path in zip(replicas, dirs, strict=True) if b in (0, 1) and path == "/b"}
+
+
+@pytest.mark.parametrize(("replicas", "dirs"), SHAPES)
+@pytest.mark.parametrize("policy", ["Cancel", "Orphan"])
+@pytest.mark.parametrize("after", range(4, 9))
+def test_a_resource_deleted_at_any_moment_leaves_no_copy_unthrottled_and_no_rate(
+    monkeypatch: pytest.MonkeyPatch, replicas: Sequence[int], dirs: Sequence[str], policy: str, after: int
+) -> None:
+    world = World(monkeypatch, asking(replicas, dirs, deletionPolicy=policy, **RATE))
+    world.driver.ticks(after)
+    world.driver.delete("a")
+    world.driver.ticks(8)
+    world.ends()
+    assert world.driver.gone == {"a"}
+
+
+def test_what_a_broker_forgot_is_copied_at_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = asking((2, 1), ("/b", "any"), **RATE)
+    driver.kafka.perform = forgetful(driver.kafka)  # type: ignore[method-assign]
+    world = World(monkeypatch, driver)
+    driver.ticks(8)
+    world.ends()
+    assert world.copied == {2}
+
+
+def test_another_directory_in_flight_stays_at_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, asking((0, 1), ("/b", "any"), **RATE))
+    world.driver.ticks(8)
+    world.driver.edit("a", {P0: (0, 1)}, **RATE)
+    world.driver.resources["a"] = with_dirs(world.driver.resources["a"], ("/a", "any"))
+    world.ends()
+    steps = [step.dirs for step in world.driver.kafka.writes if isinstance(step, AlterLogDirs)]
+    assert (steps, world.copied) == ([((0, "/b"),), ((0, "/a"),)], {0})
