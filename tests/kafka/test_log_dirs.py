@@ -1,24 +1,87 @@
-"""Replicas in the log directories of their brokers (KIP-113)."""
+"""Replicas in the log directories of their brokers (KIP-113), and directories that can take none."""
 
-from reassign.core.model import APPLIED, Alter, AlterLogDirs, Result, TopicPartition
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from reassign.api.kafka_cluster import Limits
+from reassign.core.admit import Policy
+from reassign.core.decide import decide
+from reassign.core.follow import Recent
+from reassign.core.model import APPLIED, Alter, AlterLogDirs, Result, Snapshot, TopicPartition
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
+from tests.unit.sim import START, resource
+
+
+def look(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
+    """With the directories of these brokers: one that does not answer in time is asked again."""
+    found: list[Snapshot] = []
+
+    def answered() -> bool:
+        found.append(kafka.observe(tp.topic, sizes_of=[tp], destinations=brokers))
+        return found[-1].log_dirs.keys() >= set(brokers)
+
+    eventually(answered)
+    return found[-1]
 
 
 def directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
     """Where a broker has its log; empty when it has none."""
-    directories = kafka.observe(tp.topic, sizes_of=[tp], destinations=[broker]).log_dirs[broker]
+    directories = look(kafka, tp, broker).log_dirs[broker]
     return next((path for path, found in directories.items() if tp in found.logs), "")
 
 
 def copied(kafka: Kafka, tp: TopicPartition, broker: int) -> dict[str, int]:
     """The bytes of its future log, by the directory that it is in."""
-    directories = kafka.observe(tp.topic, sizes_of=[tp]).log_dirs[broker]
+    directories = look(kafka, tp, broker).log_dirs[broker]
     return {path: found.futures[tp] for path, found in directories.items() if tp in found.futures}
 
 
 def other_directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
     return next(str(p) for p in kafka.brokers.log_dirs(broker) if str(p) != directory(kafka, tp, broker))
+
+
+def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs: str) -> str:
+    """Why an entry may not start, judged on what the brokers show now; empty when it may."""
+    entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+    asked = resource({}, partitions=[entry | ({"logDirs": list(log_dirs)} if log_dirs else {})])
+    policy = Policy(Limits(min_free_disk_percent=0))
+    [verdict] = decide([asked], look(kafka, tp, *replicas), policy, Recent(started=0.0, now=100.0), START)
+    _, problem = verdict.waiting.get(tp, (None, None))
+    assert (problem is None) == bool(verdict.steps)
+    return str(problem.reason) if problem else ""
+
+
+@contextmanager
+def failed(directory: Path) -> Iterator[None]:
+    """A file stands where the directory was, so that its broker can write nothing there any more."""
+    aside = directory.rename(directory.with_name("aside"))
+    directory.touch()
+    try:
+        yield
+    finally:
+        directory.unlink()
+        aside.rename(directory)
+
+
+@contextmanager
+def cordoned(kafka: Kafka, broker: int, directories: str) -> Iterator[None]:
+    def send(operation: AlterConfigOpType, value: str | None) -> None:
+        entry = ConfigEntry("cordoned.log.dirs", value, incremental_operation=operation)
+        change = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
+        kafka.workload.ask(lambda admin: admin.incremental_alter_configs([change]))
+
+    send(AlterConfigOpType.SET, directories)
+    try:
+        yield
+    finally:
+        send(AlterConfigOpType.DELETE, None)
 
 
 def test_a_replica_is_copied_to_the_other_directory_of_its_broker(kafka: Kafka) -> None:
@@ -64,7 +127,7 @@ def test_a_directory_that_a_broker_does_not_have_is_refused(kafka: Kafka) -> Non
 def test_of_several_brokers_one_that_is_down_does_not_keep_the_others_from_their_directory(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
     other, unused = other_directory(kafka, tp, 1), other_directory(kafka, tp, 0)
-    kafka.brokers.kill(0)
+    kafka.brokers.shut_down(0)
     try:
         [outcome] = kafka.perform(AlterLogDirs(tp, ((0, unused), (1, other))))
         assert outcome.result is Result.UNKNOWN
@@ -72,3 +135,33 @@ def test_of_several_brokers_one_that_is_down_does_not_keep_the_others_from_their
     finally:
         kafka.brokers.restart(0)
     eventually(lambda: kafka.settled(tp, [0, 1]))
+
+
+def test_a_directory_that_has_failed_blocks_the_entry_that_names_it_until_it_is_mended(kafka: Kafka) -> None:
+    a, b = kafka.brokers.log_dirs(2)
+    there, tp = TopicPartition(kafka.topic([2]), 0), TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
+    kafka.perform(AlterLogDirs(there, ((2, str(b)),)))
+    eventually(lambda: directory(kafka, there, 2) == str(b))  # what it writes down of this one fails
+    with failed(b):
+        eventually(lambda: blocked(kafka, tp, (2, 1), str(b), "any") == "LogDirOffline")
+        assert blocked(kafka, tp, (2, 1), str(a), "any") == ""
+        assert blocked(kafka, tp, (2, 1)) == ""
+    kafka.brokers.shut_down(2)
+    kafka.brokers.restart(2)
+    eventually(lambda: blocked(kafka, tp, (2, 1), str(b), "any") == "")
+    eventually(lambda: kafka.settled(there, [2]))
+
+
+def test_cordoned_directories_block_the_entries_that_would_get_into_them(kafka: Kafka) -> None:
+    if kafka.brokers.version == "4.1.2":
+        pytest.skip("the brokers from 4.3 have them (KIP-1066)")
+    a, b = map(str, kafka.brokers.log_dirs(2))
+    tp = TopicPartition(kafka.topic([0, 1]), 0)
+    with cordoned(kafka, 2, b):
+        eventually(lambda: blocked(kafka, tp, (2, 1), b, "any") == "LogDirCordoned")
+        assert blocked(kafka, tp, (2, 1), a, "any") == ""
+        assert blocked(kafka, tp, (2, 1)) == ""
+    with cordoned(kafka, 2, "*"):
+        eventually(lambda: blocked(kafka, tp, (2, 1)) == "LogDirCordoned")
+        assert blocked(kafka, tp, (1, 0)) == ""
+    eventually(lambda: blocked(kafka, tp, (2, 1)) == "")
