@@ -34,6 +34,17 @@ def test_only_the_order_can_change_and_the_leader_with_it(world: World) -> None:
     assert world.kafka.leaders(orders) == {0: 1}
 
 
+def test_the_operator_writes_nothing_into_what_was_applied(world: World) -> None:
+    orders = world.topic("orders", [0, 1])
+    name = world.move("applied", {(orders, 0): [1, 0]})
+    world.wait_for(name, "Succeeded")
+    shown = json.loads(world.kubectl("get", "partitionreassignment", name, "--show-managed-fields", "-o", "json"))
+    ours = [m["fieldsV1"] for m in shown["metadata"]["managedFields"] if not m["manager"].startswith("kubectl")]
+    assert any("f:status" in fields for fields in ours)
+    assert all(fields.keys() <= {"f:metadata", "f:status"} for fields in ours)
+    assert all(fields.get("f:metadata", {}).keys() <= {"f:finalizers"} for fields in ours)
+
+
 def test_the_replication_factor_changes_only_where_that_is_allowed(world: World) -> None:
     orders = world.topic("orders", [0, 1], [1, 2])
     targets = {(orders, 0): [0, 1, 2], (orders, 1): [2, 3]}

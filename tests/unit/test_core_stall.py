@@ -123,6 +123,23 @@ def test_a_slow_move_that_comes_nearer_is_never_stalled() -> None:
         assert "Stalled" not in true_conditions(driver)
 
 
+def test_a_move_of_eight_terabytes_over_days_has_one_status_from_its_beginning_to_its_end() -> None:
+    driver = moving(b0=8 * 2**40, b1=8 * 2**40, b2=0)
+    shown = [true_conditions(driver)]
+    for hour in range(100):
+        for _ in range(10):
+            grow(driver, 2, 8 * 2**40 // 1000)
+            driver.tick()
+            shown.append(true_conditions(driver))
+        driver.now += 3590
+        if hour % 24 == 12:
+            driver.restart()
+    assert all(found.keys() == {"Reconciling"} for found in shown)
+    driver.finish()
+    assert true_conditions(driver).keys() == {"Ready", "Succeeded"}
+    assert [type(step).__name__ for step in driver.kafka.writes] == ["Alter"]
+
+
 def test_one_more_replica_in_sync_is_nearer() -> None:
     kafka = SimKafka({P0: (0, 1)})
     driver = drive(kafka, resource({P0: (2, 3)}, stallTimeoutSeconds=TIMEOUT))
