@@ -9,16 +9,31 @@ from localplatform.console import PlatformError
 from localplatform.processes import wait_until
 
 LOOPBACK = "127.0.0.1"
+CLAIM = 290  # above a base; no broker listens there
+_claims: list[socket.socket] = []
 
 
 def free_base_port() -> int:
     """A base whose ports nobody listens on, below those that the kernel gives to clients: a broker that
-    restarts must find its port free."""
+    restarts must find its port free. No other process gets the same base while this one lives."""
     ports = (-1, *(first + broker for first in (0, 100, 150, 200) for broker in range(8)))
     for base in random.sample(range(15000, 32000, 300), 50):
-        if not any(_taken((LOOPBACK, base + port)) for port in ports):
+        if _claim(base) and not any(_taken((LOOPBACK, base + port)) for port in ports):
             return base
     raise PlatformError("no free ports for the brokers between 15000 and 32000")
+
+
+def _claim(base: int) -> bool:
+    """Whether it is ours: between finding ports free and listening on them seconds go by."""
+    claim = socket.socket()
+    try:
+        claim.bind((LOOPBACK, base + CLAIM))
+        claim.listen()
+    except OSError:
+        claim.close()
+        return False
+    _claims.append(claim)
+    return True
 
 
 def refuse_taken(addresses: Sequence[tuple[str, int]]) -> None:
