@@ -40,9 +40,17 @@ def test_an_operator_killed_while_it_cancels_brings_the_originals_back(world: Wo
     world.stock_tool_says({(orders, 0): [1, 0], (orders, 1): [0, 1]})
 
 
+def renewed(world: World) -> str:
+    """When the lease was renewed last."""
+    lease = world.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{RELEASE}") or {}
+    return str(lease["spec"]["renewTime"])
+
+
 def test_an_operator_whose_lease_another_has_ends_at_once_and_waits_for_it(world: World) -> None:
     orders = world.topic("orders", [0, 1])
     (before,) = eventually("the operator runs", world.operator.pids)
+    last = renewed(world)
+    eventually("it holds the lease", lambda: renewed(world) != last)
     taken = json.dumps({"spec": {"holderIdentity": "another", "leaseDurationSeconds": 8}})
     world.api.kubectl("patch", "lease", RELEASE, f"--namespace={NAMESPACE}", "--type=merge", "-p", taken)
     eventually("the process has ended", lambda: before not in world.operator.pids())

@@ -18,7 +18,7 @@ from localplatform.machine import ADDRESS
 from localplatform.workload import Workload
 from tests.e2e.world import MB, World, entries, eventually
 
-IN_FLIGHT, MOVES_PER_BROKER = 60, 15
+IN_FLIGHT, MOVES_PER_BROKER = 150, 40
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,7 @@ class World:
     cluster: str = "local"
     topics: list[str] = field(default_factory=list)
     resources: list[str] = field(default_factory=list)
+    held: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.kafka = Workload(self.brokers.bootstrap_servers)
@@ -56,8 +57,7 @@ class World:
 
     def read(self, name: str, kind: str = "partitionreassignment") -> Object | None:
         """The object as it is now; None when it is gone."""
-        text = self.kubectl("get", kind, name, "--ignore-not-found", "-o", "json")
-        return json.loads(text) if text.strip() else None
+        return self.api.get(f"/apis/kafka.reassign.dev/v1alpha1/namespaces/{self.namespace}/{kind}s/{name}")
 
     def apply(self, manifest: Object) -> None:
         self.kubectl("apply", "-f", "-", input=json.dumps(manifest))
@@ -152,10 +152,12 @@ class World:
 
     def hold(self, *topics: str) -> None:
         """From now on moves of these topics take minutes."""
+        self.held.update(topics)
         self.kafka.throttle(topics)
 
     def let_go(self, *topics: str) -> None:
         self.kafka.unthrottle(topics)
+        self.held.difference_update(topics)
 
     def wait_in_flight(self, *partitions: tuple[str, int]) -> dict[tuple[str, int], Move]:
         """Wait until the brokers list these partitions."""
@@ -193,9 +195,10 @@ class World:
 
     def clean_up(self) -> None:
         """Remove what the test made; fails when something does not go."""
-        self.kafka.unthrottle(topic for topic in self.topics if self.kafka.replicas(topic))
-        for name in self.resources:
-            self.kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--wait=false")
+        if self.held:
+            self.kafka.unthrottle(topic for topic in self.held if self.kafka.replicas(topic))
+        if self.resources:
+            self.kubectl("delete", "partitionreassignment", *self.resources, "--ignore-not-found", "--wait=false")
         for name in self.resources:
             self.wait_gone(name)
         self.kafka.delete(self.topics)

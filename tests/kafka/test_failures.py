@@ -11,8 +11,8 @@ from tests.kafka.harness import Kafka, eventually
 
 
 @pytest.fixture(scope="module")
-def broker_3_is_dead(kafka: Kafka) -> Iterator[None]:
-    kafka.brokers.kill(3)
+def broker_3_is_down(kafka: Kafka) -> Iterator[None]:
+    kafka.brokers.shut_down(3)
     eventually(lambda: kafka.observe().brokers[3].fenced)
     yield
     kafka.brokers.restart(3)
@@ -47,12 +47,12 @@ def test_a_write_without_an_answer_is_unknown_and_may_have_been_carried_out(kafk
     eventually(lambda: kafka.settled(tp, [1, 0]))
 
 
-@pytest.mark.usefixtures("broker_3_is_dead")
-def test_a_dead_broker_is_a_fenced_one(kafka: Kafka) -> None:
+@pytest.mark.usefixtures("broker_3_is_down")
+def test_a_broker_that_is_down_is_a_fenced_one(kafka: Kafka) -> None:
     assert kafka.observe().brokers[3] == Broker(3, rack="r3", fenced=True)
 
 
-@pytest.mark.usefixtures("broker_3_is_dead")
+@pytest.mark.usefixtures("broker_3_is_down")
 def test_a_move_to_a_fenced_broker_is_accepted_and_waits_until_it_is_cancelled(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     assert kafka.perform(Alter(tp, (3, 1))) == [APPLIED]
@@ -62,12 +62,12 @@ def test_a_move_to_a_fenced_broker_is_accepted_and_waits_until_it_is_cancelled(k
     assert not kafka.in_flight(tp)
 
 
-@pytest.mark.usefixtures("broker_3_is_dead")
+@pytest.mark.usefixtures("broker_3_is_down")
 def test_a_cancel_that_would_leave_no_replica_in_sync_is_unsafe(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0]), 0)
     kafka.perform(Alter(tp, (1, 3), allow_replication_factor_change=True))  # it waits for 3
     eventually(lambda: kafka.partition(tp).isr == {0, 1})
-    kafka.brokers.kill(0)
+    kafka.brokers.shut_down(0)
     try:
         eventually(lambda: kafka.partition(tp).isr == {1})
         [outcome] = kafka.perform(Cancel(tp, (1, 3)))

@@ -91,7 +91,7 @@ def test_log_directories_with_their_volumes_of_holders_and_destinations(kafka: K
 def test_a_replica_on_a_broker_that_is_down_is_offline(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     assert kafka.partition(tp).offline == frozenset()
-    kafka.brokers.kill(1)
+    kafka.brokers.shut_down(1)
     eventually(lambda: kafka.partition(tp).offline == {1})
     kafka.brokers.restart(1)
     eventually(lambda: kafka.settled(tp, [0, 1]))

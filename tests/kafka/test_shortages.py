@@ -15,13 +15,13 @@ def short(kafka: Kafka, when: PauseWhen) -> set[TopicPartition]:
     return set(shortages(when, asyncio.run(kafka.client.observe_shortages()), reassignments))
 
 
-def test_a_dead_broker_leaves_partitions_under_replicated_under_min_isr_or_without_a_leader(kafka: Kafka) -> None:
+def test_a_broker_that_is_down_leaves_partitions_short_of_replicas_or_without_a_leader(kafka: Kafka) -> None:
     strict = kafka.topic([0, 3], [0, 1], min_insync_replicas="2")
     loose, alone = kafka.topic([1, 3]), kafka.topic([3], min_insync_replicas="2")
     ours = {TopicPartition(topic, number) for topic, number in ((strict, 0), (strict, 1), (loose, 0), (alone, 0))}
     assert not ours & short(kafka, PauseWhen.UNDER_REPLICATED)
     under_replicated = {TopicPartition(strict, 0), TopicPartition(loose, 0), TopicPartition(alone, 0)}
-    kafka.brokers.kill(3)
+    kafka.brokers.shut_down(3)
     try:
         eventually(lambda: ours & short(kafka, PauseWhen.UNDER_REPLICATED) == under_replicated)
         under_min_isr = under_replicated - {TopicPartition(loose, 0)}

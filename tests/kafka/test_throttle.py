@@ -65,7 +65,9 @@ def edit(kafka: Kafka, place: Place, config: str, op: Op, value: str | None = No
 
 @pytest.fixture
 def operator(kafka: Kafka) -> Iterator[Operator]:
+    """One whose process is not new any more."""
     found = Operator(kafka.client)
+    found.throttling._lately.started -= 100
     yield found
     restore(found, kafka)
 
@@ -133,18 +135,18 @@ def test_absent_and_empty_are_told_apart(kafka: Kafka, operator: Operator, prior
 def test_a_killed_operator_and_three_moves_leave_nothing(kafka: Kafka, operator: Operator) -> None:
     names = [kafka.topic([0, 1], megabytes=2) for _ in range(3)]
     before = everything(kafka, *names)
-    moving = []
-    for name, rate in zip(names, ("5Ki", "1Ki", "3Ki"), strict=True):
+    moving = [begin(operator, kafka, names[0], [0, 1], [3, 1], "5Ki")]
+    operator.restart()
+    for name, rate in ((names[1], "1Ki"), (names[2], "3Ki")):
         moving.append(begin(operator, kafka, name, [0, 1], [3, 1], rate))
-        operator.restart()
 
-    def rate(*verdicts: Verdict) -> str | None:
+    def set_rate(*verdicts: Verdict) -> str | None:
         tick(operator, kafka, *verdicts)
         return configs(kafka, broker(3)).get(Spot(broker(3), FOLLOWER_RATE))
 
-    eventually(lambda: rate(*moving) == "1024")
+    eventually(lambda: set_rate(*moving) == "1024")
     kafka.perform(Cancel(TopicPartition(names[1], 0), (1, 3)))
-    eventually(lambda: rate(moving[0], ended(moving[1]), moving[2]) == "3072")
+    eventually(lambda: set_rate(moving[0], ended(moving[1]), moving[2]) == "3072")
     operator.restart()
     for name in (names[0], names[2]):
         kafka.perform(Cancel(TopicPartition(name, 0), (1, 3)))
@@ -263,7 +265,7 @@ def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: 
     name = kafka.topic([0, 1], megabytes=2)
     before = everything(kafka, name)
     verdict = begin(operator, kafka, name, [0, 1], [3, 1], "2Ki")
-    kafka.brokers.kill(3)
+    kafka.brokers.shut_down(3)
     eventually(lambda: kafka.observe().brokers[3].fenced)
     kafka.perform(Cancel(TopicPartition(name, 0), (1, 3)))
 

@@ -11,7 +11,9 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from localplatform.binaries import binaries
@@ -107,15 +109,29 @@ class ApiServer:
     @property
     def ready(self) -> bool:
         """Whether it answers, with everything that it does at its start done."""
-        if not self.certificate_authority.exists():
-            return False
-        context = ssl.create_default_context(cafile=str(self.certificate_authority))
-        request = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.urlopen(request, context=context, timeout=5):
-                return True
+            self._ask("/readyz")
         except OSError:
             return False
+        return True
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object at a path of the API, None when there is none; asked over and over, kubectl costs too much."""
+        try:
+            found: dict[str, Any] = json.loads(self._ask(path))
+        except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return found
+
+    def _ask(self, path: str) -> bytes:
+        """Raises an OSError when it does not answer, or answers with an error."""
+        context = ssl.create_default_context(cafile=str(self.certificate_authority))
+        request = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, context=context, timeout=5) as response:
+            answer: bytes = response.read()
+            return answer
 
 
 @contextmanager

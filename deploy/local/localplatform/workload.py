@@ -157,8 +157,16 @@ class Workload:
 
     def _set_rates(self, value: str | None) -> None:
         change = [_delete(name) if value is None else _set(name, value) for name in RATES]
-        for broker in self.metadata().brokers:  # the client takes one at a time
-            self._alter([ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=change)])
+        places = [
+            ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=change)
+            for broker in self.metadata().brokers
+        ]
+
+        def alter(admin: AdminClient) -> dict[Any, Future[Any]]:
+            answers = (admin.incremental_alter_configs([place], request_timeout=SECONDS) for place in places)
+            return {place: future for answer in answers for place, future in answer.items()}
+
+        self.ask(alter)  # a request for each broker: the client takes one at a time
 
     def _alter(self, resources: Iterable[ConfigResource]) -> None:
         listed = list(resources)
