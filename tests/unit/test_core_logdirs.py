@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from reassign.api.kafka_cluster import Execution
 from reassign.core.model import Alter, AlterLogDirs, Cancel, LogDir, TopicPartition
 from reassign.core.resource import Resource
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.test_core_brake import pull
 
 P0, P1 = partitions(2)
 
@@ -173,6 +175,29 @@ def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended(
     driver.kafka.log_dirs = real
     driver.ticks(15)
     assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
+
+
+@pytest.mark.parametrize("execution", [Execution.CANCEL_OURS, Execution.CANCEL_ALL])
+def test_the_brake_ends_a_copy_at_the_next_tick_and_run_starts_it_again(execution: Execution) -> None:
+    driver = begun((0, 1))
+    pull(driver, execution)
+    driver.tick()
+    assert futures(driver) == set()
+    driver.ticks(15)
+    assert (futures(driver), driver.kafka.directory(P0, 1)) == (set(), "/a")
+    assert true_conditions(driver) == {"Reconciling": "CancelledByBrake"}
+    pull(driver, Execution.RUN)
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
+
+
+def test_the_brake_leaves_a_copy_that_is_complete() -> None:
+    driver = asking((0, 1), ("any", "/b"), preferredLeader="Keep")
+    driver.ticks(6)
+    driver.kafka.copy_between_dirs(P0)
+    pull(driver, Execution.CANCEL_OURS)
+    driver.ticks(15)
+    assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
 
 
 def test_another_directory_in_flight_takes_the_place_of_the_first_without_a_cancel() -> None:

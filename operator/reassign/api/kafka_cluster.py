@@ -190,9 +190,9 @@ class KafkaClusterSpec(Model):
     """Authentication by SASL. Unset: none, or the certificate of tls."""
     execution: Execution = Execution.RUN
     """The emergency brake. Run: carry out what is declared. Pause: start nothing new. CancelOurs: roll back
-    what this operator has in flight. CancelAll: roll back everything in flight, whoever began it, and keep a
-    copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON. With Run, the declared moves
-    start again."""
+    what this operator has in flight. CancelAll: roll back every move between brokers too, whoever began it,
+    and keep a copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON; what others copy
+    between log directories goes on. With Run, the declared moves start again."""
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None

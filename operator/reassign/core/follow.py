@@ -161,6 +161,11 @@ class Held:
         listed = self.tp in self.snapshot.reassignments
         return not listed and partition is not None and partition.replicas == self.entry.target
 
+    @property
+    def placed(self) -> bool:
+        """Whether its replicas are in the directories that were named, and none is copied to another."""
+        return all(p.done for p in placements(self.tp, self.entry.log_dirs, self.snapshot))
+
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""
         return Move(self.entry.to(RecordState.CANCELLED, problem) if self.resource.deleted else None)
@@ -175,7 +180,7 @@ def next_move(held: Held) -> Move:
     if entry.superseding:
         return _make_way(held, wanted=target == entry.target)
     named = asked.named if (asked := resource.asked.get(held.tp)) else ()
-    unwanted = target != entry.target or (held.undo and not held.at_target)
+    unwanted = target != entry.target or (held.undo and not (held.at_target and held.placed))
     if entry.state is RecordState.CANCELLING or (entry.active and unwanted):
         return _bring_back(held)
     if entry.active:
@@ -254,8 +259,7 @@ def _finish(held: Held, partition: Partition) -> Move:
         return Move(entry)
     if step := place(held.tp, entry.log_dirs, held.snapshot):
         return Move(entry, step)
-    placed = all(p.done for p in placements(held.tp, entry.log_dirs, held.snapshot))
-    if entry.log_dirs and not (placed and held.settled):
+    if entry.log_dirs and not (held.placed and held.settled):
         return Move(entry)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
