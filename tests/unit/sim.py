@@ -23,6 +23,7 @@ from reassign.core.model import (
     Cancel,
     Elect,
     LogDir,
+    LogDirs,
     Outcome,
     Partition,
     Problem,
@@ -38,6 +39,7 @@ from reassign.core.permission import Permission
 from reassign.core.report import report
 from reassign.core.resource import Resource
 from reassign.core.verdict import Verdict
+from reassign.core.volumes import remembered
 from reassign.errors import Reason
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,12 +103,16 @@ class SimKafka:
             topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
-            log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent},
+            log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent and not self._is_down(b)},
         )
 
     def _directories(self, broker: int) -> dict[str, LogDir]:
         logs = {tp: sizes[broker] for tp, sizes in (self.sizes or {}).items() if broker in sizes}
-        return self.log_dirs.get(broker, {"/data": LogDir(logs=logs)})
+        found = self.log_dirs.get(broker, {"/data": LogDir(logs=logs)})
+        return {path: replace(d, logs={**d.logs}, futures={**d.futures}) for path, d in found.items()}
+
+    def _is_down(self, broker: int) -> bool:
+        return broker not in self.brokers or self.brokers[broker].fenced
 
     def perform(self, step: Step) -> Outcome:
         self.writes.append(step)
@@ -167,14 +173,18 @@ class SimKafka:
         assert self._alter(Alter(tp, replicas, allow_replication_factor_change=True)) is APPLIED
 
     def _alter_log_dirs(self, step: AlterLogDirs) -> Outcome:
+        outcome = APPLIED
         for broker, path in step.dirs:
+            if self._is_down(broker):
+                outcome = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, f"broker {broker} does not answer")
+                continue
             current = self.directory(step.tp, broker)
             self.preferred[broker, step.tp] = path
             for directory in self.log_dirs[broker].values():
                 directory.futures.pop(step.tp, None)  # type: ignore[attr-defined]
             if current not in (None, path):
                 self.log_dirs[broker][path].futures[step.tp] = 0  # type: ignore[index]
-        return APPLIED
+        return outcome
 
     def directory(self, tp: TopicPartition, broker: int) -> str | None:
         """Where a broker's replica is."""
@@ -254,6 +264,7 @@ class Driver:
     limbo: list[tuple[float, Step]] = field(default_factory=list)
     """Requests that are still on their way, and when they land."""
     _shown: list[Metadata] = field(default_factory=list)
+    _log_dirs: LogDirs = field(default_factory=dict)
 
     @property
     def time(self) -> datetime:
@@ -266,6 +277,7 @@ class Driver:
     def restart(self) -> None:
         """The process is new: what it knew of its last seconds is lost."""
         self.recent = Recent(started=self.now)
+        self._log_dirs = {}
 
     def tick(self, *, die_after: int | None = None, lose_answers: bool = False, lands_after: float = 0) -> None:
         """One tick, a second later. `die_after` steps the process is killed and another one starts.
@@ -276,9 +288,11 @@ class Driver:
         for _, step in [late for late in self.limbo if late[0] <= self.now]:
             self.kafka.perform(step)
         self.limbo = [late for late in self.limbo if late[0] > self.now]
-        self.recent.observe(self.now, self.now, self.kafka.reassignments.keys())
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
+        self.recent.observe(self.now, self.now, snapshot.reassignments.keys(), snapshot.log_dirs.keys())
+        self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
+        snapshot = replace(snapshot, log_dirs=self._log_dirs)
         left = die_after
         for verdict in decide(list(self.resources.values()), snapshot, self.policy, self.recent, self.time):
             uid = verdict.resource.uid

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.kafka_cluster import Execution
-from reassign.core.model import Alter, AlterLogDirs, Cancel, LogDir, TopicPartition
+from reassign.core.model import Alter, AlterLogDirs, Broker, Cancel, LogDir, TopicPartition
 from reassign.core.resource import Resource
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 from tests.unit.test_core_brake import pull
@@ -142,11 +142,6 @@ def test_deleting_the_resource_ends_the_copy_where_the_replica_is(replicas: tupl
     assert driver.kafka.directory(P0, 1) == "/a"
 
 
-def old_look(sim: SimKafka) -> dict[int, dict[str, LogDir]]:
-    """What was seen just before a copy between directories began."""
-    return {b: {p: LogDir(logs=dict(d.logs)) for p, d in dirs.items()} for b, dirs in sim.log_dirs.items()}
-
-
 def begun(replicas: tuple[int, int]) -> Driver:
     """A copy of broker 1's replica from /a to /b has just begun."""
     driver = asking(replicas, ("any", "/b"))
@@ -156,25 +151,118 @@ def begun(replicas: tuple[int, int]) -> Driver:
 
 
 @pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
-def test_a_resource_that_is_deleted_as_soon_as_it_moves_leaves_no_copy_behind(replicas: tuple[int, int]) -> None:
+@pytest.mark.parametrize("silent_for", [2, 15])
+def test_a_deletion_waits_until_the_broker_has_said_that_no_copy_is_left(
+    replicas: tuple[int, int], silent_for: int
+) -> None:
     driver = begun(replicas)
-    real, driver.kafka.log_dirs = driver.kafka.log_dirs, old_look(driver.kafka)
+    driver.kafka.silent = {1}
     driver.delete("a")
+    driver.ticks(silent_for)
+    assert driver.gone == set()
+    driver.kafka.silent = set()
+    driver.ticks(15)
+    assert (driver.gone, futures(driver)) == ({"a"}, set())
+    assert driver.kafka.replicas[P0] == (0, 1)
+
+
+@pytest.mark.parametrize("dirs", [None, ("any", "/a"), ("/a", "any")])
+@pytest.mark.parametrize("silent_for", [2, 15])
+def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended(
+    dirs: Sequence[str] | None, silent_for: int
+) -> None:
+    driver = begun((0, 1))
+    driver.kafka.silent = {1}
+    edit(driver, (0, 1), dirs)
+    driver.ticks(silent_for)
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.silent = set()
+    driver.ticks(15)
+    assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
+
+
+def test_a_directory_named_no_longer_is_not_forgotten_by_a_move_between_brokers_beside_it() -> None:
+    driver = begun((2, 1))
+    driver.kafka.silent = {1}
+    edit(driver, (2, 1), None)
     driver.ticks(2)
-    driver.kafka.log_dirs = real
+    driver.kafka.copy(P0)
+    driver.ticks(10)
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.silent = set()
+    driver.ticks(10)
+    assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
+
+
+@pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
+def test_a_process_that_has_just_started_hears_the_broker_before_it_lets_go(replicas: tuple[int, int]) -> None:
+    driver = begun(replicas)
+    driver.delete("a")
+    driver.kafka.silent = {1}
+    driver.restart()
+    driver.ticks(30)
+    assert driver.gone == set()
+    driver.kafka.silent = set()
     driver.ticks(15)
     assert (driver.gone, futures(driver)) == ({"a"}, set())
 
 
-def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended() -> None:
-    driver = begun((0, 1))
-    real, driver.kafka.log_dirs = driver.kafka.log_dirs, old_look(driver.kafka)
-    edit(driver, (0, 1), ("any", "/a"))
+@pytest.mark.parametrize("before", range(6))
+def test_a_request_that_lands_after_its_process_was_killed_leaves_no_copy_behind(before: int) -> None:
+    driver = asking((0, 1), ("any", "/b"))
+    driver.ticks(before)
+    driver.tick(lands_after=5)
+    driver.restart()
+    driver.delete("a")
     driver.ticks(2)
-    assert states(driver) == {P0: "InFlight"}
-    driver.kafka.log_dirs = real
+    driver.kafka.silent = {1}
+    driver.ticks(20)
+    driver.kafka.silent = set()
     driver.ticks(15)
-    assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
+    assert (driver.gone, futures(driver)) == ({"a"}, set())
+
+
+def test_a_broker_is_told_once_until_it_has_said_what_came_of_it() -> None:
+    driver = begun((0, 1))
+    driver.kafka.silent = {1}
+    driver.ticks(60)
+    assert [step for step in driver.kafka.writes if isinstance(step, AlterLogDirs)] == [AlterLogDirs(P0, ((1, "/b"),))]
+    driver.kafka.silent = set()
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
+
+
+def test_a_broker_that_is_down_with_a_copy_does_not_keep_a_move_from_going_back() -> None:
+    driver = begun((2, 1))
+    stop(driver, 1)
+    driver.delete("a")
+    driver.tick()
+    assert driver.kafka.reassignments == {}
+    driver.ticks(30)
+    assert (driver.kafka.replicas[P0], driver.gone, states(driver)) == ((0, 1), set(), {P0: "Cancelling"})
+    assert len([step for step in driver.kafka.writes if isinstance(step, AlterLogDirs)]) == 1
+    start(driver, 1)
+    driver.ticks(10)
+    assert (driver.gone, futures(driver)) == ({"a"}, set())
+
+
+def test_a_broker_that_is_not_registered_any_more_holds_no_deletion() -> None:
+    driver = begun((2, 1))
+    driver.kafka.isr[P0] = frozenset({0})
+    del driver.kafka.brokers[1]
+    driver.delete("a")
+    driver.ticks(15)
+    assert (driver.gone, driver.kafka.reassignments) == ({"a"}, {})
+
+
+def stop(driver: Driver, broker: int) -> None:
+    driver.kafka.brokers[broker] = Broker(broker, fenced=True)
+    driver.kafka.isr[P0] -= {broker}
+
+
+def start(driver: Driver, broker: int) -> None:
+    driver.kafka.brokers[broker] = Broker(broker)
+    driver.kafka.isr[P0] |= {broker}
 
 
 @pytest.mark.parametrize("execution", [Execution.CANCEL_OURS, Execution.CANCEL_ALL])

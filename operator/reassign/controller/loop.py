@@ -221,7 +221,7 @@ class ClusterLoop:
         if snapshot.sizes is not None:
             self._sized_at, self._sized = time.monotonic(), frozenset(unsettled)
             self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
-        self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys())
+        self._recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
         return replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
 
     async def _connected(self, cluster: KafkaCluster) -> KafkaClient:

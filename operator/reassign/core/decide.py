@@ -47,8 +47,7 @@ def _advance(resource: Resource, snapshot: Snapshot, policy: Policy, recent: Rec
             del verdict.record[tp]
         else:
             verdict.record[tp] = move.entry
-        if move.step:
-            verdict.steps.append(move.step)
+        verdict.steps += [step for step in (move.tell, move.step) if step]
         if move.problem:
             verdict.problems[tp] = move.problem
         if move.note:

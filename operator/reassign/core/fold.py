@@ -45,7 +45,7 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
 
 def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recent: Recent, at: float) -> None:
     """It is sent again until it shows, so nothing hangs on its answer."""
-    recent.touch(step.tp, at, answered=True)
+    recent.tell(step, at, answered=outcome.result is not Result.UNKNOWN)
     if outcome.result is not Result.APPLIED:
         verdict.stalls.setdefault(step.tp, Stall(outcome.problem, False))
 
@@ -102,6 +102,8 @@ def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recen
         return
     recent.cancelled.discard((verdict.resource.uid, step.tp))
     entry = verdict.record[step.tp]
+    if entry.log_dirs and not refused:
+        return  # it is over when copies between directories have ended, too
     if verdict.resource.deleted:
         failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
         verdict.record[step.tp] = entry.to(RecordState.CANCELLED, failed or entry.problem)

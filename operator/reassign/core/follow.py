@@ -17,9 +17,10 @@ from typing import NamedTuple
 from reassign.api.partition_reassignment import PreferredLeader, RecordState, WhenInFlight
 from reassign.core.checks import cancel_problem, existence
 from reassign.core.intermediate import thrown_away
-from reassign.core.logdirs import leave, place, placements
+from reassign.core.logdirs import Directed, Director
 from reassign.core.model import (
     Alter,
+    AlterLogDirs,
     Cancel,
     Elect,
     Judged,
@@ -32,6 +33,7 @@ from reassign.core.model import (
 )
 from reassign.core.resource import Entry, Resource, recorded
 from reassign.core.stall import Track
+from reassign.core.volumes import Answers
 from reassign.errors import Reason
 
 SETTLE_SECONDS = 3.0
@@ -57,7 +59,7 @@ class Recent:
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
     and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
     `refused` is by partition and the replicas asked for, and so are `doubts`: why no answer came to the last request.
-    `tracks` are of moves in flight (`core.stall`).
+    `tracks` are of moves in flight (`core.stall`). `answers` are about log directories.
     """
 
     now: float = 0.0
@@ -67,15 +69,23 @@ class Recent:
     refused: dict[tuple[TopicPartition, tuple[int, ...]], Refusal] = field(default_factory=dict)
     doubts: dict[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
-    def observe(self, began: float, ended: float, in_flight: Collection[TopicPartition]) -> None:
-        """Take note of a snapshot that was read between these moments."""
+    def observe(
+        self, began: float, ended: float, in_flight: Collection[TopicPartition], answered: Collection[int] = ()
+    ) -> None:
+        """Take note of a snapshot that was read between these moments, and which brokers told their directories."""
         self.now = began
         self.busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
         self.busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
         self.cancelled = {key for key in self.cancelled if key[1] not in in_flight}
         self.doubts = {key: problem for key, problem in self.doubts.items() if key[0] not in in_flight}
         self.refused = {k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS}
+        self.answers.observe(began, answered)
+
+    def tell(self, step: AlterLogDirs, at: float, *, answered: bool) -> None:
+        """Brokers were told about directories; where an answer is missing, one may be told later."""
+        self.answers.tell(step, at if answered else at + LANDING_SECONDS)
 
     def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
         """A step was taken for it; one without an answer may land later."""
@@ -110,12 +120,16 @@ class Recent:
 
 
 class Move(NamedTuple):
-    """The entry as it is from now on (None: forget it), what to do, what stands in the way, and what to say."""
+    """The entry as it is from now on (None: forget it), what to do, what stands in the way, and what to say.
+
+    `tell` goes out beside the step: copies between directories and moves between brokers do not wait for each other.
+    """
 
     entry: Entry | None
     step: Step | None = None
     problem: Problem | None = None
     note: Problem | None = None
+    tell: AlterLogDirs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +176,24 @@ class Held:
         return not listed and partition is not None and partition.replicas == self.entry.target
 
     @property
-    def placed(self) -> bool:
-        """Whether its replicas are in the directories that were named, and none is copied to another."""
-        return all(p.done for p in placements(self.tp, self.entry.log_dirs, self.snapshot))
+    def named(self) -> tuple[tuple[int, str], ...]:
+        """The directories that the resource names now."""
+        asked = self.resource.asked.get(self.tp)
+        return asked.named if asked else ()
+
+    def directed(self) -> Directed:
+        """On the way to the directories that are named."""
+        return self._director.direct(self.tp, self.entry.log_dirs, self.named, self.entry.target)
+
+    def undirected(self) -> Directed:
+        """On the way to where no replica is copied to another directory any more; those that go take theirs along."""
+        partition = self.snapshot.partition(self.tp)
+        return self._director.direct(self.tp, self.entry.log_dirs, (), partition.replicas if partition else ())
+
+    @property
+    def _director(self) -> Director:
+        # what an earlier process told a broker just before it ended may land as late as this
+        return Director(self.snapshot, self.recent.answers, self.recent.started + LANDING_SECONDS)
 
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""
@@ -179,18 +208,14 @@ def next_move(held: Held) -> Move:
     target = resource.wanted.get(held.tp)
     if entry.superseding:
         return _make_way(held, wanted=target == entry.target)
-    named = asked.named if (asked := resource.asked.get(held.tp)) else ()
-    unwanted = target != entry.target or (held.undo and not (held.at_target and held.placed))
+    unwanted = target != entry.target or (held.undo and not (held.at_target and held.directed().done))
     if entry.state is RecordState.CANCELLING or (entry.active and unwanted):
         return _bring_back(held)
     if entry.active:
-        dropped = [(broker, path) for broker, path in entry.log_dirs if broker not in dict(named)]
-        if step := leave(held.tp, dropped, held.snapshot):
-            return Move(entry, step)
-        return _follow(replace(held, entry=replace(entry, log_dirs=named)))
+        return _follow(held)
     if resource.deleted:
         return Move(entry)
-    unchanged = target == entry.target and named == entry.log_dirs
+    unchanged = target == entry.target and held.named == entry.log_dirs
     return Move(_came_true(held) if unchanged and not reopened(held) else None)
 
 
@@ -225,7 +250,8 @@ def _came_true(held: Held) -> Entry:
 
 def _follow(held: Held) -> Move:
     """A move that is still wanted."""
-    tp, entry, snapshot = held.tp, held.entry, held.snapshot
+    tp, snapshot, directed = held.tp, held.snapshot, held.directed()
+    entry = replace(held.entry, log_dirs=directed.log_dirs)
     if problem := held.lost():
         if entry.state is RecordState.SUBMITTING and held.is_over(problem):
             return Move(None)
@@ -234,14 +260,17 @@ def _follow(held: Held) -> Move:
     if in_flight is None:
         partition = snapshot.topics[tp.topic].partitions[tp.partition]
         if partition.replicas == entry.target:
-            return _finish(held, partition)
+            return _finish(held, entry, partition, directed)
         if not held.settled:
             return Move(entry, problem=held.recent.doubts.get((tp, entry.target)))
     elif in_flight.target == frozenset(entry.target):
         entry = _with_true_original(entry, in_flight.original)
-        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem), place(tp, entry.log_dirs, snapshot))
+        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem), tell=directed.tell)
     if entry.state is RecordState.SUBMITTING:
         return Move(None)
+    left = held.undirected()
+    if not left.done:
+        return Move(held.entry, tell=left.tell)
     return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
 
 
@@ -252,28 +281,36 @@ def _with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
     return replace(entry, original=listed, problem=recorded(Reason.ORDER_UNKNOWN))
 
 
-def _finish(held: Held, partition: Partition) -> Move:
+def _finish(held: Held, entry: Entry, partition: Partition, directed: Directed) -> Move:
     """Done is: not in flight, replicas equal the target in order, all of them in sync, and where they are named."""
-    entry = held.entry.to(RecordState.IN_FLIGHT, held.entry.problem)
-    if not partition.isr >= set(entry.target):
-        return Move(entry)
-    if step := place(held.tp, entry.log_dirs, held.snapshot):
-        return Move(entry, step)
-    if entry.log_dirs and not (held.placed and held.settled):
-        return Move(entry)
+    entry = entry.to(RecordState.IN_FLIGHT, entry.problem)
+    if not (partition.isr >= set(entry.target) and directed.done):
+        return Move(entry, tell=directed.tell)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
     return Move(entry.to(RecordState.COMPLETED, entry.problem))
 
 
 def _bring_back(held: Held) -> Move:
-    """A move that is no longer wanted: the resource is being deleted, or its entry was removed or changed."""
+    """A move that is no longer wanted: the resource is being deleted, or its entry was removed or changed.
+
+    Copies between directories end beside it, and the entry is held until they have: of a broker that is down one would
+    go on when it is back.
+    """
+    move = _back_to_original(held)
+    if held.lost():
+        return move
+    left = held.undirected()
+    if (move.entry is None or not move.entry.active) and not left.done:
+        move = Move(held.entry.to(RecordState.CANCELLING, held.entry.problem))
+    return move._replace(tell=left.tell)
+
+
+def _back_to_original(held: Held) -> Move:
     tp, snapshot, recent = held.tp, held.snapshot, held.recent
     entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
     if problem := held.lost():
         return held.cancelled(problem) if held.is_over(problem) else Move(entry, problem=problem)
-    if step := leave(tp, entry.log_dirs, snapshot):
-        return Move(entry, step)
     partition = snapshot.topics[tp.topic].partitions[tp.partition]
     in_flight = snapshot.reassignments.get(tp)
     if in_flight is not None:
@@ -292,8 +329,7 @@ def _bring_back(held: Held) -> Move:
         return Move(entry, Cancel.of(tp, in_flight), note=cost)
     same = set(partition.replicas) == set(entry.original)
     if not held.settled:
-        # a copy between directories that has just begun may not show yet
-        confirmed = (held.resource.uid, tp) in recent.cancelled and not entry.log_dirs
+        confirmed = (held.resource.uid, tp) in recent.cancelled
         return _restore(held, entry) if confirmed and same else Move(entry)
     if partition.replicas == entry.target:
         return Move(entry.to(RecordState.COMPLETED) if held.resource.deleted else None)

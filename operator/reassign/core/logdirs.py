@@ -3,17 +3,22 @@
 A replica that is there is copied to another directory of its broker: a future log, which replaces the main one when
 it has caught up. For a replica that is not there yet the broker remembers the directory, in memory; should it forget,
 the replica is copied once it is there. Sending the directory that a replica is in ends a copy to another one.
+
+What is known of a broker can be older than what it was told last: nothing is told again, and nothing taken for done,
+before it has answered since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model import AlterLogDirs, LogDir, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, leader_bytes, partition_bytes
 from reassign.core.resource import Entry
+from reassign.core.volumes import Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +77,59 @@ def _placement(tp: TopicPartition, broker: int, path: str, snapshot: Snapshot) -
     )
 
 
-def place(tp: TopicPartition, named: Iterable[tuple[int, str]], snapshot: Snapshot) -> AlterLogDirs | None:
-    """What to send so that replicas that are there get to where they are named."""
-    send = tuple((p.broker, p.path) for p in placements(tp, named, snapshot) if p.to_send)
-    return AlterLogDirs(tp, send) if send else None
+class Directed(NamedTuple):
+    """How far the replicas of a partition are on their way to the directories that are named.
+
+    `log_dirs` is what the record says from now on: a directory that is named no longer stays in it until the copy to
+    it has surely ended. `done` is whether nothing is left to do, as far as brokers have said since they were told.
+    """
+
+    log_dirs: tuple[tuple[int, str], ...]
+    tell: AlterLogDirs | None
+    done: bool
 
 
-def leave(tp: TopicPartition, named: Iterable[tuple[int, str]], snapshot: Snapshot) -> AlterLogDirs | None:
-    """What to send so that replicas stay in the directories that they are in."""
-    found = placements(tp, named, snapshot)
-    send = tuple((p.broker, p.current) for p in found if p.current and p.future)
-    return AlterLogDirs(tp, send) if send else None
+@dataclass(frozen=True, slots=True)
+class Director:
+    """Sees replicas to directories. What brokers said before `since` may be out of date."""
+
+    snapshot: Snapshot
+    answers: Answers
+    since: float
+
+    def direct(
+        self,
+        tp: TopicPartition,
+        log_dirs: tuple[tuple[int, str], ...],
+        named: tuple[tuple[int, str], ...],
+        holders: Iterable[int],
+    ) -> Directed:
+        """From the directories in the record to those that are named; `holders` are the brokers that keep a replica."""
+        there = self.snapshot.brokers.keys() & set(holders)
+        dropped = placements(tp, (item for item in log_dirs if item not in named), self.snapshot)
+        ending = [p for p in dropped if p.broker in there and not self._has_ended(tp, p)]
+        held_up = {p.broker for p in ending}
+        wanted = [p for p in placements(tp, named, self.snapshot) if p.broker not in held_up]
+        send = [(p.broker, p.current) for p in ending if p.current and p.future]
+        send += [(p.broker, p.path) for p in wanted if p.to_send]
+        send = sorted(item for item in send if self._may_tell(tp, item[0]))
+        return Directed(
+            log_dirs=tuple(sorted((p.broker, p.path) for p in (*ending, *wanted))),
+            tell=AlterLogDirs(tp, tuple(send)) if send else None,
+            done=not ending and all(p.done and self._is_sure(tp, p) for p in wanted),
+        )
+
+    def _has_ended(self, tp: TopicPartition, place: Placement) -> bool:
+        partition = self.snapshot.partition(tp)
+        shown = place.current or (partition is not None and place.broker in partition.offline)
+        return self._is_sure(tp, place) and place.future is None and bool(shown)
+
+    def _is_sure(self, tp: TopicPartition, place: Placement) -> bool:
+        return self.answers.current(tp, place.broker, self.since)
+
+    def _may_tell(self, tp: TopicPartition, broker: int) -> bool:
+        found = self.snapshot.brokers.get(broker)
+        return found is not None and not found.fenced and self.answers.current(tp, broker)
 
 
 def bytes_to_copy(

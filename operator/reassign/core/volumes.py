@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
+from math import inf
 
-from reassign.core.model import LogDirs, Sizes, TopicPartition
+from reassign.core.model import AlterLogDirs, LogDirs, Sizes, TopicPartition
 
 
 def sizes(log_dirs: LogDirs) -> Sizes:
@@ -21,3 +23,28 @@ def sizes(log_dirs: LogDirs) -> Sizes:
 def remembered(before: LogDirs, now: LogDirs, brokers: Collection[int]) -> LogDirs:
     """With what was last seen of the registered brokers that did not answer: a slow one loses no progress."""
     return {broker: found for broker, found in before.items() if broker in brokers} | dict(now)
+
+
+@dataclass(slots=True)
+class Answers:
+    """How old what is known of each broker's log directories is, by a monotonic clock.
+
+    `read` is when the last look began that the broker answered. `told` is when it was last told where to put a
+    replica, as long as it has not answered a later look.
+    """
+
+    read: dict[int, float] = field(default_factory=dict)
+    told: dict[tuple[TopicPartition, int], float] = field(default_factory=dict)
+
+    def observe(self, began: float, brokers: Collection[int]) -> None:
+        """These brokers answered a look that began then."""
+        self.read |= dict.fromkeys(brokers, began)
+        self.told = {key: at for key, at in self.told.items() if self.read.get(key[1], -inf) <= at}
+
+    def tell(self, step: AlterLogDirs, at: float) -> None:
+        """Its brokers were told, or may be told as late as this."""
+        self.told |= {(step.tp, broker): at for broker, _ in step.dirs}
+
+    def current(self, tp: TopicPartition, broker: int, since: float = -inf) -> bool:
+        """Whether the broker has said where its replica is after it was last told where to put it, and since then."""
+        return (tp, broker) not in self.told and self.read.get(broker, -inf) >= since
