@@ -10,7 +10,7 @@ import pytest
 from reassign.api.kafka_cluster import Execution
 from reassign.core.model import Alter, AlterLogDirs, Broker, Cancel, LogDir, TopicPartition
 from reassign.core.resource import Resource
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 from tests.unit.test_core_brake import pull
 
 P0, P1 = partitions(2)
@@ -326,6 +326,59 @@ def test_a_process_that_is_killed_at_any_step_ends_in_the_same_place(dies: int) 
     driver.finish()
     assert (driver.kafka.replicas[P0], states(driver)) == ((2, 1), {P0: "Completed"})
     assert (driver.kafka.directory(P0, 2), driver.kafka.directory(P0, 1)) == ("/b", "/b")
+
+
+def copied_by_others() -> SimKafka:
+    """Somebody else has broker 0's replica copied from /a to /c."""
+    sim = kafka()
+    sim.log_dirs[0]["/c"] = LogDir(logs={}, futures={P0: 60})
+    return sim
+
+
+@pytest.mark.parametrize("named", ["/a", "/b"])
+@pytest.mark.parametrize("replicas", [(0, 1), (0, 2)])
+def test_a_copy_of_somebody_else_is_waited_for(replicas: tuple[int, int], named: str) -> None:
+    driver = drive(copied_by_others(), with_dirs(resource({P0: replicas}), (named, "any")))
+    driver.ticks(10)
+    assert (driver.kafka.writes, futures(driver)) == ([], {(0, "/c")})
+    said = detail(driver, P0)
+    assert (said.state, said.reason) == ("Blocked", "InFlightElsewhere")
+    assert "broker 0 from /a to /c" in (said.message or "")
+    driver.kafka.copy_between_dirs(P0)
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, named)
+
+
+def test_a_copy_of_somebody_else_fails_the_entry_that_does_not_wait() -> None:
+    driver = drive(copied_by_others(), with_dirs(resource({P0: (0, 1)}, whenInFlight="Fail"), ("/b", "any")))
+    driver.ticks(10)
+    assert (driver.kafka.writes, futures(driver)) == ([], {(0, "/c")})
+    assert true_conditions(driver) == {"Failed": "InFlightElsewhere"}
+
+
+def test_an_entry_that_came_too_late_for_its_directory_has_failed() -> None:
+    driver = asking((0, 1), ("/b", "any"), deadlineSeconds=5)
+    driver.kafka.log_dirs[0]["/b"] = LogDir(online=False)
+    driver.ticks(15)
+    assert true_conditions(driver) == {"Failed": "DeadlineExceeded"}
+
+
+@pytest.mark.parametrize("named", ["/a", "/b"])
+def test_a_copy_of_somebody_else_is_superseded(named: str) -> None:
+    driver = drive(copied_by_others(), with_dirs(resource({P0: (0, 1)}, whenInFlight="Supersede"), (named, "any")))
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, named)
+
+
+def test_a_copy_that_somebody_else_puts_in_the_place_of_ours_is_left_alone_and_said() -> None:
+    driver = begun((0, 1))
+    driver.kafka.log_dirs[1]["/b"].futures.clear()  # type: ignore[attr-defined]
+    driver.kafka.log_dirs[1]["/c"] = LogDir(logs={}, futures={P0: 60})
+    driver.ticks(10)
+    assert (detail(driver, P0).reason, futures(driver)) == ("InFlightElsewhere", {(1, "/c")})
+    driver.delete("a")
+    driver.ticks(10)
+    assert (driver.gone, futures(driver)) == ({"a"}, {(1, "/c")})
 
 
 def test_progress_comes_from_the_future_log() -> None:

@@ -164,10 +164,12 @@ class PartitionReassignmentSpec(Model):
     """What to do with a partition that someone else is moving: Wait until that move ends; Fail the entry; or
     Supersede: cancel the other move once every check of this one holds, and start this one when that is confirmed.
     What was cancelled so is not resubmitted when this entry or resource is removed. A move to the same replicas in
-    the same order is taken over as it is."""
+    the same order is taken over as it is. The same holds for a replica that someone else is copying to another log
+    directory than the one named in logDirs."""
     admission: Admission = Admission.ALWAYS
-    """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster. Once it has
-    something in flight it goes on, whatever else begins. It comes before whenInFlight."""
+    """When to start: Always, or WhenIdle, which waits until nothing else is in flight on the cluster (copies that
+    others make between log directories do not count). Once it has something in flight it goes on, whatever else
+    begins. It comes before whenInFlight."""
     throttle: Throttle | None = None
     """Rates for this resource's moves; they can be changed in flight. Brokers have one rate of each kind for all
     moves, so the lowest that any active resource asks for counts. It is set before a move begins, and what was set

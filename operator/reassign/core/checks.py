@@ -182,6 +182,21 @@ def in_flight_elsewhere(c: Candidate) -> Problem | None:
     return Problem(Reason.IN_FLIGHT_ELSEWHERE, f"somebody else is moving it ({describe(move)}); {then}")
 
 
+def copied_elsewhere(c: Candidate) -> Problem | None:
+    if c.when_in_flight is WhenInFlight.SUPERSEDE:
+        return None
+    return next((copy_of_others(place) for place in c.placements if place.copied_elsewhere), None)
+
+
+def copy_of_others(place: Placement) -> Problem:
+    """A copy between directories that is in the way, for a sentence."""
+    return Problem(
+        Reason.IN_FLIGHT_ELSEWHERE,
+        f"somebody else is copying the replica on broker {place.broker} from {place.current or 'its directory'} to "
+        f"{place.future}; it goes on when that is over",
+    )
+
+
 def describe(move: Reassignment) -> str:
     """A move for a sentence."""
     return f"adding {ids(move.adding) or 'none'}, removing {ids(move.removing) or 'none'}"
@@ -196,6 +211,7 @@ CHECKS: tuple[Callable[[Candidate], Problem | None], ...] = (
     min_in_sync_replicas,
     claimed,
     in_flight_elsewhere,
+    copied_elsewhere,
 )
 
 

@@ -193,7 +193,9 @@ class Held:
     @property
     def _director(self) -> Director:
         # what an earlier process told a broker just before it ended may land as late as this
-        return Director(self.snapshot, self.recent.answers, self.recent.started + LANDING_SECONDS)
+        since = self.recent.started + LANDING_SECONDS
+        supersede = self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
+        return Director(self.snapshot, self.recent.answers, since, supersede)
 
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""
@@ -239,11 +241,11 @@ def _make_way(held: Held, *, wanted: bool) -> Move:
 
 def _came_true(held: Held) -> Entry:
     """A partition that was given up, or whose move was taken for cancelled by others, is completed where it is seen
-    at its target after all."""
+    at its target after all, in the directories that are named."""
     entry, partition = held.entry, held.snapshot.partition(held.tp)
     in_sync = partition is not None and partition.isr >= set(entry.target)
     given_up = entry.state in (RecordState.CANCELLED, RecordState.FAILED)
-    if given_up and held.at_target and in_sync:
+    if given_up and held.at_target and in_sync and held.directed().done:
         return entry.to(RecordState.COMPLETED)
     return entry
 

@@ -51,9 +51,13 @@ class Placement:
         return not self.known or (self.current is not None and not self.done)
 
     @property
-    def to_send(self) -> bool:
-        wrong_future = self.future is not None if self.current == self.path else self.future != self.path
-        return self.online and self.current is not None and wrong_future
+    def copied_elsewhere(self) -> bool:
+        """Whether somebody else has the replica copied to another directory."""
+        return self.future is not None and self.future != self.path
+
+    def to_send(self, *, supersede: bool) -> bool:
+        begins = self.current != self.path and self.future is None
+        return self.online and self.current is not None and (begins or (supersede and self.copied_elsewhere))
 
 
 def placements(tp: TopicPartition, named: Iterable[tuple[int, str]], snapshot: Snapshot) -> list[Placement]:
@@ -91,11 +95,15 @@ class Directed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Director:
-    """Sees replicas to directories. What brokers said before `since` may be out of date."""
+    """Sees replicas to directories. What brokers said before `since` may be out of date.
+
+    A copy to another directory than the one in the record is somebody else's: it is left alone, unless superseded.
+    """
 
     snapshot: Snapshot
     answers: Answers
     since: float
+    supersede: bool
 
     def direct(
         self,
@@ -110,8 +118,8 @@ class Director:
         ending = [p for p in dropped if p.broker in there and not self._has_ended(tp, p)]
         held_up = {p.broker for p in ending}
         wanted = [p for p in placements(tp, named, self.snapshot) if p.broker not in held_up]
-        send = [(p.broker, p.current) for p in ending if p.current and p.future]
-        send += [(p.broker, p.path) for p in wanted if p.to_send]
+        send = [(p.broker, p.current) for p in ending if p.current and p.future == p.path]
+        send += [(p.broker, p.path) for p in wanted if p.to_send(supersede=self.supersede)]
         send = sorted(item for item in send if self._may_tell(tp, item[0]))
         return Directed(
             log_dirs=tuple(sorted((p.broker, p.path) for p in (*ending, *wanted))),
@@ -122,7 +130,7 @@ class Director:
     def _has_ended(self, tp: TopicPartition, place: Placement) -> bool:
         partition = self.snapshot.partition(tp)
         shown = place.current or (partition is not None and place.broker in partition.offline)
-        return self._is_sure(tp, place) and place.future is None and bool(shown)
+        return self._is_sure(tp, place) and place.future != place.path and bool(shown)
 
     def _is_sure(self, tp: TopicPartition, place: Placement) -> bool:
         return self.answers.current(tp, place.broker, self.since)

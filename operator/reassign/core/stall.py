@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
+from reassign.core.checks import copy_of_others
 from reassign.core.logdirs import Placement, placements
 from reassign.core.model import Partition, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import duration, leader_bytes
@@ -131,6 +132,8 @@ def _named(
             f"the log directory {closed[0].path} of broker {closed[0].broker} is offline; "
             "mend the disk and restart the broker, or name another directory",
         )
+    if theirs := [place for place in places if place.copied_elsewhere]:
+        return copy_of_others(theirs[0])
     if partition.leader is None:
         return Problem(
             Reason.NO_LEADER,
