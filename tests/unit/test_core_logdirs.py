@@ -142,9 +142,9 @@ def test_deleting_the_resource_ends_the_copy_where_the_replica_is(replicas: tupl
     assert driver.kafka.directory(P0, 1) == "/a"
 
 
-def begun(replicas: tuple[int, int]) -> Driver:
+def begun(replicas: tuple[int, int], **fields: object) -> Driver:
     """A copy of broker 1's replica from /a to /b has just begun."""
-    driver = asking(replicas, ("any", "/b"))
+    driver = asking(replicas, ("any", "/b"), **fields)
     while not futures(driver):
         driver.tick()
     return driver
@@ -244,6 +244,25 @@ def test_a_broker_that_is_down_with_a_copy_does_not_keep_a_move_from_going_back(
     start(driver, 1)
     driver.ticks(10)
     assert (driver.gone, futures(driver)) == ({"a"}, set())
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_cancel_that_waits_for_a_broker_is_stalled_and_says_for_which(deleted: bool) -> None:
+    driver = begun((2, 1), stallTimeoutSeconds=60)
+    stop(driver, 1)
+    if deleted:
+        driver.delete("a")
+    else:
+        pull(driver, Execution.CANCEL_OURS)
+    driver.ticks(50)
+    assert "Stalled" not in true_conditions(driver)
+    driver.ticks(20)
+    assert true_conditions(driver)["Stalled"] == "BrokerFenced"
+    assert "broker 1 is fenced" in (detail(driver, P0).message or "")
+    start(driver, 1)
+    driver.ticks(10)
+    assert deleted == bool(driver.gone)
+    assert deleted or true_conditions(driver) == {"Reconciling": "CancelledByBrake"}
 
 
 def test_a_broker_that_is_not_registered_any_more_holds_no_deletion() -> None:

@@ -194,8 +194,8 @@ class PartitionReassignmentSpec(Model):
     suspend: bool = False
     """True: no new moves are started. What is in flight goes on to its end."""
     stall_timeout_seconds: Seconds = 600
-    """After how long without coming nearer to its end a move in flight is reported as Stalled, with the reason.
-    It goes on by itself when that is mended."""
+    """After how long without coming nearer to its end a move in flight, or a cancel, is reported as Stalled, with the
+    reason. It goes on by itself when that is mended."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
     with DeadlineExceeded. What is in flight goes on to its end. Raised or unset later, what it failed is judged

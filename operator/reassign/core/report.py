@@ -134,7 +134,8 @@ def _line(
     if problem and entry.state is RecordState.IN_FLIGHT:
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
-    said = problem or verdict.notes.get(tp) or (cost if entry.state is RecordState.CANCELLING else None)
+    said = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
+    said = said or (cost if entry.state is RecordState.CANCELLING else None)
     return Line(tp, STATES[entry.state], said or (stall.problem if stall else entry.problem), size)
 
 
@@ -223,9 +224,10 @@ def _aspects(
     first_at, first = next(iter(stuck), (None, None))
     because = f"{done}; {first_at}: {first.message}" if first else done
     if resource.deleted:
-        held_at, held = next(iter(sorted(verdict.problems.items())), (None, None))
+        held = next((Problem(p.reason, f"{tp}: {p.message}") for tp, p in sorted(verdict.problems.items())), None)
+        held = held or _stalled(verdict)
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
-        return _in_progress(CANCELLING, f"{message}; {held_at}: {held.message}" if held else message, held)
+        return _in_progress(CANCELLING, f"{message}; {held.message}" if held else message, held)
     standing = resource.unsupported or _problem(lines, PartitionState.PENDING, FOR_SOMEBODY)
     if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING] or _goes_on(verdict):
         cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)

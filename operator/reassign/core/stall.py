@@ -2,7 +2,8 @@
 
 A move comes nearer when more of its target is in sync than ever before, or when its replicas lack fewer bytes of
 the leader's than before. Bytes alone do not count: a replica that copies no faster than its leader is written to
-never gets there. What is remembered is this process's own; another one begins to count anew.
+never gets there. A cancel comes nearer to its end by being over. What is remembered is this process's own; another
+one begins to count anew.
 """
 
 from __future__ import annotations
@@ -71,7 +72,13 @@ def watch(
         timeout = verdict.resource.spec.stall_timeout_seconds
         for tp, entry in verdict.record.items():
             partition = snapshot.partition(tp)
-            if entry.state is not RecordState.IN_FLIGHT or partition is None or tp in verdict.problems:
+            if partition is None or tp in verdict.problems:
+                continue
+            if entry.state is RecordState.CANCELLING:
+                kept[tp] = _cancelling(tracks.get(tp), now)
+                if now - kept[tp].since >= timeout:
+                    verdict.stalls[tp] = Stall(_hangs(tp, entry, partition, snapshot, timeout), True)
+            if entry.state is not RecordState.IN_FLIGHT:
                 continue
             lacking = frozenset(entry.target) - partition.isr
             places = placements(tp, entry.log_dirs, snapshot)
@@ -90,6 +97,35 @@ def watch(
             if problem:
                 verdict.stalls[tp] = Stall(problem, overdue)
     return kept
+
+
+def _cancelling(track: Track | None, now: float) -> Track:
+    if track is None or track.target:
+        track = Track((), now, now, 0, frozenset())
+    track.look(frozenset(), 0, None, 0, now)
+    return track
+
+
+def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int) -> Problem:
+    """What a cancel waits for."""
+    keepers = {broker for broker, _ in entry.log_dirs} & set(partition.replicas) & snapshot.brokers.keys()
+    if down := {broker for broker in keepers if snapshot.brokers[broker].fenced}:
+        return Problem(
+            Reason.BROKER_FENCED,
+            f"broker {ids(down)} is fenced (down or still starting), and may go on with a copy between its log "
+            "directories when it is back; start it, or set deletionPolicy: Orphan on a resource that is deleted",
+        )
+    if tp in snapshot.reassignments:
+        return Problem(
+            Reason.MOVE_STALLED,
+            f"the way back to {list(entry.original)} is still in flight after {duration(timeout)}; "
+            "look into the controller's log",
+        )
+    return Problem(
+        Reason.MOVE_STALLED,
+        f"the brokers have not confirmed for {duration(timeout)} that it is back"
+        f"{' and that no copy between log directories is left' if entry.log_dirs else ''}; look into their logs",
+    )
 
 
 def _bytes(
