@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.api.partition_reassignment import RecordState
 from reassign.core.changes import Observed, Place
 from reassign.core.logdirs import placements
 from reassign.core.model import Alter, AlterLogDirs, Problem, Snapshot, TopicPartition
@@ -59,12 +59,11 @@ def hold_back(verdicts: Sequence[Verdict], standing: Standing, snapshot: Snapsho
     lacks = standing.by_partition()
     for verdict in verdicts:
         for step in [step for step in verdict.steps if step.tp in lacks]:
-            first = lacks[step.tp][0][1]
             placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
+            if step not in verdict.steps:
+                continue  # taken back with another one of its partition
             if isinstance(step, Alter) and verdict.record[step.tp].state is RecordState.SUBMITTING:
-                verdict.steps = [other for other in verdict.steps if other.tp != step.tp]
-                del verdict.record[step.tp]
-                verdict.waiting[step.tp] = (PartitionState.PENDING, first)
+                verdict.hold_back(step.tp, lacks[step.tp][0][1])
             elif isinstance(step, AlterLogDirs) and placing and begins_copy(step, snapshot):
                 verdict.steps.remove(step)
                 stall = verdict.stalls.get(step.tp)

@@ -54,6 +54,12 @@ class Verdict:
         before = self.resource.record
         return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
 
+    def hold_back(self, tp: TopicPartition, problem: Problem) -> None:
+        """Take back all that was to begin for a partition at this tick: it is pending instead, and says why."""
+        self.steps = [step for step in self.steps if step.tp != tp]
+        del self.record[tp]
+        self.waiting[tp] = (PartitionState.PENDING, problem)
+
     @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
