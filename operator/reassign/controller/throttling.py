@@ -1,7 +1,8 @@
 """Throttling: reads and changes the throttle configurations of one cluster, as `core.throttle` plans it.
 
 The record is in the KafkaCluster's status before the first change that needs it, and a partition's replicas are
-throttled before they are copied: what cannot be throttled now is not begun.
+throttled before they are copied: what cannot be throttled now is not begun, and nothing of
+others is cancelled for it.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.changes import Observed, Place
 from reassign.core.logdirs import placements
-from reassign.core.model import Alter, AlterLogDirs, Problem, Snapshot, TopicPartition
+from reassign.core.model import AlterLogDirs, Problem, Snapshot, TopicPartition
 from reassign.core.throttle import lacking
 from reassign.core.throttled import Placing, Throttled, Wanted
 from reassign.core.verdict import Stall, Verdict
@@ -62,7 +61,7 @@ def hold_back(verdicts: Sequence[Verdict], standing: Standing, snapshot: Snapsho
             placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
             if step not in verdict.steps:
                 continue  # taken back with another one of its partition
-            if isinstance(step, Alter) and verdict.record[step.tp].state is RecordState.SUBMITTING:
+            if verdict.begins(step):
                 verdict.hold_back(step.tp, lacks[step.tp][0][1])
             elif isinstance(step, AlterLogDirs) and placing and begins_copy(step, snapshot):
                 verdict.steps.remove(step)

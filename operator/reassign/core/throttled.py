@@ -154,7 +154,8 @@ def copying(
 
 
 def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
-    if in_flight := snapshot.reassignments.get(tp):
+    in_flight = snapshot.reassignments.get(tp)
+    if in_flight and not entry.superseding:
         return frozenset(in_flight.original), frozenset(in_flight.adding)
     return frozenset(entry.original), entry.added
 

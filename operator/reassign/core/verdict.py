@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
-from reassign.core.model import Elect, Problem, Step, TopicPartition
+from reassign.core.model import Alter, Cancel, Elect, Problem, Step, TopicPartition
 from reassign.core.resource import Entry, Resource, active
 
 STATES = {
@@ -54,10 +54,21 @@ class Verdict:
         before = self.resource.record
         return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
 
+    def begins(self, step: Step) -> bool:
+        """Whether a move of ours begins with a step, or somebody else's ends for it.
+
+        A cancel that is in the status already is none: it may have been sent.
+        """
+        entry = self.record[step.tp]
+        if isinstance(step, Cancel):
+            return entry.superseding and entry != self.resource.record.get(step.tp)
+        return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
+
     def hold_back(self, tp: TopicPartition, problem: Problem) -> None:
         """Take back all that was to begin for a partition at this tick: it is pending instead, and says why."""
         self.steps = [step for step in self.steps if step.tp != tp]
         del self.record[tp]
+        self.notes.pop(tp, None)
         self.waiting[tp] = (PartitionState.PENDING, problem)
 
     @property
