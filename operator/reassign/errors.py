@@ -45,6 +45,7 @@ class Reason(StrEnum):
     WAITING_FOR_IDLE = "WaitingForIdle"
     THROTTLE_NOT_SET = "ThrottleNotSet"
     THROTTLE_DRIFT = "ThrottleDrift"
+    THROTTLE_RECORD_LOST = "ThrottleRecordLost"
 
     # a move in flight does not come nearer
     NO_LEADER = "NoLeader"

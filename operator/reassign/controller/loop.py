@@ -140,6 +140,8 @@ class ClusterLoop:
             return None
         cluster = self.store.parse_cluster(obj)
         await self.reporter.restore(self.key)
+        if await self._throttling.write_back(cluster):
+            return AT_ONCE_SECONDS
         resources = await self._admitted(permission_of(cluster))
         if cluster.metadata.deletion_timestamp and not resources and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.controller.memory import Memory
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store
@@ -24,8 +25,9 @@ from reassign.core.holdback import Standing, hold_back
 from reassign.core.model import Broker, Outcome, Problem, Result, Snapshot, TopicPartition
 from reassign.core.throttle import fit, read_record
 from reassign.core.throttled import Throttled, copying, placing_of, wanted
+from reassign.core.unrecorded import unrecorded
 from reassign.core.verdict import Verdict
-from reassign.errors import ConflictError
+from reassign.errors import ConflictError, Reason
 from reassign.kafka.client import KafkaClient
 
 log = structlog.get_logger()
@@ -42,6 +44,20 @@ class Throttling:
     _lately: Lately = field(default_factory=lambda: Lately(started=time.monotonic()))
     _problems: Mapping[Place, Problem] = field(default_factory=dict)
     """What the last changes were refused for."""
+    _memory: Memory = field(default_factory=Memory)
+
+    async def write_back(self, cluster: KafkaCluster) -> bool:
+        """Put the record back into a status that somebody else has taken it out of; whether that was so."""
+        record = self._memory.lost(cluster)
+        if record is None:
+            return False
+        await self.reporter.write_cluster(self.key, cluster.status.model_copy(update={"throttle": record}))
+        message = (
+            "somebody took the record of the throttles that are set out of the status; it is written back as it was. "
+            "Find out who does it: while the operator does not run, nobody writes it back"
+        )
+        await self._warn(Problem(Reason.THROTTLE_RECORD_LOST, message))
+        return True
 
     async def throttle(
         self,
@@ -58,9 +74,14 @@ class Throttling:
         record = self._recorded()
         moves = copying(verdicts, snapshot, cluster.spec, record, recent.settled)
         if not moves and record is None:
+            self._memory.looked = True
             return False
         live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
         observed, problems = await self._read(client, record, moves, live)
+        if not self._memory.looked and not problems:
+            self._memory.looked = True
+            if problem := unrecorded(moves, snapshot.reassignments.keys(), record, observed):
+                await self._warn(problem)
         planned, kept = fit(record, moves, observed, self._lately)
         await self._write(planned.record, {**self._problems, **problems})
         if planned.drift and not self._problems:  # what could not be set is not somebody else's doing
@@ -112,16 +133,22 @@ class Throttling:
             record = record.model_copy(update=update)
         elif record:
             record = record.model_copy(update={"reason": None, "message": None})
+        if record is None:
+            self._memory.record = None
         if obj:
             status = self.store.parse_cluster(obj).status
             await self.reporter.write_cluster(self.key, status.model_copy(update={"throttle": record}))
         if self._recorded() != record:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
+        self._memory.record = record
 
     async def _tell_drift(self, drift: Problem) -> None:
         self.metrics.throttle_drift.labels("/".join(self.key)).inc()
-        log.warning("throttle drift", cluster=self.key, message=drift.message)
-        await self.reporter.tell_cluster(self.key, Tell(True, drift.reason, drift.message))
+        await self._warn(drift)
+
+    async def _warn(self, problem: Problem) -> None:
+        log.warning("throttles", cluster=self.key, reason=problem.reason, message=problem.message)
+        await self.reporter.tell_cluster(self.key, Tell(True, problem.reason, problem.message))
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
         """What throttles first, then what is restored: no configuration is changed twice in one request."""

@@ -1,0 +1,124 @@
+"""The record of throttles is taken out of the KafkaCluster's status: nothing of ours is left, or it is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reassign.core.throttled import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from tests.unit.configs import Store, broker, copy, topic
+from tests.unit.sim import partitions
+from tests.unit.test_controller_loop import OURS, World
+from tests.unit.test_controller_throttling import MOVING, NEW, OLD, Client, later, snapshot
+from tests.unit.throttling import Operator, ended
+
+[P0] = partitions(1)
+START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}}
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(copy(START))
+
+
+@pytest.fixture
+def world(client: Client) -> World:
+    """OURS is in flight, throttled."""
+    world = World()
+    brokers: Any = world.brokers
+    brokers.configs, brokers.change = client.configs, client.change
+    world.loop._throttling._lately.started -= 100
+    world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    world.tick()
+    assert client.store != START
+    return world
+
+
+def pass_seconds(world: World) -> None:
+    """What was written is seen by all."""
+    world.loop._throttling._lately._sent.clear()
+
+
+def throttle_of(world: World) -> Any:
+    return (world.store.get("uid-main") or {})["status"].get("throttle")
+
+
+def test_a_record_wiped_in_flight_is_written_back_and_everything_is_restored(world: World, client: Client) -> None:
+    before = throttle_of(world)
+    world.change("main", lambda obj: obj.update(status={}))
+    world.tick()
+    assert throttle_of(world) == before
+    assert world.kube.events.count("ThrottleRecordLost") == 1
+    world.kafka.copy(OURS)
+    for _ in range(6):
+        pass_seconds(world)
+        world.tick()
+    assert (client.store, throttle_of(world)) == (START, None)
+    assert world.kube.events.count("ThrottleRecordLost") == 1
+
+
+def test_a_cluster_whose_record_is_wiped_while_it_is_deleted_still_restores_before_it_goes(
+    world: World, client: Client
+) -> None:
+    for name in ("main", "move"):
+        world.delete(name)
+    world.change("main", lambda obj: obj.update(status={}))
+    for _ in range(20):
+        pass_seconds(world)
+        world.tick()
+        if world.store.get("uid-main") is None:
+            break
+    assert client.store == START
+
+
+def test_the_record_of_a_cluster_made_anew_under_the_same_name_is_its_own(world: World) -> None:
+    obj = world.store.get("uid-main") or {}
+    world.store.drop("uid-main")
+    world.store.put({**obj, "metadata": {**obj["metadata"], "uid": "uid-new"}, "status": {}})
+    world.tick()
+    assert "ThrottleRecordLost" not in world.kube.events
+
+
+@pytest.fixture
+def operator() -> Operator:
+    """P0 is in flight, throttled."""
+    found = Operator(Client())
+    found.throttling._lately.started -= 100
+    found.tick(snapshot(), [found.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    later(found)
+    return found
+
+
+def starts_anew(operator: Operator) -> list[str]:
+    """The warnings of a new process that finds P0 in flight."""
+    operator.restart()
+    operator.throttling._lately.started -= 100
+    for _ in range(3):
+        operator.tick(snapshot({P0: MOVING}), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)])
+    return [tell.note for tell in operator.api.told]
+
+
+def test_a_new_process_names_what_is_set_for_its_moves_and_not_recorded_and_deletes_nothing(
+    operator: Operator,
+) -> None:
+    operator.api.status = {}
+    before = copy(operator.client.store)
+    [note] = starts_anew(operator)
+    assert f"{FOLLOWER_REPLICAS} of topic orders has 0:2; {LEADER_REPLICAS} of topic orders has 0:0,0:1" in note
+    operator.tick(snapshot(), [ended(operator.verdict("a", {P0: (OLD, NEW)}, "5Ki"))])
+    assert operator.client.store == before
+
+
+def test_a_new_process_that_finds_its_record_says_nothing(operator: Operator) -> None:
+    assert starts_anew(operator) == []
+
+
+def test_what_somebody_else_lists_before_a_move_begins_is_not_told() -> None:
+    operator = Operator(Client())
+    operator.throttling._lately.started -= 100
+    operator.tick(snapshot())
+    operator.client.store[topic()][FOLLOWER_REPLICAS] = "0:2"
+    for state in (snapshot(), snapshot({P0: MOVING})):
+        operator.tick(state, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    assert operator.api.told == []
