@@ -75,7 +75,7 @@ def test_a_cluster_whose_record_is_wiped_while_it_is_deleted_still_restores_befo
 def test_the_record_of_a_cluster_made_anew_under_the_same_name_is_its_own(world: World) -> None:
     obj = world.store.get("uid-main") or {}
     world.store.drop("uid-main")
-    world.store.put({**obj, "metadata": {**obj["metadata"], "uid": "uid-new"}, "status": {}})
+    world.put({**obj, "metadata": {**obj["metadata"], "uid": "uid-new"}, "status": {}})
     world.tick()
     assert "ThrottleRecordLost" not in world.kube.events
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,11 +16,12 @@ from reassign.api.kafka_cluster import (
     KafkaClusterStatus,
     PacingStatus,
     ReplicationFactorGuard,
+    ThrottleStatus,
 )
 from reassign.controller.store import Store
 from reassign.core.admit import Policy
 from reassign.core.brake import foreign
-from reassign.core.model import Problem, Snapshot
+from reassign.core.model import Broker, Problem, Snapshot
 from reassign.core.permission import Permission
 from reassign.core.report import Aspect, conditions
 from reassign.core.resource import Resource
@@ -54,19 +55,46 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
 
 def duplicate_of(cluster: KafkaCluster, cluster_id: str, store: Store) -> Problem | None:
     """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
+    older = next((other for other in _same(cluster, cluster_id, store) if _age(other) < _age(cluster)), None)
+    if older is None:
+        return None
+    return Problem(
+        Reason.DUPLICATE_CLUSTER,
+        f"the older KafkaCluster {_name(older)} stands for the same cluster {cluster_id}; use that one",
+    )
+
+
+def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, store: Store) -> Problem | None:
+    """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
+    known to be a duplicate. Were both to set rates, each would restore the other's."""
+    for other in _same(cluster, snapshot.cluster_id, store):
+        if _age(other) > _age(cluster) and left_to_restore(other.status.throttle, snapshot.brokers):
+            return Problem(
+                Reason.THROTTLE_NOT_SET,
+                f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
+                "moves are over: nothing throttled begins before that; if they stay, its status says why",
+            )
+    return None
+
+
+def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
+    """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
+    return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+
+
+def _same(cluster: KafkaCluster, cluster_id: str, store: Store) -> Iterator[KafkaCluster]:
+    """The other KafkaClusters that stand for the same brokers."""
     for obj in store.clusters():
         try:
             other = store.parse_cluster(obj)
         except ValueError:
             continue  # of a schema that this version cannot read; it is not served either
-        same = other.metadata.uid != cluster.metadata.uid and other.status.cluster_id == cluster_id
-        if same and _age(other) < _age(cluster):
-            name = f"{other.metadata.namespace}/{other.metadata.name}"
-            return Problem(
-                Reason.DUPLICATE_CLUSTER,
-                f"the older KafkaCluster {name} stands for the same cluster {cluster_id}; use that one",
-            )
-    return None
+        if other.metadata.uid != cluster.metadata.uid and other.status.cluster_id == cluster_id:
+            yield other
+
+
+def _name(cluster: KafkaCluster) -> str:
+    return f"{cluster.metadata.namespace}/{cluster.metadata.name}"
 
 
 def _age(cluster: KafkaCluster) -> tuple[datetime, str]:

@@ -134,6 +134,8 @@ def _overwritten(obj: Object, known: Object | None) -> bool:
 
     Of an object that is new to this process, a record that holds nothing any more counts whoever wrote it.
     """
+    if obj["kind"] != Kind.PARTITION_REASSIGNMENT:
+        return False  # what a KafkaCluster must not lose is the record of its throttles, which comes and goes
     status, before = obj.get("status", {}), (known or {}).get("status", {})
     if any(field in before and field not in status for field in ("observedGeneration", "record")):
         return True

@@ -17,11 +17,12 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.controller.memory import Memory
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
+from reassign.controller.serving import duplicate_of, left_to_restore, younger_throttles
 from reassign.controller.store import ClusterKey, Store
 from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
 from reassign.core.events import Tell
 from reassign.core.follow import Recent
-from reassign.core.holdback import Standing, hold_back
+from reassign.core.holdback import Standing, hold_all_back, hold_back
 from reassign.core.model import Broker, Outcome, Problem, Result, Snapshot, TopicPartition
 from reassign.core.throttle import fit, read_record
 from reassign.core.throttled import Throttled, copying, placing_of, wanted
@@ -73,6 +74,14 @@ class Throttling:
         """
         record = self._recorded()
         moves = copying(verdicts, snapshot, cluster.spec, record, recent.settled)
+        duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
+        younger = younger_throttles(cluster, snapshot, self.store)
+        if waits := duplicate or younger:
+            hold_all_back(verdicts, moves, waits, snapshot)
+        if younger:
+            return self.restores(snapshot.brokers)
+        if duplicate:  # what it has set stays until those moves are over
+            moves = copying((), snapshot, cluster.spec, record, recent.settled)
         if not moves and record is None:
             self._memory.looked = True
             return False
@@ -95,9 +104,8 @@ class Throttling:
         return self.restores(snapshot.brokers)
 
     def restores(self, brokers: Mapping[int, Broker]) -> bool:
-        """Whether something is left to restore; on brokers that are no longer registered it cannot be."""
-        record = self._recorded()
-        return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+        """Whether something is left to restore."""
+        return left_to_restore(self._recorded(), brokers)
 
     def placing(self) -> set[TopicPartition]:
         """Partitions that are throttled while they are copied between log directories, held by a resource or not."""

@@ -55,7 +55,24 @@ class Standing:
 
 def hold_back(verdicts: Sequence[Verdict], standing: Standing, snapshot: Snapshot) -> None:
     """Take back the steps that would begin to copy what is not throttled."""
-    lacks = standing.by_partition()
+    _take_back(verdicts, standing.by_partition(), snapshot)
+
+
+def hold_all_back(
+    verdicts: Sequence[Verdict], moves: Sequence[Throttled], problem: Problem, snapshot: Snapshot
+) -> None:
+    """Take back all steps that would begin to copy what has to be throttled."""
+    lacks: dict[TopicPartition, list[tuple[Throttled, Problem]]] = defaultdict(list)
+    for move in moves:
+        lacks[move.tp].append((move, problem))
+    _take_back(verdicts, lacks, snapshot)
+
+
+def _take_back(
+    verdicts: Sequence[Verdict],
+    lacks: Mapping[TopicPartition, Sequence[tuple[Throttled, Problem]]],
+    snapshot: Snapshot,
+) -> None:
     for verdict in verdicts:
         for step in [step for step in verdict.steps if step.tp in lacks]:
             placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]

@@ -1,0 +1,120 @@
+"""Two KafkaClusters for the same brokers: what the younger one set before that was known is restored first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.server import Health
+from reassign.controller.serving import younger_throttles
+from reassign.core.changes import Change, Op, Spot, put
+from reassign.core.model import Broker, TopicPartition
+from reassign.core.throttled import FOLLOWER_RATE
+from reassign.kafka.connection import Connection
+from tests.unit.configs import Store, broker, copy, topic
+from tests.unit.test_controller_loop import LATER, OURS, World, _object
+from tests.unit.test_controller_throttling import Client
+
+START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
+
+
+class Two(World):
+    """`main` moves OURS at 1 MiB/s; an older one has not reached the brokers yet, and is to move LATER slower."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client = Client(copy(START))
+        brokers: Any = self.brokers
+        brokers.configs, brokers.change = self.client.configs, self.client.change
+        self.loop._throttling._lately.started -= 100
+        self.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+        self.tick()
+        older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
+        older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
+        older["status"] = {}
+        self.put(older)
+        entry = {"topic": LATER.topic, "partition": LATER.partition, "replicas": [4, 2, 3]}
+        spec = {"clusterRef": {"name": "older"}, "partitions": [entry], "throttle": {"interBroker": "512Ki"}}
+        self.put(_object("PartitionReassignment", "second", spec))
+        self.main, key, health = self.loop, ("kafka", "older"), Health(60, [])
+        self.older = ClusterLoop(
+            key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None
+        )
+        self.older._client, self.older._connection = brokers, Connection("b:9092")
+        self.older._recent.started = float("-inf")
+        self.older._throttling._lately.started -= 100
+        self.older._connected_to = ("uid-older", KafkaCluster.parse(older).spec)
+
+    def both(self, times: int) -> None:
+        """They look in turns, some seconds apart."""
+        for _ in range(times):
+            for loop in (self.older, self.main):
+                loop._throttling._lately._sent.clear()
+                self.loop = loop
+                self.tick()
+        self.loop = self.main
+
+    @property
+    def rates(self) -> set[str | None]:
+        return {self.client.store[broker(b)].get(FOLLOWER_RATE) for b in (1, 2, 3, 4)}
+
+    def finish(self, *moved: TopicPartition) -> None:
+        """Moves come to their end, and all that is left is restored."""
+        for tp in moved:
+            self.kafka.copy(tp)
+        self.both(8)
+
+    def cluster(self, name: str) -> KafkaCluster:
+        return KafkaCluster.parse(self.store.get(f"uid-{name}") or {})
+
+    def message(self, name: str) -> str:
+        [detail] = (self.store.get(f"uid-{name}") or {})["status"]["partitions"]
+        return f"{detail['state']} {detail.get('reason')} {detail.get('message')}"
+
+
+@pytest.fixture
+def two() -> Two:
+    return Two()
+
+
+def test_the_older_one_begins_nothing_throttled_before_the_younger_has_restored_its_throttles(two: Two) -> None:
+    two.both(5)
+    assert LATER not in two.kafka.reassignments
+    assert two.rates == {"1048576"}
+    assert "Pending ThrottleNotSet the younger KafkaCluster kafka/main has throttles" in two.message("second")
+    two.finish(OURS)
+    assert LATER in two.kafka.reassignments
+    assert two.rates == {"524288"}
+    two.finish(LATER)
+    assert two.client.store == START
+
+
+def test_the_younger_one_keeps_its_moves_in_flight_throttled_and_sets_nothing_new(two: Two) -> None:
+    two.both(2)
+    before = copy(two.client.store)
+    two.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "3Mi"}))
+    two.both(3)
+    assert two.client.store == before
+    spot = Spot(broker(4), FOLLOWER_RATE)
+    put(two.client.store[spot.place], Change(spot, Op.DELETE))
+    two.both(1)
+    assert two.client.store == before
+
+
+def test_the_older_one_holds_back_only_what_is_throttled(two: Two) -> None:
+    two.change("second", lambda obj: obj["spec"].pop("throttle"))
+    two.both(6)
+    assert LATER in two.kafka.reassignments
+
+
+def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) -> None:
+    two.both(2)
+    for number in (1, 2, 3, 4):
+        two.kafka.brokers.pop(number)
+    two.change("main", lambda obj: obj["status"]["throttle"].pop("topics"))
+    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store) is None
+    two.kafka.brokers[4] = Broker(4)
+    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store)
