@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.server import Health
 from reassign.controller.serving import younger_throttles
-from reassign.core.changes import Change, Op, Spot, put
+from reassign.core.changes import Change, Op, Place, Spot, put
 from reassign.core.model import Broker, TopicPartition
 from reassign.core.throttled import FOLLOWER_RATE
+from reassign.errors import ConflictError
 from reassign.kafka.connection import Connection
+from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.test_controller_loop import LATER, OURS, World, _object
 from tests.unit.test_controller_throttling import Client
@@ -102,6 +105,24 @@ def test_the_younger_one_keeps_its_moves_in_flight_throttled_and_sets_nothing_ne
     put(two.client.store[spot.place], Change(spot, Op.DELETE))
     two.both(1)
     assert two.client.store == before
+
+
+def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two: Two) -> None:
+    two.add("third", LATER, (5, 2, 3))
+    two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    before = copy(two.client.store)
+
+    async def configs(places: Collection[Place]) -> Read:
+        two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
+        return await two.client.configs(places)
+
+    brokers: Any = two.brokers
+    brokers.configs = configs
+    with pytest.raises(ConflictError):
+        two.tick()
+    two.tick()
+    assert two.client.store == before
+    assert LATER not in two.kafka.reassignments
 
 
 def test_the_older_one_holds_back_only_what_is_throttled(two: Two) -> None:

@@ -91,6 +91,10 @@ class Throttling:
             self._memory.looked = True
             if problem := unrecorded(moves, snapshot.reassignments.keys(), record, observed):
                 await self._warn(problem)
+        if duplicate_of(cluster, snapshot.cluster_id, self.store) != duplicate:
+            raise ConflictError(
+                f"an older KafkaCluster has just been seen to stand for the brokers of {cluster.metadata.name}"
+            )
         planned, kept = fit(record, moves, observed, self._lately)
         await self._write(planned.record, {**self._problems, **problems})
         if planned.drift and not self._problems:  # what could not be set is not somebody else's doing
