@@ -69,7 +69,7 @@ def superseding() -> Resource:
 def judged(asks: Resource, kafka: SimKafka) -> Verdict:
     """As a process judges it that has been running for long."""
     recent = Recent(started=float("-inf"))
-    recent.observe(1.0, 1.0, kafka.reassignments.keys())
+    recent.observe(1.0, 1.0, kafka.reassignments.keys(), kafka.brokers)
     [verdict] = decide([asks], kafka.snapshot(), Policy(Limits()), recent, START)
     return verdict
 

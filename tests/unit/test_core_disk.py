@@ -97,6 +97,20 @@ def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_h
     assert states(driver) == {P0: "InFlight"}
 
 
+def test_what_a_broker_said_long_ago_is_not_relied_upon() -> None:
+    driver = driver_of({"/a": volume(900)}, {P0: (2, 0)})
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.silent = {2}
+    driver.ticks(40)
+    driver.edit("a", {P0: (2, 0), P1: (2, 0)})
+    driver.ticks(8)
+    assert states(driver) == {P0: "InFlight", P1: "Pending"}
+    driver.kafka.silent = set()
+    driver.ticks(2)
+    assert states(driver)[P1] == "InFlight"
+
+
 def test_a_partition_has_to_fit_on_one_volume() -> None:
     driver = driver_of({"/a": volume(99, 500), "/b": volume(99, 400)}, {P0: (2, 0)})
     driver.limits = Limits(min_free_disk_percent=0)

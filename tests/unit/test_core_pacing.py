@@ -256,7 +256,7 @@ def test_places_are_taken_by_what_is_about_to_start_too() -> None:
     kafka = SimKafka(dict.fromkeys(moved, (0, 1)))
     limits = Limits(partitions_in_flight=3, moves_per_broker=10)
     driver = drive(kafka, resource(dict.fromkeys(moved, (2, 3))), limits=limits)
-    driver.recent.observe(driver.now, driver.now, ())
+    driver.recent.observe(driver.now, driver.now, (), kafka.brokers)
     verdicts = decide(list(driver.resources.values()), kafka.snapshot(), driver.policy, driver.recent, driver.time)
     assert kafka.reassignments == {}
     assert places_taken(verdicts, kafka.snapshot()) == 3

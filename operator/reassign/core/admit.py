@@ -76,7 +76,7 @@ def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recen
     stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
     budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
     take_in_flight(budget, snapshot, snapshot.reassignments)
-    room = Room.of(snapshot, policy.limits.min_free_disk_percent)
+    room = Room.of(snapshot, policy.limits.min_free_disk_percent, recent.answers.fresh(recent.now))
     for verdict in verdicts:
         _take_unlisted(budget, verdict.record, snapshot)
         _expect_unlisted(room, verdict.record, snapshot)

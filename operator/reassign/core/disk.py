@@ -46,20 +46,21 @@ def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
 
 @dataclass(slots=True)
 class Room:
-    """What brokers have room for, `min_free_percent` of each volume left free.
+    """What brokers have room for, `min_free_percent` of each volume left free; `answered` are those that said lately.
 
     `coming` are bytes by broker and directory; None for a directory that the broker chooses.
     """
 
     snapshot: Snapshot
     min_free_percent: int
+    answered: Collection[int]
     coming: Counter[tuple[int, str | None]] = field(default_factory=Counter)
     _volumes: dict[int, list[Volume]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, min_free_percent: int) -> Room:
+    def of(cls, snapshot: Snapshot, min_free_percent: int, answered: Collection[int]) -> Room:
         """With what is in flight still to come."""
-        room = cls(snapshot, min_free_percent)
+        room = cls(snapshot, min_free_percent, answered)
         for tp, in_flight in snapshot.reassignments.items():
             whole = leader_bytes(tp, snapshot) or 0
             for broker in in_flight.adding:
@@ -81,7 +82,7 @@ class Room:
         """Which brokers have not said what has to be known: what the leader has, and what the others have room for."""
         tp, leader = candidate.tp, candidate.partition.leader
         asked = self._receivers(candidate)
-        unknown = {broker for broker in asked if broker not in self.snapshot.log_dirs}
+        unknown = {broker for broker in asked if broker not in self.answered}
         if asked and leader is not None and self.snapshot.sizes is not None and leader_bytes(tp, self.snapshot) is None:
             unknown.add(leader)
         unknown |= {p.broker for p in candidate.placements if not p.known}

@@ -25,6 +25,10 @@ def remembered(before: LogDirs, now: LogDirs, brokers: Collection[int]) -> LogDi
     return {broker: found for broker, found in before.items() if broker in brokers} | dict(now)
 
 
+FRESH_SECONDS = 30.0
+"""What a broker said of its volumes longer ago says nothing of the room that they have."""
+
+
 @dataclass(slots=True)
 class Answers:
     """How old what is known of each broker's log directories is, by a monotonic clock.
@@ -40,6 +44,10 @@ class Answers:
         """These brokers answered a look that began then."""
         self.read |= dict.fromkeys(brokers, began)
         self.told = {key: at for key, at in self.told.items() if self.read.get(key[1], -inf) <= at}
+
+    def fresh(self, now: float) -> frozenset[int]:
+        """The brokers that have answered lately."""
+        return frozenset(broker for broker, at in self.read.items() if now - at < FRESH_SECONDS)
 
     def tell(self, step: AlterLogDirs, at: float) -> None:
         """Its brokers were told, or may be told as late as this."""
