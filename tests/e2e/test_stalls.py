@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import HELD_BYTES, World
+from tests.e2e.world import HELD_BYTES, Object, World, eventually
 
 
 def test_a_dead_destination_is_stalled_by_name_and_the_move_goes_on_when_it_is_back(world: World) -> None:
@@ -23,3 +23,26 @@ def test_a_dead_destination_is_stalled_by_name_and_the_move_goes_on_when_it_is_b
     assert world.condition(name, "Stalled") == {}
     world.stock_tool_says({(orders, 0): [3, 1]})
     assert ("Warning", "BrokerFenced") in world.events(name)
+
+
+def test_an_unsafe_cancel_is_held_back_by_name_and_done_when_the_broker_is_back(world: World) -> None:
+    orders = world.topic("orders", [0, 1], size=HELD_BYTES, min_insync_replicas="2")
+    world.hold(orders)
+    name = world.move("unsafe", {(orders, 0): [2, 3]})
+    world.wait_in_flight((orders, 0))
+    world.brokers.kill(1)
+    try:
+        eventually("broker 1 is fenced", lambda: {"id": 1, "rack": "r1", "fenced": True} in brokers(world))
+        world.delete(name)
+        held = world.wait_partition(name, orders, state="Cancelling", reason="CancelUnsafe")
+        assert "until broker 1 is alive" in held["message"]
+        assert world.wait_for(name, "Stalled", reason="CancelUnsafe")["message"] == held["message"]
+        assert (orders, 0) in world.kafka.in_flight([orders])
+    finally:
+        world.brokers.restart(1)
+    world.wait_gone(name)
+    world.stock_tool_says({(orders, 0): [0, 1]})
+
+
+def brokers(world: World) -> list[Object]:
+    return list((world.read("local", "kafkacluster") or {})["status"]["brokers"])
