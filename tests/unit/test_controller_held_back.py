@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core import throttle
 from reassign.core.admit import Policy
+from reassign.core.brake import undo_foreign
 from reassign.core.decide import decide
+from reassign.core.fold import put_off
 from reassign.core.follow import Recent
 from reassign.core.model import Alter, AlterLogDirs, Broker, Cancel
 from reassign.core.report import report
@@ -17,8 +20,10 @@ from reassign.core.resource import Resource
 from reassign.core.throttled import FOLLOWER_REPLICAS
 from reassign.core.verdict import Verdict
 from reassign.errors import Reason
-from tests.unit.configs import topic
+from tests.unit.configs import broker, topic
 from tests.unit.sim import START, SimKafka, partitions, resource
+from tests.unit.test_controller_loop import LATER, OURS, World
+from tests.unit.test_controller_loop import THEIRS as MOVED
 from tests.unit.test_controller_throttling import NEW, OLD, Client, snapshot
 from tests.unit.throttling import Operator
 
@@ -115,3 +120,38 @@ def test_a_cancel_that_may_have_been_sent_goes_on_whether_ours_can_be_throttled_
     verdict = judged(replace(superseding, status=status), kafka)
     operator.tick(kafka.snapshot(), [verdict])
     assert verdict.steps == [Cancel(P0, (1, 3))]
+
+
+def test_a_move_whose_throttle_is_refused_takes_no_place_from_others() -> None:
+    world = World()
+    client = Client({**{broker(b): {} for b in range(6)}, topic(LATER.topic): {}}, {topic(LATER.topic)})
+    brokers: Any = world.brokers
+    brokers.configs, brokers.change = client.configs, client.change
+    world.loop._throttling._lately.started -= 100
+    world.kafka.copy(OURS)
+    world.kafka.copy(MOVED)
+    world.tick(2)
+    world.loop._recent.busy.clear()
+    world.change("main", lambda obj: obj["spec"].update(limits={"partitionsInFlight": 1}))
+    world.add("refused", LATER, (4, 2, 3))
+    world.change("refused", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    world.add("younger", MOVED, (1, 2, 3))
+    world.change("younger", lambda obj: obj["metadata"].update(creationTimestamp="2026-01-02T00:00:00Z"))
+    world.tick(until=lambda: MOVED in world.kafka.reassignments)
+    assert world.conditions("refused") == {"Stalled": "NotAuthorized"}
+
+
+def test_the_brake_cancels_at_once_what_a_refused_throttle_has_left_alone(
+    operator: Operator, kafka: SimKafka, superseding: Resource
+) -> None:
+    recent = Recent(started=float("-inf"))
+    recent.observe(1.0, 1.0, kafka.reassignments.keys())
+    [verdict] = decide([superseding], kafka.snapshot(), Policy(Limits()), recent, START)
+    operator.tick(kafka.snapshot(), [verdict])
+    put_off(verdict, recent, 1.0)
+    [verdict] = decide([superseding], kafka.snapshot(), Policy(Limits()), recent, START)
+    assert verdict.steps == []
+    state, problem = verdict.waiting[P0]
+    assert problem is not None
+    assert (state, problem.reason) == ("Blocked", Reason.NOT_AUTHORIZED)
+    assert undo_foreign([P0], kafka.snapshot(), recent).cancels == (Cancel(P0, (1, 3)),)

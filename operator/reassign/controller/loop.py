@@ -35,7 +35,7 @@ from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttling import Throttling
 from reassign.core.admit import Policy
 from reassign.core.brake import fold_foreign
-from reassign.core.fold import fold
+from reassign.core.fold import fold, put_off
 from reassign.core.follow import Recent
 from reassign.core.judge import judge
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
@@ -290,6 +290,8 @@ class ClusterLoop:
                 raise error
         assert self._client is not None
         throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot, self._recent)
+        for verdict in verdicts:
+            put_off(verdict, self._recent, time.monotonic())
         self._pacer.taken = places_taken(verdicts, snapshot)
         changed = False
         ready: list[Verdict] = []

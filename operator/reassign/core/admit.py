@@ -196,9 +196,11 @@ def _judged(
 def _refusal(candidate: Candidate, recent: Recent) -> Problem | None:
     """Why brokers, or others who insist, keep it from being tried now."""
     tp, move = candidate.tp, candidate.in_flight
+    if refusal := recent.refusal(tp, candidate.target):
+        return refusal
     if candidate.supersedes and move:
         return recent.refusal(tp, ()) or recent.refusal(tp, Cancel.of(tp, move).target)
-    return recent.refusal(tp, candidate.target)
+    return None
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:

@@ -43,6 +43,14 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
 
 
+def put_off(verdict: Verdict, recent: Recent, at: float) -> None:
+    """Ask later, as after any refusal, for what was held back by one: meanwhile it takes no place from others."""
+    for tp, replicas in verdict.held_back.items():
+        _, problem = verdict.waiting[tp]
+        if problem and problem.reason in (Reason.NOT_AUTHORIZED, Reason.REQUEST_FAILED):
+            verdict.waiting[tp] = (PartitionState.BLOCKED, recent.refuse(tp, replicas, problem, at))
+
+
 def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recent: Recent, at: float) -> None:
     """It is sent again until it shows, so nothing hangs on its answer."""
     recent.tell(step, at, answered=outcome.result is not Result.UNKNOWN)

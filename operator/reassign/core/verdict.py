@@ -43,6 +43,8 @@ class Verdict:
     problems: dict[TopicPartition, Problem] = field(default_factory=dict)
     stalls: dict[TopicPartition, Stall] = field(default_factory=dict)
     notes: dict[TopicPartition, Problem] = field(default_factory=dict)
+    held_back: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """The replicas of partitions that were to begin at this tick, and do not for want of their throttle."""
     expired: bool = False
     release: bool = False
     let_go: bool = False
@@ -67,7 +69,7 @@ class Verdict:
     def hold_back(self, tp: TopicPartition, problem: Problem) -> None:
         """Take back all that was to begin for a partition at this tick: it is pending instead, and says why."""
         self.steps = [step for step in self.steps if step.tp != tp]
-        del self.record[tp]
+        self.held_back[tp] = self.record.pop(tp).target
         self.notes.pop(tp, None)
         self.waiting[tp] = (PartitionState.PENDING, problem)
 
