@@ -221,7 +221,7 @@ def test_a_copy_between_directories_has_its_rate_while_it_goes_and_a_prior_one_i
 ) -> None:
     name = kafka.topic([0, 1], megabytes=4)
     rate = Spot(broker(0), LOG_DIR_RATE)
-    edit(kafka, broker(0), LOG_DIR_RATE, Op.SET, "0123456789")
+    edit(kafka, broker(0), LOG_DIR_RATE, Op.SET, "123456789")
     try:
         before = everything(kafka, name)
         copy = Copy(kafka, operator, name)
@@ -253,9 +253,10 @@ def test_a_copy_between_directories_that_nobody_holds_stays_throttled_until_it_e
         placing = operator.throttling.placing()
         return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
 
-    for _ in range(3):
-        assert look()
-    assert everything(kafka, name) == during == {**before, Spot(broker(0), LOG_DIR_RATE): "1024"}
+    rate = Spot(broker(0), LOG_DIR_RATE)
+    eventually(lambda: look() and operator.throttling._lately.settled(rate))
+    assert look()
+    assert everything(kafka, name) == during == {**before, rate: "1024"}
     assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]
     eventually(lambda: not look())
     assert everything(kafka, name) == before
