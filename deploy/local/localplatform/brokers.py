@@ -265,7 +265,7 @@ class Brokers:
                 f"listener.name.other.oauthbearer.sasl.jaas.config={OAUTH}.OAuthBearerLoginModule required;",
                 "listener.name.other.oauthbearer.sasl.server.callback.handler.class"
                 f"={OAUTH}.OAuthBearerValidatorCallbackHandler",
-                "listener.name.other.oauthbearer.connections.max.reauth.ms=2000",  # they ask for tokens again, soon
+                "listener.name.other.oauthbearer.connections.max.reauth.ms=6000",  # they ask for tokens again, soon
                 f"listener.name.other.sasl.oauthbearer.jwks.endpoint.url={self._jwks}",
                 f"listener.name.other.sasl.oauthbearer.expected.issuer={ISSUER}",
                 f"listener.name.other.sasl.oauthbearer.expected.audience={AUDIENCE}",
