@@ -145,7 +145,7 @@ def test_the_brake_cancels_at_once_what_a_refused_throttle_has_left_alone(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
     recent = Recent(started=float("-inf"))
-    recent.observe(1.0, 1.0, kafka.reassignments.keys())
+    recent.observe(1.0, 1.0, kafka.reassignments.keys(), kafka.brokers)
     [verdict] = decide([superseding], kafka.snapshot(), Policy(Limits()), recent, START)
     operator.tick(kafka.snapshot(), [verdict])
     put_off(verdict, recent, 1.0)
