@@ -26,6 +26,7 @@ from reassign.core.model import (
     Reassignment,
     Result,
     Snapshot,
+    Topic,
     TopicPartition,
 )
 from reassign.core.throttled import (
@@ -446,6 +447,23 @@ def test_a_topic_that_is_gone_is_copied_nowhere_though_its_directories_were_seen
     later(operator)
     operator.tick(replace(shown(dirs(future=3)), topics={}))
     assert client.store == START
+
+
+@pytest.mark.parametrize("topics", [{}, {"orders": Topic("another", 1, {})}], ids=["gone", "made again"])
+def test_a_move_whose_topic_is_gone_is_throttled_no_more_and_nothing_is_set_on_a_new_one(
+    operator: Operator, client: Client, topics: dict[str, Topic]
+) -> None:
+    moving = snapshot({P0: MOVING})
+    operator.tick(moving, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    assert client.store != START
+    later(operator)
+    gone = replace(moving, topics=topics, reassignments={})
+    client.store[topic()] = {}
+    for _ in range(3):
+        operator.tick(gone, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+        later(operator)
+    assert client.store == {**START, topic(): {}}
+    assert operator.api.throttle is None
 
 
 def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operator: Operator, client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from reassign.core.model import Alter, Broker, Cancel, Problem, Reassignment
 from reassign.errors import Reason
-from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
 
@@ -197,6 +197,31 @@ def test_a_topic_made_again_under_its_name_is_another_topic() -> None:
     driver.ticks(6)
     assert true_conditions(driver)["Stalled"] == "TopicRecreated"
     assert driver.kafka.writes == writes
+
+
+def test_a_topic_made_again_is_not_held_by_the_move_of_the_one_before() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.reassignments.clear()
+    driver.kafka.replicas[P0] = (1, 2, 3)
+    driver.kafka.topic_ids["orders"] = "another"
+    driver.resources["b"] = resource({P0: (5, 2, 3)}, "b")
+    driver.ticks(6)
+    assert states(driver, "b") == {P0: "InFlight"}
+    assert true_conditions(driver, "a")["Stalled"] == "TopicRecreated"
+
+
+def test_what_is_gone_of_a_topic_that_is_moved_is_said_with_what_to_do() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
+    driver.ticks(3)
+    driver.kafka.reassignments.clear()
+    driver.kafka.topic_ids["orders"] = "another"
+    del driver.kafka.replicas[P1]
+    driver.ticks(6)
+    assert detail(driver, P1).reason == "TopicRecreated"
+    driver.kafka.replicas.clear()
+    driver.ticks(6)
+    assert detail(driver, P0).message == "the topic orders was deleted while it was moved; remove the entry"
 
 
 def test_what_others_move_on_a_topic_made_again_holds_no_deletion() -> None:

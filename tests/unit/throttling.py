@@ -107,7 +107,9 @@ class Operator:
         judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), self.api.parsed.spec)
         state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
-        record = {tp: Entry("id", tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
+        record = {
+            tp: Entry(f"id-{tp.topic}", tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()
+        }
         steps = [] if begun else [Alter(tp, tuple(to)) for tp, (_, to) in moves.items()]
         return Verdict(judged, record, list(steps))
 

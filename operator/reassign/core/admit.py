@@ -70,7 +70,7 @@ def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recen
         for v in verdicts
         for record in (v.resource.record, v.record)
         for tp, entry in active(record).items()
-        if not entry.stays
+        if not (entry.stays or snapshot.lost(tp, entry.topic_id))
     )
     holders = dict(held)
     stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
@@ -206,7 +206,7 @@ def _refusal(candidate: Candidate, recent: Recent) -> Problem | None:
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
     """Count moves that are not listed: those whose alter may land yet, or is to come, and those between directories."""
     for tp, entry in record.items():
-        if tp in snapshot.reassignments:
+        if tp in snapshot.reassignments or snapshot.lost(tp, entry.topic_id):
             continue
         if entry.may_land:
             budget.take(entry.added, snapshot.leader(tp))
@@ -216,7 +216,7 @@ def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in record.items():
-        if entry.may_land and tp not in snapshot.reassignments:
+        if entry.may_land and tp not in snapshot.reassignments and not snapshot.lost(tp, entry.topic_id):
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 

@@ -147,15 +147,19 @@ class Held:
 
     def lost(self) -> Problem | None:
         """Why the partition cannot be followed: the topic is gone, or another one has its name."""
-        if problem := existence(self.tp, self.snapshot):
-            return problem
-        if self.snapshot.topics[self.tp.topic].id != self.entry.topic_id:
+        topic = self.snapshot.topics.get(self.tp.topic)
+        if topic and topic.id != self.entry.topic_id:
             return Problem(
                 Reason.TOPIC_RECREATED,
                 f"the topic {self.tp.topic} was deleted and made again while it was moved; "
                 "remove the entry, and add it again if the new topic is meant",
             )
-        return None
+        problem = existence(self.tp, self.snapshot)
+        if problem and problem.reason is Reason.UNKNOWN_TOPIC_OR_PARTITION:
+            return Problem(
+                problem.reason, f"the topic {self.tp.topic} was deleted while it was moved; remove the entry"
+            )
+        return problem
 
     def is_over(self, lost: Problem) -> bool:
         """Whether nothing of ours is in flight for a partition that was lost; what another topic has is not ours."""

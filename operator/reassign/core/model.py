@@ -131,6 +131,14 @@ class Snapshot:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic else None
 
+    def lost(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Whether that topic, or its partition, is gone; what is listed in flight or hidden from us is not."""
+        topic = self.topics.get(tp.topic)
+        if topic and topic.id != topic_id:
+            return True
+        hidden = tp.topic in self.unauthorized_topics or tp in self.reassignments
+        return not hidden and (topic is None or tp.partition not in topic.partitions)
+
     def leader(self, tp: TopicPartition) -> int | None:
         """The broker that leads a partition; None where there is none, or it is not known."""
         partition = self.partition(tp)

@@ -138,7 +138,7 @@ def copying(
         rates = rates_of(resource, cluster)
         user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
         for tp, entry in verdict.record.items():
-            if not entry.active:
+            if not entry.active or snapshot.lost(tp, entry.topic_id):
                 continue
             held.add(tp)
             sources, adding = _copied(tp, entry, snapshot)
