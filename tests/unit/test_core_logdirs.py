@@ -64,6 +64,25 @@ def test_a_replica_is_copied_to_another_directory_of_its_broker() -> None:
     assert sent(driver) == [((0, "/b"),)]
 
 
+def test_a_directory_that_is_not_there_is_stalled_at_once_in_flight_too_and_mended_by_an_edit() -> None:
+    driver = asking((2, 1), ("/b", "any"))
+    driver.ticks(4)
+    edit(driver, (2, 1), ("/no", "any"))
+    driver.ticks(3)
+    said = detail(driver, P0)
+    assert (said.reason, said.message) == (
+        "UnknownLogDir",
+        "broker 2 has no log directory /no, only /a, /b; correct the entry",
+    )
+    assert true_conditions(driver)["Stalled"] == "UnknownLogDir"
+    edit(driver, (2, 1), ("/a", "any"))
+    driver.finish()
+    assert driver.kafka.directory(P0, 2) in ("/a", "/b")
+    driver.kafka.copy_between_dirs(P0)
+    driver.finish()
+    assert (driver.kafka.directory(P0, 2), states(driver)) == ("/a", {P0: "Completed"})
+
+
 def test_a_broker_is_told_the_directory_before_it_gets_the_replica() -> None:
     driver = asking((2, 1), ("/b", "any"))
     driver.ticks(4)

@@ -5,7 +5,7 @@ Each check is a function `Candidate -> Problem | None`; the problem's sentence s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reassign.api.partition_reassignment import ReplicationFactorChange, WhenInFlight
@@ -104,9 +104,7 @@ def log_directory(c: Candidate) -> Problem | None:
         if directories is None:
             continue
         if path is not None and path not in directories:
-            return Problem(
-                Reason.UNKNOWN_LOG_DIR, f"broker {broker} has no log directory {path}, only {', '.join(directories)}"
-            )
+            return unknown_log_dir(broker, path, directories)
         open_to = {p: d for p, d in directories.items() if path in (None, p)}
         what = path or "every log directory"
         if not any(d.online for d in open_to.values()):
@@ -186,6 +184,14 @@ def copied_elsewhere(c: Candidate) -> Problem | None:
     if c.when_in_flight is WhenInFlight.SUPERSEDE:
         return None
     return next((copy_of_others(place) for place in c.placements if place.copied_elsewhere), None)
+
+
+def unknown_log_dir(broker: int, path: str, directories: Iterable[str]) -> Problem:
+    """A directory that is named and that the broker does not have, for a sentence."""
+    return Problem(
+        Reason.UNKNOWN_LOG_DIR,
+        f"broker {broker} has no log directory {path}, only {', '.join(sorted(directories))}; correct the entry",
+    )
 
 
 def copy_of_others(place: Placement) -> Problem:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.checks import copy_of_others
+from reassign.core.checks import copy_of_others, unknown_log_dir
 from reassign.core.logdirs import Placement, placements
 from reassign.core.model import Partition, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import duration, leader_bytes
@@ -95,7 +95,7 @@ def watch(
             if overdue and problem is None:
                 problem = _unnamed(entry, lacking, copies, copied > track.copied, timeout)
             if problem:
-                verdict.stalls[tp] = Stall(problem, overdue)
+                verdict.stalls[tp] = Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
     return kept
 
 
@@ -162,6 +162,8 @@ def _named(
             f"the log directory of the replica on broker {ids(offline)} is offline{_offline_dirs(offline, snapshot)}; "
             "mend the disk and restart the broker, or correct the entry",
         )
+    if unknown := [p for p in places if p.known and p.path not in snapshot.log_dirs[p.broker]]:
+        return unknown_log_dir(unknown[0].broker, unknown[0].path, snapshot.log_dirs[unknown[0].broker])
     if closed := [place for place in places if place.known and not place.online]:
         return Problem(
             Reason.LOG_DIR_OFFLINE,
