@@ -24,8 +24,8 @@ Targets = Mapping[int, Sequence[int]]
 MB = 10**6
 ORDERS, PARTITIONS, PARTITION_BYTES = "demo-orders", 12, 18 * MB
 PAYMENTS = "demo-payments"
-RATE = 3 * MB
-"""Bytes per second on each broker: so that there is something to watch."""
+RATE, SLOW = 3 * MB, 64 * 1024
+"""Bytes per second on each broker: so that there is something to watch, and something to undo."""
 
 
 class Demo:
@@ -57,14 +57,9 @@ class Demo:
         targets = {p: [p % 4, (p + 2) % 4] for p in range(PARTITIONS)}
         self.console.print(f"making the topic {ORDERS}, and filling it")
         self.kafka.create(ORDERS, list(before.values()), PARTITION_BYTES)
-        self.console.print(
-            f"throttling its moves by hand to {RATE // MB} MB/s on each broker, to have something to watch"
-        )
-        self.kafka.throttle([ORDERS], RATE)
-        self._apply("demo-move", ORDERS, targets)
+        self._apply("demo-move", ORDERS, targets, RATE)
         obj = follow(self.console, lambda: self._read("demo-move"), _succeeded, 300)
         self.console.print(f"[green]Succeeded[/]: {(obj or {})['status']['summary']}")
-        self.kafka.unthrottle([ORDERS])
         self._stock_tool_finds(ORDERS, targets)
 
     def undo(self) -> None:
@@ -73,8 +68,7 @@ class Demo:
         before = {0: [2, 0, 1], 1: [0, 3, 2], 2: [3, 1, 0], 3: [1, 2, 3]}
         targets = {0: [3, 0, 1], 1: [1, 0, 3], 2: [2, 3, 1], 3: [0, 1, 2]}
         self.kafka.create(PAYMENTS, list(before.values()), PARTITION_BYTES)
-        self.kafka.throttle([PAYMENTS])
-        self._apply("demo-undo", PAYMENTS, targets)
+        self._apply("demo-undo", PAYMENTS, targets, SLOW)
         follow(self.console, lambda: self._read("demo-undo"), lambda obj: _in_flight(obj) == len(targets), 60)
         listed = self.cluster.tool("reassign-partitions", "--list")
         self.console.print(f"all of it is in flight:\n[dim]{listed.strip()}[/]")
@@ -84,23 +78,35 @@ class Demo:
         self.console.print("[green]gone[/]")
         self._stock_tool_finds(PAYMENTS, before)
 
-    def _apply(self, name: str, topic: str, targets: Targets) -> None:
+    def _apply(self, name: str, topic: str, targets: Targets, rate: int) -> None:
         entries = [{"topic": topic, "partition": p, "replicas": list(r)} for p, r in targets.items()]
         manifest = {
             "apiVersion": "kafka.reassign.dev/v1alpha1",
             "kind": "PartitionReassignment",
             "metadata": {"name": name, "namespace": operator_.CLUSTER_NAMESPACE},
-            "spec": {"clusterRef": {"name": operator_.CLUSTER}, "partitions": entries},
+            "spec": {
+                "clusterRef": {"name": operator_.CLUSTER},
+                "partitions": entries,
+                "throttle": {"interBroker": rate},
+            },
         }
-        self.console.print(f"kubectl apply: PartitionReassignment {name}, {len(targets)} partitions of {topic}")
+        self.console.print(
+            f"kubectl apply: PartitionReassignment {name}, {len(targets)} partitions of {topic}, at no more than "
+            f"{rate / MB:.2g} MB/s on each broker"
+        )
         self._kubectl("apply", "-f", "-", input=json.dumps(manifest))
 
     def _stock_tool_finds(self, topic: str, expected: Targets) -> None:
-        """Read the assignment back with Kafka's own tools; the order counts, and nothing may be in flight."""
+        """Read the assignment back with Kafka's own tools: the order counts, nothing may be in flight, and no throttle
+        be left."""
+        if not wait_until(lambda: "throttle" not in self._cluster_status(), 30):
+            raise PlatformError(f"a throttle is left: {self._cluster_status()['throttle']}")
         listed = self.cluster.tool("reassign-partitions", "--list").strip()
         if topic in listed:
             raise PlatformError(f"the stock tool still finds something in flight:\n{listed}")
         described = self.cluster.tool("topics", "--describe", "--topic", topic)
+        if "throttled" in described:
+            raise PlatformError(f"the stock tool still finds a throttle:\n{described}")
         found: dict[int, list[int]] = {}
         for text in described.splitlines()[1:]:
             fields = dict(field.strip().split(":", 1) for field in text.split("\t") if ":" in field)
@@ -109,7 +115,13 @@ class Demo:
             raise PlatformError(f"the stock tool finds {found}, not {dict(expected)}:\n{described}")
         self.console.print(f"kafka-reassign-partitions --list: [dim]{listed}[/]")
         self.console.print(f"kafka-topics --describe:\n[dim]{described.strip()}[/]")
-        self.console.print("[green]the stock tools find it as it should be, in order, and nothing in flight[/]")
+        self.console.print(
+            "[green]the stock tools find it as it should be, in order, nothing in flight, no throttle left[/]"
+        )
+
+    def _cluster_status(self) -> Object:
+        text = self._kubectl("get", "kafkacluster", operator_.CLUSTER, "-o", "json")
+        return dict(json.loads(text).get("status", {}))
 
     def _read(self, name: str) -> Object | None:
         text = self._kubectl("get", "partitionreassignment", name, "--ignore-not-found", "-o", "json")
@@ -123,7 +135,6 @@ class Demo:
             self._kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--wait=false")
             if not wait_until(lambda name=name: self._read(name) is None, 60):  # type: ignore[misc]
                 raise PlatformError(f"{name} does not go: {reasons(self._read(name))}")
-        self.kafka.unthrottle(topic for topic in (ORDERS, PAYMENTS) if self.kafka.replicas(topic))
         self.kafka.delete([ORDERS, PAYMENTS])
 
 

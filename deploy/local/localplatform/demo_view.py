@@ -70,9 +70,10 @@ def line(obj: Object) -> str:
     parts = [
         f"{progress.get('partitionsCompleted', 0)}/{progress.get('partitionsTotal', '?')} partitions",
         f"{progress.get('percent', 0) or 0:3d} %",
-        f"{megabytes(progress.get('bytesCopied'))} of {megabytes(progress.get('bytesTotal'))}",
         f"adding {status.get('adding', 0)}, removing {status.get('removing', 0)}",
     ]
+    if total := progress.get("bytesTotal"):
+        parts.insert(2, f"{megabytes(progress.get('bytesCopied'))} of {megabytes(total)}")
     if speed:
         parts.append(f"{speed / 1e6:.1f} MB/s")
     if left := _left(progress.get("estimatedCompletionTime")):
