@@ -114,6 +114,18 @@ def test_a_replica_that_copies_no_faster_than_its_leader_is_written_to_is_stalle
     assert "Stalled" not in true_conditions(driver)
 
 
+@pytest.mark.parametrize("throttle", [None, {"interBroker": 2048}])
+def test_a_replica_that_copies_nothing_because_others_use_up_the_throttle_says_so(throttle: object) -> None:
+    driver = moving(b0=1000, b1=1000, b2=100)
+    driver.edit("a", {P0: (2, 1)}, stallTimeoutSeconds=TIMEOUT, throttle=throttle)
+    for _ in range(TIMEOUT + 2):
+        grow(driver, 0, 10)
+        driver.tick()
+    said = driver.resources["a"].status.partitions[0]
+    assert said.reason == ("ThrottleBelowProduceRate" if throttle else "MoveStalled")
+    assert ("uses up the throttle" in (said.message or "")) == bool(throttle)
+
+
 def test_a_slow_move_that_comes_nearer_is_never_stalled() -> None:
     driver = moving(b0=1_000_000, b1=1_000_000, b2=0)
     for _ in range(3 * TIMEOUT):

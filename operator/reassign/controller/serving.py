@@ -114,7 +114,8 @@ def policy_of(cluster: KafkaCluster, stance: Stance) -> Policy:
     limits = cluster.spec.limits
     if stance.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": stance.pacing.partitions_in_flight})
-    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster))
+    default = cluster.spec.throttle and cluster.spec.throttle.inter_broker
+    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster), default is not None)
 
 
 @dataclass(frozen=True, slots=True)

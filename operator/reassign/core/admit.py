@@ -37,16 +37,23 @@ class Policy:
     """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
 
     With `undo`, whatever is in flight is brought back. Without a `permission`, everybody may move everything.
+    `throttled` is whether moves are throttled that do not say at what rate.
     """
 
     limits: Limits
     hold: Problem | None = None
     undo: bool = False
     permission: Permission | None = None
+    throttled: bool = False
 
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
         """Why the resource's namespace may not move a partition, or None."""
         return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
+
+    def throttles(self, resource: Resource) -> bool:
+        """Whether the resource's moves between brokers are throttled by us."""
+        own = resource.spec.throttle and resource.spec.throttle.inter_broker
+        return self.throttled or own is not None
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
         """What the resource's status may tell of the cluster."""

@@ -29,7 +29,7 @@ def decide(
     recent.cancelled &= {
         (v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING
     }
-    recent.tracks = watch(verdicts, snapshot, recent.tracks, recent.now)
+    recent.tracks = watch(verdicts, snapshot, recent.tracks, recent.now, policy.throttles)
     admit(verdicts, snapshot, policy, recent)
     return verdicts
 

@@ -8,7 +8,7 @@ one begins to count anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
@@ -16,7 +16,7 @@ from reassign.core.checks import copy_of_others, unknown_log_dir
 from reassign.core.logdirs import Placement, placements
 from reassign.core.model import Partition, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import duration, leader_bytes
-from reassign.core.resource import Entry
+from reassign.core.resource import Entry, Resource
 from reassign.core.verdict import Stall, Verdict
 from reassign.errors import Reason
 
@@ -64,7 +64,11 @@ class Track:
 
 
 def watch(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, tracks: dict[TopicPartition, Track], now: float
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    tracks: dict[TopicPartition, Track],
+    now: float,
+    throttled: Callable[[Resource], bool],
 ) -> dict[TopicPartition, Track]:
     """Say in the verdicts which moves stand still; `tracks` is what the last look returned, `now` its clock."""
     kept: dict[TopicPartition, Track] = {}
@@ -93,7 +97,9 @@ def watch(
             overdue = now - track.since >= timeout
             problem = _named(partition, lacking, places, snapshot)
             if overdue and problem is None:
-                problem = _unnamed(entry, lacking, copies, copied > track.copied, timeout)
+                copying = copied > track.copied
+                crowded_out = throttled(verdict.resource) and bool(gap and track.gap is not None and gap > track.gap)
+                problem = _unnamed(entry, lacking, copies, timeout, copying=copying, crowded_out=crowded_out)
             if problem:
                 verdict.stalls[tp] = Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
     return kept
@@ -188,14 +194,27 @@ def _offline_dirs(brokers: frozenset[int], snapshot: Snapshot) -> str:
 
 
 def _unnamed(
-    entry: Entry, lacking: frozenset[int], copies: Sequence[Placement], copying: bool, timeout: int
+    entry: Entry,
+    lacking: frozenset[int],
+    copies: Sequence[Placement],
+    timeout: int,
+    *,
+    copying: bool,
+    crowded_out: bool,
 ) -> Problem:
+    """`crowded_out` is whether a throttled leader is written to meanwhile: what replicas in sync fetch counts too."""
     lacking |= {place.broker for place in copies}
     if copying:
         return Problem(
             Reason.THROTTLE_BELOW_PRODUCE_RATE,
             f"broker {ids(lacking)} copies, but no faster than the leader is written to, for {duration(timeout)}; "
             "raise the throttle; if there is none, the network or a disk is too slow, or producers are too fast",
+        )
+    if lacking and crowded_out:
+        return Problem(
+            Reason.THROTTLE_BELOW_PRODUCE_RATE,
+            f"broker {ids(lacking)} has copied nothing for {duration(timeout)}, while the leader is written to: what "
+            "the replicas in sync fetch uses up the throttle; raise it",
         )
     if lacking:
         return Problem(

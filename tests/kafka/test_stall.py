@@ -1,0 +1,80 @@
+"""What real brokers show of a move that does not come nearer to its end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from confluent_kafka import Producer
+
+from reassign.api.kafka_cluster import Limits
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.admit import Policy
+from reassign.core.decide import decide
+from reassign.core.follow import Recent
+from reassign.core.model import TopicPartition
+from reassign.core.resource import Entry, write_record
+from reassign.core.verdict import Stall
+from reassign.errors import Reason
+from tests.kafka.harness import Kafka, eventually
+from tests.kafka.test_throttle import begin, tick
+from tests.unit.sim import resource
+from tests.unit.throttling import Operator
+
+PIECE, PAUSE_SECONDS = 100_000, 0.2
+
+
+@contextmanager
+def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
+    """Within the block records are written all the time, half a megabyte per second."""
+    over = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": kafka.brokers.bootstrap_servers, "log_level": 0})
+        while not over.wait(PAUSE_SECONDS):
+            producer.produce(tp.topic, os.urandom(PIECE), partition=tp.partition)
+            producer.poll(0)
+        producer.flush(30)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_a_throttle_below_the_produce_rate_is_said_by_name_and_no_more_when_it_is_gone(kafka: Kafka) -> None:
+    name = kafka.topic([0, 1], megabytes=24)
+    tp, recent = TopicPartition(name, 0), Recent(started=time.monotonic())
+    entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)
+    moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
+    moving = replace(moving, status=moving.status.model_copy(update={"record": write_record({tp: entry})}))
+
+    def look() -> Stall | None:
+        began = time.monotonic()
+        snapshot = kafka.observe(name, sizes_of=[tp])
+        recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs)
+        [verdict] = decide([moving], snapshot, Policy(Limits()), recent, datetime.now(UTC))
+        return verdict.stalls.get(tp)
+
+    def below_the_produce_rate() -> bool:
+        stall = look()
+        return stall is not None and stall.overdue and stall.problem.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
+
+    operator = Operator(kafka.client)
+    with written_to(kafka, tp):
+        begin(operator, kafka, name, [0, 1], [2, 1], "200Ki")
+        try:
+            eventually(below_the_produce_rate)
+        finally:
+            unthrottled = operator.verdict("any", {tp: ([0, 1], [2, 1])}, None, begun=True)
+            eventually(lambda: not tick(operator, kafka, unthrottled))
+        eventually(lambda: look() is None)
+        eventually(lambda: kafka.settled(tp, [2, 1]))
