@@ -47,11 +47,11 @@ def connection(brokers: Brokers, endpoint: TokenEndpoint) -> Connection:
     return Connection(brokers.other_sasl_bootstrap_servers, Tls(authority), oauth)
 
 
-@dataclass
+@dataclass(slots=True)
 class Watched(OAuth):
     """Takes down the tokens that were sent to brokers."""
 
-    sent: set[str] = field(default_factory=set, init=False)
+    sent: set[str] = field(default_factory=set, init=False, repr=False)
 
     def token(self) -> str:
         self.sent.add(OAuth.token(self))
