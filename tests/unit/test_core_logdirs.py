@@ -251,6 +251,19 @@ def test_a_broker_is_told_once_until_it_has_said_what_came_of_it() -> None:
     assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
 
 
+def test_what_was_told_too_late_to_end_a_copy_leaves_no_copy_back_behind() -> None:
+    driver = begun((0, 1))
+    driver.tick()
+    driver.kafka.silent = {1}
+    driver.kafka.copy_between_dirs(P0)
+    driver.delete("a")
+    driver.tick()
+    assert futures(driver) == {(1, "/a")}
+    driver.kafka.silent = set()
+    driver.ticks(15)
+    assert (driver.gone, futures(driver), driver.kafka.directory(P0, 1)) == ({"a"}, set(), "/b")
+
+
 def test_a_broker_that_is_down_with_a_copy_does_not_keep_a_move_from_going_back() -> None:
     driver = begun((2, 1))
     stop(driver, 1)

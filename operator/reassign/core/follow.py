@@ -85,7 +85,7 @@ class Recent:
 
     def tell(self, step: AlterLogDirs, at: float, *, answered: bool) -> None:
         """Brokers were told about directories; where an answer is missing, one may be told later."""
-        self.answers.tell(step, at if answered else at + LANDING_SECONDS)
+        self.answers.tell(step, at, at if answered else at + LANDING_SECONDS)
 
     def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
         """A step was taken for it; one without an answer may land later."""

@@ -118,7 +118,7 @@ class Director:
         ending = [p for p in dropped if p.broker in there and not self._has_ended(tp, p)]
         held_up = {p.broker for p in ending}
         wanted = [p for p in placements(tp, named, self.snapshot) if p.broker not in held_up]
-        send = [(p.broker, p.current) for p in ending if p.current and p.future == p.path]
+        send = [(p.broker, p.current) for p in ending if p.current and self._is_ours(tp, p)]
         send += [(p.broker, p.path) for p in wanted if p.to_send(supersede=self.supersede)]
         send = sorted(item for item in send if self._may_tell(tp, item[0]))
         return Directed(
@@ -130,14 +130,18 @@ class Director:
     def _has_ended(self, tp: TopicPartition, place: Placement) -> bool:
         partition = self.snapshot.partition(tp)
         shown = place.current or (partition is not None and place.broker in partition.offline)
-        return self._is_sure(tp, place) and place.future != place.path and bool(shown)
+        return self._is_sure(tp, place) and not self._is_ours(tp, place) and bool(shown)
+
+    def _is_ours(self, tp: TopicPartition, place: Placement) -> bool:
+        """Whether the copy under way is to where it was recorded; or to where it was to stay, told too late."""
+        return place.future in (place.path, self.answers.last_told(tp, place.broker))
 
     def _is_sure(self, tp: TopicPartition, place: Placement) -> bool:
-        return self.answers.current(tp, place.broker, self.since)
+        return self.answers.is_sure(tp, place.broker, self.since)
 
     def _may_tell(self, tp: TopicPartition, broker: int) -> bool:
         found = self.snapshot.brokers.get(broker)
-        return found is not None and not found.fenced and self.answers.current(tp, broker)
+        return found is not None and not found.fenced and self.answers.may_tell(tp, broker)
 
 
 def bytes_to_copy(
