@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from reassign.controller import loop
 from reassign.core import decide
+from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 
 
@@ -101,6 +102,29 @@ def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_fl
     world.delete("bad")
     world.tick(2)
     assert world.store.get("uid-bad") is None
+
+
+def test_a_mistake_in_looking_at_the_cluster_is_said_on_it_and_on_what_waits_and_ends_with_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, logged: list[Any]
+) -> None:
+    monkeypatch.setattr(world.brokers, "observe", lambda *_: 1 / 0)
+    world.delete("move")
+    world.add("late", LATER, (4, 2, 3))
+    world.tick()
+    assert world.conditions("main") == {"Stalled": "InternalError"}
+    assert world.conditions("late") == {"Stalled": "InternalError"}
+    assert world.conditions("move") == {"Reconciling": "Cancelling", "Stalled": "InternalError"}
+    assert any(isinstance(line.get("exc_info"), ZeroDivisionError) for line in logged)
+    counted = 'reconciliations_failed_total{cluster="kafka/main",reason="InternalError"} 1.0'
+    assert counted in world.metrics.text().decode()
+    monkeypatch.undo()
+
+    async def connect(*_: object, **__: object) -> Any:
+        return world.brokers
+
+    monkeypatch.setattr(KafkaClient, "connect", connect)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert world.conditions("main") == {"Ready": "Connected"}
 
 
 def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

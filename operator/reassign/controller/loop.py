@@ -160,9 +160,9 @@ class ClusterLoop:
             check_identity(cluster, snapshot.cluster_id)
             if not finding.pause:
                 finding = await self._survey.look(client, cluster, resources, snapshot)
-        except ReassignError as error:
+        except Exception as error:
             await self._disconnect()
-            return await self._stand_still(error, resources)
+            return await self._stand_still(self._said(error), resources)
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
@@ -258,6 +258,18 @@ class ClusterLoop:
         client, self._client = self._client, None
         if client:
             await client.close()
+
+    def _said(self, error: Exception) -> ReassignError:
+        """What is said of an error in connecting or looking; one that nobody has foreseen is a mistake of ours."""
+        if isinstance(error, ReassignError):
+            return error
+        log.error("failed unexpectedly", cluster=self.key, exc_info=error)
+        self.metrics.failed(self.name, Reason.INTERNAL_ERROR)
+        return ReassignError(
+            Reason.INTERNAL_ERROR,
+            f"a mistake of the operator ({type(error).__name__}) keeps it from seeing the cluster; "
+            "its log has the details: report them",
+        )
 
     async def _stand_still(self, error: ReassignError, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
