@@ -33,6 +33,10 @@ class Secrets:
             raise MissingReferenceError(
                 Reason.SECRET_KEY_NOT_FOUND, f"the Secret {self._namespace}/{name} has no key {key}; add it"
             )
+        if not data[key]:
+            raise ReassignError(
+                Reason.INVALID_SECRET, f"key {key} of the Secret {self._namespace}/{name} is empty; fill it in"
+            )
         try:
             return data[key].decode()
         except UnicodeDecodeError:

@@ -133,7 +133,7 @@ class KubeClient:
             raise MissingReferenceError(
                 Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in namespace {namespace}; create it"
             )
-        return {key: base64.b64decode(value) for key, value in (answer.get("data") or {}).items()}
+        return {key: base64.b64decode(value or "") for key, value in (answer.get("data") or {}).items()}
 
     async def create_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], labels: Mapping[str, str]
