@@ -16,7 +16,8 @@ def trusting(ca_pem: str | None, name: str) -> ssl.SSLContext:
     try:
         if ca_pem == "":
             raise ValueError  # ssl would take it for none, and trust the system's
-        return ssl.create_default_context(cadata=ca_pem)
+        # ssl takes ASCII only; what is not stands in comments, or is no PEM anyway
+        return ssl.create_default_context(cadata=ca_pem and ca_pem.encode("ascii", "replace").decode())
     except (ssl.SSLError, ValueError) as error:
         raise _invalid(f"{name} is no PEM certificate", error) from None
 
@@ -25,7 +26,7 @@ def load_client_certificate(context: ssl.SSLContext, certificate: str, key: str)
     # ssl takes a path only: this one names memory, so that the key is in no file and no writable disk is needed
     descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
-        with os.fdopen(descriptor, "w", closefd=False) as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as file:
             file.write(f"{certificate}\n{key}\n")
         # without a password of ours, ssl would ask for one on the terminal
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: b"")

@@ -161,7 +161,11 @@ class Wire:
         except errors.UnknownBrokerIdError:  # it has joined since the library last looked
             self._manager.cluster.request_update()
             raise
-        await self._manager.wait_for(connection.init_future, int(seconds * 1000))
+        try:
+            await self._manager.wait_for(connection.init_future, int(seconds * 1000))
+        except UnicodeError as error:  # Python cannot even ask DNS for it
+            host = self._manager.cluster.broker_metadata(node).host
+            raise errors.KafkaConnectionError(f"{host} is no host name") from error
         return connection
 
     def _bootstrap_servers(self) -> list[Node]:

@@ -1,0 +1,55 @@
+"""What cannot be connected with is said before, or instead of, a connection: no brokers are needed to see it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from localplatform.certificates import make_authority
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection, Sasl, Tls
+from reassign.kafka.credentials import refused_credentials
+
+NOBODY = "127.0.0.1:1"
+COMMENT = "# Autorité de certification\n"
+
+
+def refusal(connection: Connection) -> ClusterError:
+    with pytest.raises(ClusterError) as caught:
+        asyncio.run(KafkaClient.connect(connection, timeout=1))
+    return caught.value
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> str:
+    return make_authority(tmp_path).read_text()
+
+
+@pytest.mark.parametrize("host", ["kafka..svc", f"{'a' * 64}.svc"])
+def test_what_is_no_host_name_is_an_address_that_does_not_answer(host: str) -> None:
+    error = refusal(Connection(f"{host}:9092"))
+    assert error.reason is Reason.CLUSTER_UNREACHABLE
+    assert f"{host} is no host name" in error.message
+
+
+def test_the_next_address_is_tried_after_one_that_is_no_host_name() -> None:
+    error = refusal(Connection(f"kafka..svc:9092,{NOBODY}"))
+    assert error.reason is Reason.CLUSTER_UNREACHABLE
+    assert "is no host name" not in error.message
+
+
+def test_a_comment_in_any_language_may_stand_above_a_certificate(authority: str) -> None:
+    context = Connection(NOBODY, Tls(COMMENT + authority)).ssl_context()
+    assert context
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_a_comment_alone_is_no_certificate() -> None:
+    assert refusal(Connection(NOBODY, Tls(COMMENT))).reason is Reason.INVALID_SECRET
+
+
+def test_credentials_that_cannot_be_asked_about_are_not_said_to_be_refused() -> None:
+    assert refused_credentials(Connection(NOBODY, sasl=Sasl("user", "")), seconds=1) is None
