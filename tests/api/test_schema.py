@@ -187,7 +187,7 @@ def test_a_throttle_that_is_no_quantity_or_out_of_bounds_is_refused(
 
 
 def test_every_quantity_that_the_api_server_accepts_is_a_number_to_the_operator(sandbox: Kubectl) -> None:
-    for quantity in (1024, "1Ki", "50Mi", "1.5Gi", "1e6", "2k", "1Ti", 2**40):
+    for quantity in (1024, "1Ki", "50Mi", "1.5Gi", "1e6", "1e0005", "2k", "1Ti", 2**40):
         sandbox.apply(reassignment(throttle={"interBroker": quantity}), "--dry-run=server")
         bytes_per_second(quantity)
 

@@ -153,13 +153,21 @@ def test_a_time_without_a_zone_is_refused() -> None:
         ("2E6", 2_000_000),
         ("5000000m", 5000),
         ("1500000500m", 1_500_001),
+        ("1e0005", 100_000),
+        ("1.e+00000000000000000000000005", 100_000),
+        ("0.00000000000000000001E+0025", 100_000),
+        ("1023.9999999999", 1024),
     ],
 )
 def test_a_quantity_is_so_many_bytes_per_second(quantity: int | str, number: int) -> None:
     assert bytes_per_second(quantity) == number
 
 
-@pytest.mark.parametrize("quantity", ["50m", 0, "0", "50MB", 1023, "2Ti", "-1Mi", "", "Mi", "1 Mi", "1Ei", "1e99"])
+OUT_OF_BOUNDS = [0, "0", "50m", 1023, "1023.999999999", "2Ti", "1Ei", "-1Mi", "1e99", f"1e{'9' * 30}", f"1e-{'9' * 29}"]
+NO_QUANTITY = ["", "Mi", "1 Mi", "50MB", "1e", "1e5Ki", "\u0665\u0660Mi"]
+
+
+@pytest.mark.parametrize("quantity", OUT_OF_BOUNDS + NO_QUANTITY)
 def test_what_is_no_quantity_or_out_of_bounds_is_refused(quantity: int | str) -> None:
     with pytest.raises(ValueError, match=r"is not (a quantity|between)"):
         bytes_per_second(quantity)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from math import ceil
 from typing import Annotated, Any, ClassVar, Self
 
@@ -95,29 +95,33 @@ class Model(BaseModel):
 
 # --- Quantities ---
 
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,3}))?")
-_FACTORS: dict[str | None, Decimal] = {
-    None: Decimal(1),
-    **{name: Decimal(1000) ** power for power, name in enumerate("num", -3)},
-    **{name: Decimal(1000) ** power for power, name in enumerate("kMGTPE", 1)},
-    **{f"{name}i": Decimal(1024) ** power for power, name in enumerate("KMGTPE", 1)},
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]+))?")
+_FACTORS: dict[str | None, Fraction] = {
+    None: Fraction(1),
+    **{name: Fraction(1000) ** power for power, name in enumerate("num", -3)},
+    **{name: Fraction(1000) ** power for power, name in enumerate("kMGTPE", 1)},
+    **{f"{name}i": Fraction(1024) ** power for power, name in enumerate("KMGTPE", 1)},
 }
+_FARTHEST_POWER = 99
+"""With what 32 characters can hold, any power of ten beyond is as far outside of the bounds as this one."""
 LEAST_RATE, GREATEST_RATE = 2**10, 2**40
 
 
 def bytes_per_second(quantity: int | str) -> int:
     """A Kubernetes quantity such as `50Mi`, `1.5G` or `1048576` in bytes per second, fractions rounded up.
 
-    Raises ValueError for what is no quantity, or is outside 1Ki to 1Ti.
+    Raises ValueError for what is no quantity, or is outside 1Ki to 1Ti, of which Kubernetes judges in whole
+    billionths, rounded up (apimachinery's ParseQuantity).
     """
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 50Mi")
     number, suffix, exponent = match.groups()
-    value = Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _FACTORS[suffix])
-    if not LEAST_RATE <= value <= GREATEST_RATE:
+    power = max(-_FARTHEST_POWER, min(int(exponent or 0), _FARTHEST_POWER))
+    billionths = ceil(Fraction(number) * _FACTORS[suffix] * Fraction(10) ** power * 10**9)
+    if not LEAST_RATE * 10**9 <= billionths <= GREATEST_RATE * 10**9:
         raise ValueError(f"{quantity!r} is not between 1Ki and 1Ti bytes per second")
-    return ceil(value)
+    return ceil(Fraction(billionths, 10**9))
 
 
 def _checked_rate(quantity: int | str) -> int | str:
