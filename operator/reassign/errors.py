@@ -56,6 +56,7 @@ class Reason(StrEnum):
     WOULD_MOVE = "WouldMove"
 
     # the resource as a whole
+    CANNOT_BE_READ = "CannotBeRead"
     RESOURCE_TOO_LARGE = "ResourceTooLarge"
     THROTTLE_ABOVE_MAXIMUM = "ThrottleAboveMaximum"
     SUSPENDED = "Suspended"

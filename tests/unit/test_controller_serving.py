@@ -12,10 +12,9 @@ from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 from reassign.controller.store import Store
-from reassign.core.model import Problem, TopicPartition
+from reassign.core.model import Problem
 from reassign.core.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
-from tests.unit.sim import resource
 
 
 def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
@@ -71,7 +70,7 @@ def test_of_two_of_one_age_the_uid_decides_and_another_cluster_is_none_of_ours()
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     deleted = cluster("main")
     deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-    held = hold_of(KafkaCluster.parse(deleted), [resource({TopicPartition("t", 0): (1,)}, "first")])
+    held = hold_of(KafkaCluster.parse(deleted), ["kafka/first"])
     assert held is not None
     assert held.reason is Reason.CLUSTER_DELETED
     assert "first" in held.message

@@ -42,6 +42,9 @@ class ApiServer:
     async def restore(self, key: object) -> None:
         """Nobody else writes here."""
 
+    async def answer_for_unreadable(self, key: object) -> None:
+        """Everything can be read."""
+
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         if not self.refuses:
             self.status = status.wire()
@@ -53,6 +56,9 @@ class ApiServer:
         return [self.cluster(KEY)]
 
     def resources(self, _: tuple[str, str]) -> list[Any]:
+        return []
+
+    def unreadable(self, _: tuple[str, str]) -> list[Any]:
         return []
 
     async def keep_cluster(self, obj: Any) -> None:

@@ -31,7 +31,7 @@ from reassign.controller.serving import (
     permission_of,
     policy_of,
 )
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import ClusterKey, Store, full_name
 from reassign.controller.throttling import Throttling
 from reassign.core.admit import Policy
 from reassign.core.brake import fold_foreign
@@ -50,7 +50,7 @@ from reassign.core.volumes import remembered, sizes
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
-from reassign.kube.client import KubeClient
+from reassign.kube.client import KubeClient, Object
 
 log = structlog.get_logger()
 
@@ -138,19 +138,24 @@ class ClusterLoop:
         obj = self.store.cluster(self.key)
         if obj is None:
             return None
-        cluster = self.store.parse_cluster(obj)
         await self.reporter.restore(self.key)
+        await self.reporter.answer_for_unreadable(self.key)
+        try:
+            cluster = self.store.parse_cluster(obj)
+        except ReassignError as error:
+            return await self._cannot_read(obj, Problem(error.reason, error.message))
         if await self._throttling.write_back(cluster):
             return AT_ONCE_SECONDS
         resources = await self._admitted(permission_of(cluster))
-        if cluster.metadata.deletion_timestamp and not resources and cluster.status.throttle is None:
+        awaited = [f"{r.namespace}/{r.name}" for r in resources]
+        awaited += [full_name(unread) for unread, _ in self.store.unreadable(self.key)]
+        if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
         await self.reporter.keep_cluster(obj)
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
-        referring = resources
         if not self._look_at_all_due():
             resources = [r for r in resources if not r.settled]
         finding = Finding(brake_of(cluster.spec.execution))
@@ -170,11 +175,11 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
         pacing = self._pace(cluster, finding, resources, snapshot)
-        stance = Stance(hold_of(cluster, referring) or duplicate, finding.pause, self._keeper.stuck, pacing)
+        stance = Stance(hold_of(cluster, awaited) or duplicate, finding.pause, self._keeper.stuck, pacing)
         await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
         execution = Execution.PAUSE if duplicate else cluster.spec.execution
         sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
-        if cluster.metadata.deletion_timestamp and not referring and not self._throttling.restores(snapshot.brokers):
+        if cluster.metadata.deletion_timestamp and not awaited and not self._throttling.restores(snapshot.brokers):
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
         return sleep
@@ -280,10 +285,25 @@ class ClusterLoop:
             return MOVING_SECONDS
         problem = Problem(error.reason, error.message)
         await self.reporter.write_unready_cluster(self.key, problem, _now())
+        await self._have_wait(resources, problem)
+        return UNREACHABLE_SECONDS
+
+    async def _have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
         attempts = Attempts(self.reporter)
         for resource in resources:
             async with attempts.at(resource):
                 await self.reporter.stand_still(resource, problem, _now())
+
+    async def _cannot_read(self, obj: Object, problem: Problem) -> float | None:
+        """Nothing is served; what waits for it, allowed or not, learns no more than that."""
+        resources = self.store.resources(self.key)
+        unused = not resources and not self.store.unreadable(self.key) and not obj.get("status", {}).get("throttle")
+        if obj["metadata"].get("deletionTimestamp") and unused:
+            await self.reporter.release_cluster(obj)
+            return None
+        await self.reporter.write_unreadable(obj, problem, _now())
+        said = f"the operator cannot read the KafkaCluster {self.name}: correct that one, its status says what"
+        await self._have_wait(resources, Problem(problem.reason, said))
         return UNREACHABLE_SECONDS
 
     async def _serve(

@@ -16,7 +16,8 @@ from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
-from reassign.controller.store import ClusterKey, Store, cluster_key, version
+from reassign.controller.store import ClusterKey, Store, cluster_key, full_name, version
+from reassign.controller.unreadable import conditions_after, conditions_before, need_not_wait
 from reassign.core.decide import lets_go
 from reassign.core.events import Tell, cancellations, rebuilt, transitions
 from reassign.core.model import Problem
@@ -129,6 +130,32 @@ class Reporter:
             await self.let_go(resource)
         elif not resource.settled:
             await self.write(resource, blind(resource, problem, now))
+
+    async def answer_for_unreadable(self, key: ClusterKey) -> None:
+        """Say on the resources that cannot be read that they cannot; let go of those that need not wait for it."""
+        for obj, problem in self._store.unreadable(key):
+            try:
+                if need_not_wait(obj):
+                    self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
+                else:
+                    await self.write_unreadable(obj, problem, datetime.now(UTC))
+            except ApiServerError:
+                raise
+            except ReassignError as error:
+                log.warning("not written", resource=full_name(obj), reason=error.reason, error=error.message)
+
+    async def write_unreadable(self, obj: Object, problem: Problem, now: datetime) -> None:
+        """Say on an object that it cannot be read; the rest of its status stays."""
+        before, after = conditions_before(obj), conditions_after(obj, problem, now)
+        if before == after:
+            return
+        status = obj.get("status", {}) | {"conditions": [condition.wire() for condition in after]}
+        written = await self._kube.write_status(obj, status)
+        self._metrics.status_patch()
+        self._learn(obj["metadata"]["uid"], written)
+        if written:
+            for tell in transitions(before, after):
+                await self._tell(obj, tell)
 
     async def own_up(self, resource: Resource, error: Exception) -> None:
         """Say on a resource that a mistake of this program keeps it from being served."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,16 +25,16 @@ from reassign.core.model import Broker, Problem, Snapshot
 from reassign.core.permission import Permission
 from reassign.core.report import Aspect, conditions
 from reassign.core.resource import Resource
-from reassign.errors import ClusterError, Reason
+from reassign.errors import ClusterError, Reason, ReassignError
 
 
-def hold_of(cluster: KafkaCluster, referring: Sequence[Resource]) -> Problem | None:
-    """Why this cluster is not served; what is in flight on it goes on."""
+def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
+    """Why this cluster is not served, given what refers to it; what is in flight on it goes on."""
     if not cluster.metadata.deletion_timestamp:
         return None
     if not referring:
         return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
-    names = ", ".join(sorted(f"{r.namespace}/{r.name}" for r in referring)[:5])
+    names = ", ".join(sorted(referring)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,
         f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
@@ -87,8 +87,8 @@ def _same(cluster: KafkaCluster, cluster_id: str, store: Store) -> Iterator[Kafk
     for obj in store.clusters():
         try:
             other = store.parse_cluster(obj)
-        except ValueError:
-            continue  # of a schema that this version cannot read; it is not served either
+        except ReassignError:
+            continue  # it cannot be read, and is not served either
         if other.metadata.uid != cluster.metadata.uid and other.status.cluster_id == cluster_id:
             yield other
 

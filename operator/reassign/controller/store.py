@@ -6,20 +6,25 @@ until it is written back: what a process has begun it knows better than anybody 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 import structlog
+from pydantic import ValidationError
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.core.model import Problem
 from reassign.core.resource import ACTIVE, Resource
 from reassign.core.size import too_large
+from reassign.errors import Reason, ReassignError
 from reassign.kube.client import Kind, Object
 from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
 ClusterKey = tuple[str, str]
 """Namespace and name of a KafkaCluster."""
 
@@ -42,8 +47,8 @@ class Store:
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
         self._overwritten: set[str] = set()
-        self._parsed: dict[str, Resource] = {}
-        self._parsed_clusters: dict[str, tuple[int, KafkaCluster]] = {}
+        self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
+        self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
 
     def put(self, obj: Object) -> bool:
         """Take over an object; whether that is news."""
@@ -88,12 +93,11 @@ class Store:
         return max((c for c in self.clusters() if cluster_key(c) == key), key=version, default=None)
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
-        """A KafkaCluster, each version parsed once; ValueError for a schema that this version cannot read."""
-        uid = cluster["metadata"]["uid"]
-        known = self._parsed_clusters.get(uid)
-        if known is None or known[0] != version(cluster):
-            known = self._parsed_clusters[uid] = (version(cluster), KafkaCluster.parse(cluster))
-        return known[1]
+        """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
+        found = _once(self._parsed_clusters, KafkaCluster.parse, cluster)
+        if isinstance(found, Problem):
+            raise ReassignError(found.reason, found.message)
+        return found
 
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""
@@ -102,8 +106,12 @@ class Store:
 
     def resources(self, key: ClusterKey) -> list[Resource]:
         """The PartitionReassignments that refer to a cluster; not those that only others still hold back."""
-        referring = (obj for obj in self._all(Kind.PARTITION_REASSIGNMENT) if cluster_key(obj) == key)
-        return [r for r in map(self._readable, referring) if r and (r.has_finalizer or not r.deleted)]
+        return [resource for resource in map(self._readable, self._referring(key)) if resource]
+
+    def unreadable(self, key: ClusterKey) -> list[tuple[Object, Problem]]:
+        """Those of them that cannot be read, each with what says why."""
+        referring = ((obj, _once(self._parsed, _parse, obj)) for obj in self._referring(key))
+        return [(obj, found) for obj, found in referring if isinstance(found, Problem)]
 
     def overwritten(self, key: ClusterKey) -> list[Resource]:
         """Those whose status somebody else has changed, each with the one that counts."""
@@ -113,20 +121,52 @@ class Store:
         """The clusters that PartitionReassignments refer to, whether they exist or not."""
         return set(map(cluster_key, self._all(Kind.PARTITION_REASSIGNMENT)))
 
+    def _referring(self, key: ClusterKey) -> list[Object]:
+        referring = [obj for obj in self._all(Kind.PARTITION_REASSIGNMENT) if cluster_key(obj) == key]
+        return [obj for obj in referring if has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")]
+
     def _all(self, kind: Kind) -> list[Object]:
         return [obj for obj in self._objects.values() if obj["kind"] == kind]
 
     def _readable(self, obj: Object) -> Resource | None:
-        """None for an object of a schema that this version cannot read: it is left as it is."""
-        meta = obj["metadata"]
-        known = self._parsed.get(meta["uid"])
-        if known is None or known.version != version(obj):
-            try:
-                known = self._parsed[meta["uid"]] = _parse(obj)
-            except ValueError as error:
-                log.error("cannot be read", resource=f"{meta['namespace']}/{meta['name']}", error=str(error))
-                return None
-        return known
+        found = _once(self._parsed, _parse, obj)
+        return None if isinstance(found, Problem) else found
+
+
+def full_name(obj: Object) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def has_finalizer(obj: Object) -> bool:
+    return FINALIZER in obj["metadata"].get("finalizers", ())
+
+
+def holds(obj: Object) -> bool:
+    """Whether a PartitionReassignment, readable or not, has something in flight, or may have."""
+    status = obj.get("status", {})
+    return "observedGeneration" not in status or _holds(status.get("record", ()))
+
+
+def _once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
+    """An object parsed, each version once; what cannot be read of it is logged once, too."""
+    uid = obj["metadata"]["uid"]
+    if uid not in known or known[uid][0] != version(obj):
+        found: T | Problem
+        try:
+            found = parse(obj)
+        except ValidationError as error:
+            found = Problem(Reason.CANNOT_BE_READ, _what(error))
+            log.error("cannot be read", resource=full_name(obj), error=found.message)
+        known[uid] = (version(obj), found)
+    return known[uid][1]
+
+
+def _what(error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    said = first["msg"].removeprefix("Value error, ")
+    advice = "correct it" if first["loc"][0] == "spec" else "run the version that wrote it"
+    return f"this version of the operator cannot read {field} ({said}): {advice}; until then it is left alone"
 
 
 def _overwritten(obj: Object, known: Object | None) -> bool:

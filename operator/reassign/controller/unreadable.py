@@ -1,0 +1,39 @@
+"""Objects that the schema takes and this version of the operator cannot read: they say so, and may be deleted.
+
+Their status stays as it is but for the conditions, unread: what another version has recorded is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reassign.api.common import Condition
+from reassign.controller.store import has_finalizer, holds
+from reassign.core.model import Problem
+from reassign.core.report import Aspect, conditions
+from reassign.kube.client import Kind, Object
+
+ORPHAN = "deletionPolicy: Orphan lets go of the resource as it is"
+
+
+def need_not_wait(obj: Object) -> bool:
+    """Whether a PartitionReassignment that is being deleted need not wait until it can be read."""
+    deleted = obj["metadata"].get("deletionTimestamp") and has_finalizer(obj)
+    return bool(deleted) and (obj["spec"].get("deletionPolicy") == "Orphan" or not holds(obj))
+
+
+def conditions_before(obj: Object) -> tuple[Condition, ...]:
+    return tuple(map(Condition.parse, obj.get("status", {}).get("conditions", ())))
+
+
+def conditions_after(obj: Object, problem: Problem, now: datetime) -> tuple[Condition, ...]:
+    """What an object says that cannot be read; observedGeneration stays, since the rest does not speak of this spec."""
+    message = problem.message
+    if obj["kind"] == Kind.PARTITION_REASSIGNMENT and obj["metadata"].get("deletionTimestamp"):
+        message = f"the deletion waits: {message}. {ORPHAN}"
+    aspects: Sequence[Aspect] = [
+        Aspect("Ready", False, problem.reason, message),
+        Aspect("Stalled", True, problem.reason, message),
+    ]
+    return conditions(conditions_before(obj), aspects, obj["metadata"]["generation"], now)

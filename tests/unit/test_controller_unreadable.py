@@ -1,0 +1,130 @@
+"""An object that the schema takes and the operator cannot read says so, and may be deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from reassign.controller.handlers import Supervisor
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World
+
+RATE = "1e4294967302"
+"""For Kubernetes 1e6: of an exponent the lowest 32 bits count."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[list[Any]]:
+    """What is logged, unprinted."""
+    with capture_logs() as logs:
+        yield logs
+
+
+def spoil(obj: Object) -> None:
+    obj["spec"]["throttle"] = {"interBroker": RATE}
+
+
+def mend(obj: Object) -> None:
+    del obj["spec"]["throttle"]
+
+
+def message(world: World, name: str) -> str:
+    said: str = (world.store.get(f"uid-{name}") or {})["status"]["conditions"][0]["message"]
+    return said
+
+
+def test_a_resource_that_cannot_be_read_says_which_field_and_is_logged_once(world: World, logged: list[Any]) -> None:
+    world.add("bad", LATER, (4, 2, 3))
+    world.change("bad", spoil)
+    world.tick(5)
+    assert world.conditions("bad") == {"Stalled": "CannotBeRead"}
+    assert "spec.throttle.interBroker" in message(world, "bad")
+    assert RATE in message(world, "bad")
+    assert world.kube.events.count("CannotBeRead") == 1
+    versions = {"spoiled", "with its status"}
+    assert len([line for line in logged if line["event"] == "cannot be read"]) == len(versions)
+    world.change("bad", mend)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_the_record_of_a_resource_that_cannot_be_read_stays_and_is_gone_on_with(world: World) -> None:
+    before = (world.store.get("uid-move") or {})["status"]
+    world.change("move", spoil)
+    world.tick(2)
+    after = (world.store.get("uid-move") or {})["status"]
+    assert {**before, "conditions": None} == {**after, "conditions": None}
+    world.change("move", mend)
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+
+
+def test_a_deletion_of_what_cannot_be_read_says_why_it_waits_and_orphan_lets_go_of_it(world: World) -> None:
+    world.change("move", spoil)
+    world.delete("move")
+    world.tick(2)
+    assert "the deletion waits" in message(world, "move")
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    world.change("move", lambda obj: obj["spec"].update(deletionPolicy="Orphan"))
+    world.tick()
+    assert world.store.get("uid-move") is None
+
+
+def test_what_cannot_be_read_and_holds_nothing_is_deleted_at_once(world: World) -> None:
+    world.pull("CancelOurs")
+    world.tick(3)
+    assert set(world.kafka.reassignments) == {THEIRS}
+    world.change("move", spoil)
+    world.delete("move")
+    world.tick()
+    assert world.store.get("uid-move") is None
+
+
+def test_a_cluster_that_cannot_be_read_says_so_and_what_waits_for_it_too(world: World) -> None:
+    world.add("late", LATER, (4, 2, 3))
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
+    world.tick(2)
+    assert world.conditions("main") == {"Stalled": "CannotBeRead"}
+    assert "spec.limits.maxThrottle" in message(world, "main")
+    assert world.conditions("late") == {"Stalled": "CannotBeRead"}
+    assert RATE not in message(world, "late")
+    world.change("main", lambda obj: obj["spec"].update(limits={}))
+    world.loop._connected_to = ("uid-main", world.store.parse_cluster(world.store.get("uid-main") or {}).spec)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert world.conditions("main") == {"Ready": "Connected"}
+
+
+def test_a_cluster_that_cannot_be_read_goes_when_nothing_refers_to_it(world: World) -> None:
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
+    world.delete("main")
+    world.tick(2)
+    assert world.store.get("uid-main")
+    world.store.drop("uid-move")
+    world.tick()
+    assert world.store.get("uid-main") is None
+
+
+def test_a_cluster_waits_for_a_resource_that_cannot_be_read(world: World) -> None:
+    world.change("move", spoil)
+    world.delete("main")
+    world.tick(2)
+    assert world.conditions("main") == {"Stalled": "ClusterDeleted"}
+    assert "kafka/move" in message(world, "main")
+
+
+def test_what_cannot_be_read_says_so_where_its_cluster_does_not_exist(world: World) -> None:
+    world.change("move", spoil)
+    world.store.drop("uid-main")
+    del world.kube.objects["uid-main"]
+    kube: Any = world.kube
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, (), lambda _: world.loop)
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    assert world.conditions("move") == {"Stalled": "CannotBeRead"}
