@@ -191,6 +191,8 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
     message = _message(error)
     if error.status == 409:
         return ConflictError(message)
+    if error.status == 403 and "because it is being terminated" in message:
+        return ReassignError(Reason.REQUEST_FAILED, f"nothing new can be made in a namespace that is going: {message}")
     if error.status == 403:
         return ReassignError(
             Reason.NOT_AUTHORIZED, f"the operator may not {verb} {path}: {message}; see the chart's Role"

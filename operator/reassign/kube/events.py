@@ -19,6 +19,7 @@ __all__ = ["CONTROLLER", "EventRecorder"]
 
 CONTROLLER = "kafka-reassign-operator"
 NOTE_BYTES = 1024
+NAME_CHARACTERS = 200
 REMEMBERED = 1000
 
 log = structlog.get_logger(__name__)
@@ -51,7 +52,7 @@ class EventRecorder:
         if name and await self._count(f"{path}/{name}", count + 1, now):
             self._remember(key, name, count + 1)
             return
-        name = f"{obj['metadata']['name'][:200]}.{uuid4().hex[:16]}"
+        name = f"{obj['metadata']['name'][:NAME_CHARACTERS].rstrip('.-')}.{uuid4().hex[:16]}"
         await self._kube.request("POST", path, self._event(obj, name, type, reason, note, action, now))
         self._remember(key, name, 1)
 
