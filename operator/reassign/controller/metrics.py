@@ -83,8 +83,15 @@ class Metrics:
 
     def forget(self, cluster: str) -> None:
         """Drop the series of a cluster that is gone."""
-        for gauge in (self.partitions_in_flight, self.partitions_in_flight_limit):
-            gauge.remove_by_labels({"cluster": cluster})
+        for metric in (
+            self.reconciliations,
+            self.reconciliations_failed,
+            self.reconciliation_duration,
+            self.partitions_in_flight,
+            self.partitions_in_flight_limit,
+            self.throttle_drift,
+        ):
+            metric.remove_by_labels({"cluster": cluster})
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
