@@ -146,6 +146,7 @@ def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, s
     eventually(lambda: may_look(mover))
     eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
     operator = Operator(mover.client)
+    operator.know(mover.observe(tp.topic))
     operator.throttling._lately.started -= 100  # its process is not new any more
 
     def refused() -> bool:

@@ -80,6 +80,7 @@ def tick(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> bool:
 def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: Sequence[int], rate: str) -> Verdict:
     """Tick until the move may be altered, and alter it."""
     tp, uid = TopicPartition(name, 0), name.replace("_", "-")
+    operator.know(kafka.observe(name))
 
     def ready() -> bool:
         verdict = operator.verdict(uid, {tp: (old, new)}, rate)
@@ -193,6 +194,7 @@ class Copy:
         self.kafka, self.operator, self.tp = kafka, operator, TopicPartition(name, 0)
         self.here, self.there = directory(kafka, self.tp, 0), other_directory(kafka, self.tp, 0)
         self.step = AlterLogDirs(self.tp, ((0, self.there),))
+        operator.know(kafka.observe(name))
 
     def look(self, rate: str, *steps: AlterLogDirs) -> Verdict:
         named = {0: self.there}

@@ -85,7 +85,12 @@ class Operator:
     def __init__(self, client: Any, spec: Mapping[str, Any] | None = None) -> None:
         self.client = client
         self.api = ApiServer(dict(spec or {}))
+        self.topic_ids: dict[str, str] = {}
         self.restart()
+
+    def know(self, snapshot: Snapshot) -> None:
+        """Topics have the ids that they have here; `id-NAME` as long as nothing else is known."""
+        self.topic_ids |= {name: topic.id for name, topic in snapshot.topics.items()}
 
     def restart(self) -> None:
         self.throttling = Throttling(KEY, self.api, self.api, Metrics())  # type: ignore[arg-type]
@@ -113,9 +118,8 @@ class Operator:
         judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), self.api.parsed.spec)
         state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
-        record = {
-            tp: Entry(f"id-{tp.topic}", tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()
-        }
+        ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}
+        record = {tp: Entry(ids[tp], tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
         steps = [] if begun else [Alter(tp, tuple(to)) for tp, (_, to) in moves.items()]
         return Verdict(judged, record, list(steps))
 
