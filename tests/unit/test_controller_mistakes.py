@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -131,3 +132,17 @@ def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkey
     monkeypatch.setattr(decide, "admit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         world.tick()
+
+
+def test_a_mistake_in_serving_the_cluster_is_said_on_it_until_it_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "admit", lambda *_: 1 / 0)
+    for _ in range(4):
+        asyncio.run(world.loop._safe_tick())  # type: ignore[arg-type]
+    assert world.conditions("main") == {"Ready": "Connected", "Stalled": "InternalError"}
+    assert world.kube.events.count("InternalError") == 1
+    monkeypatch.undo()
+    for _ in range(2):
+        asyncio.run(world.loop._safe_tick())  # type: ignore[arg-type]
+    assert world.conditions("main") == {"Ready": "Connected"}

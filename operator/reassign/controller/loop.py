@@ -88,6 +88,8 @@ class ClusterLoop:
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _log_dirs: LogDirs = field(default_factory=dict)
     _unseen_since: float | None = None
+    _mistake: Problem | None = None
+    """What the last tick ended with; the next one says it, so that it does not come and go within each."""
     _sized_at: float = 0.0
     _sized: frozenset[tuple[str, int]] = frozenset()
     _all_at: float = 0.0
@@ -124,14 +126,17 @@ class ClusterLoop:
         self.wake.clear()
         try:
             with self.metrics.reconciliation(self.name):
-                return await self._tick()
+                pause = await self._tick()
+            self._mistake = None
+            return pause
         except ConflictError:
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("tick failed", cluster=self.key, reason=error.reason, error=error.message)
             return UNREACHABLE_SECONDS
-        except Exception:
+        except Exception as error:
             log.exception("tick failed unexpectedly", cluster=self.key)
+            self._mistake = _mistake(error, "serving the cluster")
             return UNREACHABLE_SECONDS
 
     async def _tick(self) -> float | None:
@@ -175,7 +180,9 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
         pacing = self._pace(cluster, finding, resources, snapshot)
-        stance = Stance(hold_of(cluster, awaited) or duplicate, finding.pause, self._keeper.stuck, pacing)
+        stance = Stance(
+            hold_of(cluster, awaited) or duplicate, finding.pause, self._mistake or self._keeper.stuck, pacing
+        )
         await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
         execution = Execution.PAUSE if duplicate else cluster.spec.execution
         sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
@@ -270,11 +277,8 @@ class ClusterLoop:
             return error
         log.error("failed unexpectedly", cluster=self.key, exc_info=error)
         self.metrics.failed(self.name, Reason.INTERNAL_ERROR)
-        return ReassignError(
-            Reason.INTERNAL_ERROR,
-            f"a mistake of the operator ({type(error).__name__}) keeps it from seeing the cluster; "
-            "its log has the details: report them",
-        )
+        problem = _mistake(error, "seeing the cluster")
+        return ReassignError(problem.reason, problem.message)
 
     async def _stand_still(self, error: ReassignError, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
@@ -403,6 +407,14 @@ class ClusterLoop:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _mistake(error: Exception, doing: str) -> Problem:
+    return Problem(
+        Reason.INTERNAL_ERROR,
+        f"a mistake of the operator ({type(error).__name__}) keeps it from {doing}; "
+        "its log has the details: report them",
+    )
 
 
 def _waits_to_settle(verdict: Verdict) -> bool:
