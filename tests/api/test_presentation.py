@@ -90,7 +90,7 @@ CLUSTER_STATUS: Object = {
         "logDir": 2048,
         "users": [{"namespace": "kafka", "name": "move", "uid": "u"}],
         "brokers": [
-            {"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}]},
+            {"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}], "copying": []},
             {"broker": 2, "configs": [CONFIG], "copying": [{"topic": "t", "partitions": [0, 7]}]},
         ],
         "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],

@@ -268,8 +268,14 @@ def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> 
             "oauth": {**OAUTH, "scope": "kafka", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},
         },
         "execution": "CancelOurs",
-        "limits": {"partitionsInFlight": 10, "movesPerBroker": 1, "maxThrottle": "200Mi", "minFreeDiskPercent": 0},
-        "throttle": {"interBroker": "50Mi"},
+        "limits": {
+            "partitionsInFlight": 10,
+            "movesPerBroker": 1,
+            "maxThrottle": "200Mi",
+            "minFreeDiskPercent": 0,
+            "pacing": "Adaptive",
+        },
+        "throttle": {"interBroker": "50Mi", "logDir": "20Mi"},
         "pauseWhen": "Never",
         "allowedNamespaces": [{"name": "team-a", "topics": ["team-a-*"]}],
     }

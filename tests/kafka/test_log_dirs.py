@@ -52,7 +52,9 @@ def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs
     entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     asked = resource({}, partitions=[entry | ({"logDirs": list(log_dirs)} if log_dirs else {})])
     policy = Policy(Limits(min_free_disk_percent=0))
-    [verdict] = decide([asked], look(kafka, tp, *replicas), policy, Recent(started=0.0, now=100.0), START)
+    snapshot, recent = look(kafka, tp, *replicas), Recent(started=0.0)
+    recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
+    [verdict] = decide([asked], snapshot, policy, recent, START)
     _, problem = verdict.waiting.get(tp, (None, None))
     assert (problem is None) == bool(verdict.steps)
     return str(problem.reason) if problem else ""
