@@ -466,6 +466,19 @@ def test_a_move_whose_topic_is_gone_is_throttled_no_more_and_nothing_is_set_on_a
     assert operator.api.throttle is None
 
 
+def test_somebody_elses_move_on_a_topic_made_again_gets_no_throttle_of_ours(operator: Operator, client: Client) -> None:
+    moving = snapshot({P0: MOVING})
+    verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)
+    operator.tick(moving, [verdict])
+    client.store[topic()] = {}
+    later(operator)
+    theirs = replace(moving, topics={"orders": replace(moving.topics["orders"], id="another")})
+    for _ in range(3):
+        operator.tick(theirs, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)])
+        later(operator)
+    assert client.store[topic()] == {}
+
+
 def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     operator.restart()

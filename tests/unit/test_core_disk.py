@@ -8,7 +8,8 @@ import pytest
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.disk import volumes
-from reassign.core.model import Alter, LogDir, TopicPartition
+from reassign.core.model import Alter, LogDir, Problem, TopicPartition
+from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 
 PARTITIONS = partitions(4)
@@ -95,6 +96,16 @@ def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_h
     driver.kafka.silent, driver.kafka.sizes = set(), sizes
     driver.ticks(2)
     assert states(driver) == {P0: "InFlight"}
+
+
+def test_a_broker_that_never_says_what_it_has_is_a_stall_but_no_more_than_what_holds_back_all() -> None:
+    driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
+    driver.kafka.silent = {2}
+    driver.ticks(40)
+    assert true_conditions(driver) == {"Stalled": "RequestFailed"}
+    driver.hold = Problem(Reason.DUPLICATE_CLUSTER, "use the other one")
+    driver.ticks(1)
+    assert true_conditions(driver) == {"Stalled": "DuplicateCluster"}
 
 
 def test_what_a_broker_said_long_ago_is_not_relied_upon() -> None:

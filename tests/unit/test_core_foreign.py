@@ -137,6 +137,15 @@ def test_a_move_that_somebody_begins_again_and_again_is_superseded_ever_more_sel
     assert driver.kafka.reassignments[P0].target == {3, 1, 2}
 
 
+@pytest.mark.parametrize("target", [(3, 4, 5), (5, 4, 3), (4, 3, 5)])
+def test_superseding_starts_whatever_the_order_of_ours_beside_theirs(target: tuple[int, ...]) -> None:
+    kafka = SimKafka({P0: (0, 1, 2)})
+    kafka.move_as_another(P0, (5, 3, 4))
+    driver = drive(kafka, resource({P0: target}, whenInFlight="Supersede"))
+    driver.ticks(8)
+    assert driver.kafka.reassignments[P0].final == target
+
+
 def test_while_it_is_cancelled_status_names_the_other_move_and_what_is_thrown_away() -> None:
     kafka = moved_by_another()
     kafka.sizes = {P0: {0: 1000, 1: 1000, 2: 1000, 4: 300}}

@@ -132,6 +132,14 @@ def test_it_grows_only_while_it_is_used_up() -> None:
     assert seen.look(CALM, taken=4) == 5
 
 
+def test_it_grows_though_others_have_more_in_flight_than_it_allows() -> None:
+    seen = halved()
+    seen.looks(CALM, 3)
+    seen.pacer.others = 3
+    assert seen.look(CALM, taken=6) == 5
+    assert seen.look(CALM, taken=9) == 5  # six of ours began before it was halved
+
+
 def test_where_other_limits_bind_first_it_is_half_of_what_is_in_flight() -> None:
     seen = Looks(200)
     seen.look(CALM)
@@ -259,7 +267,7 @@ def test_places_are_taken_by_what_is_about_to_start_too() -> None:
     driver.recent.observe(driver.now, driver.now, (), kafka.brokers)
     verdicts = decide(list(driver.resources.values()), kafka.snapshot(), driver.policy, driver.recent, driver.time)
     assert kafka.reassignments == {}
-    assert places_taken(verdicts, kafka.snapshot()) == 3
+    assert places_taken(verdicts, kafka.snapshot()) == (3, 0)
 
 
 @pytest.mark.parametrize(("log_dirs", "taken"), [(((0, "/b"),), 1), ((), 0)])
@@ -267,9 +275,9 @@ def test_a_copy_between_directories_takes_a_place_and_waiting_to_be_in_sync_does
     log_dirs: tuple[tuple[int, str], ...], taken: int
 ) -> None:
     (tp,) = partitions(1)
-    entry = Entry("id", (0, 1), (0, 1), RecordState.IN_FLIGHT, log_dirs=log_dirs)
+    entry = Entry("id-orders", (0, 1), (0, 1), RecordState.IN_FLIGHT, log_dirs=log_dirs)
     verdict = Verdict(resource({tp: (0, 1)}), {tp: entry})
-    assert places_taken([verdict], SimKafka({tp: (0, 1)}).snapshot()) == taken
+    assert places_taken([verdict], SimKafka({tp: (0, 1)}).snapshot()) == (taken, 0)
 
 
 class Paced:
@@ -298,7 +306,7 @@ class Paced:
         driver.tick()
         in_flight = len(kafka.reassignments)
         assert in_flight <= max(before, self.budgets[-1])  # nothing new starts above the budget
-        self.pacer.taken = places_taken(driver.verdicts.values(), kafka.snapshot())
+        self.pacer.taken, self.pacer.others = places_taken([*driver.verdicts.values()], kafka.snapshot())
         assert self.pacer.taken == in_flight
 
 

@@ -328,7 +328,7 @@ class ClusterLoop:
         throttling = await self._throttling.throttle(cluster, self._client, verdicts, snapshot, self._recent)
         for verdict in verdicts:
             put_off(verdict, self._recent, time.monotonic())
-        self._pacer.taken = places_taken(verdicts, snapshot)
+        self._pacer.taken, self._pacer.others = places_taken(verdicts, snapshot)
         changed = False
         ready: list[Verdict] = []
         for verdict in verdicts:

@@ -18,17 +18,18 @@ from reassign.api.partition_reassignment import (
     RecordState,
     ReplicationFactorChange,
 )
-from reassign.core.budget import Budget, stuck_sources, take_in_flight, waiting
+from reassign.core.budget import Budget, stuck_sources, take_in_flight, unlisted, waiting
 from reassign.core.checks import Candidate, claimed, existence, first_problem
 from reassign.core.disk import Room
 from reassign.core.dryrun import rehearse
 from reassign.core.follow import Recent
 from reassign.core.foreign import fails, supersede, waits_for_idle
 from reassign.core.logdirs import bytes_to_copy
-from reassign.core.model import Alter, AlterLogDirs, Cancel, Elect, Judged, Problem, Snapshot, TopicPartition
+from reassign.core.model import Alter, AlterLogDirs, Elect, Judged, Problem, Snapshot, TopicPartition
 from reassign.core.permission import Permission
 from reassign.core.resource import Entry, Record, Resource, active, failed
 from reassign.core.verdict import Verdict
+from reassign.core.volumes import FRESH_SECONDS
 from reassign.errors import Reason
 
 
@@ -191,11 +192,13 @@ def _judged(
                 verdict.record[tp] = failed(wanted, problem.reason, candidate.topic.id, candidate.current)
             else:
                 verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-        elif silent := room.silent(candidate):
-            verdict.waiting[tp] = (PartitionState.PENDING, silent)
         elif hold or not ready:
             verdict.waiting[tp] = (PartitionState.PENDING, hold)
+        elif silent := room.silent(candidate):
+            lasts = recent.now - recent.silence.setdefault(tp, recent.now) >= FRESH_SECONDS
+            verdict.waiting[tp] = (PartitionState.BLOCKED if lasts else PartitionState.PENDING, silent)
         else:
+            recent.silence.pop(tp, None)
             candidates.append(candidate)
     return candidates
 
@@ -206,24 +209,21 @@ def _refusal(candidate: Candidate, recent: Recent) -> Problem | None:
     if refusal := recent.refusal(tp, candidate.target):
         return refusal
     if candidate.supersedes and move:
-        return recent.refusal(tp, ()) or recent.refusal(tp, Cancel.of(tp, move).target)
+        return recent.refusal(tp, ()) or recent.refusal(tp, move.target)
     return None
 
 
 def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
-    """Count moves that are not listed: those whose alter may land yet, or is to come, and those between directories."""
-    for tp, entry in record.items():
-        if tp in snapshot.reassignments or snapshot.lost(tp, entry.topic_id):
-            continue
+    for tp, entry in unlisted(record, snapshot).items():
         if entry.may_land:
             budget.take(entry.added, snapshot.leader(tp))
-        elif entry.state is RecordState.IN_FLIGHT and entry.log_dirs:
+        else:
             budget.take((), None)
 
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
-    for tp, entry in record.items():
-        if entry.may_land and tp not in snapshot.reassignments and not snapshot.lost(tp, entry.topic_id):
+    for tp, entry in unlisted(record, snapshot).items():
+        if entry.may_land:
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from reassign.api.partition_reassignment import RecordState
 from reassign.core.model import Problem, Snapshot, TopicPartition
+from reassign.core.resource import Record
 from reassign.errors import Reason
 
 
@@ -77,6 +79,18 @@ def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> froz
     alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
     waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
     return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)
+
+
+def unlisted(record: Record, snapshot: Snapshot) -> Record:
+    """The entries that have a place though they are not listed: their alter may land yet, or is to come, or they are
+    copied between directories."""
+    return {
+        tp: entry
+        for tp, entry in record.items()
+        if tp not in snapshot.reassignments
+        and not snapshot.lost(tp, entry.topic_id)
+        and (entry.may_land or (entry.state is RecordState.IN_FLIGHT and entry.log_dirs))
+    }
 
 
 def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:

@@ -39,15 +39,18 @@ def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at:
             verdict.record[step.tp] = verdict.record[step.tp].to(RecordState.IN_FLIGHT)
         else:
             del verdict.record[step.tp]
-            problem = recent.refuse(step.tp, step.replicas, outcome.problem, at)
-            verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
+            if outcome.reason in CHANGED:
+                verdict.waiting[step.tp] = (PartitionState.PENDING, None)
+            else:
+                problem = recent.refuse(step.tp, step.replicas, outcome.problem, at)
+                verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
 
 
 def put_off(verdict: Verdict, recent: Recent, at: float) -> None:
-    """Ask later, as after any refusal, for what was held back by one: meanwhile it takes no place from others."""
+    """Ask later, as after any refusal, for what is held back for long: meanwhile it takes no place from others."""
     for tp, replicas in verdict.held_back.items():
         _, problem = verdict.waiting[tp]
-        if problem and problem.reason in (Reason.NOT_AUTHORIZED, Reason.REQUEST_FAILED):
+        if problem:
             verdict.waiting[tp] = (PartitionState.BLOCKED, recent.refuse(tp, replicas, problem, at))
 
 
@@ -76,7 +79,7 @@ def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recen
     superseding = verdict.record[step.tp].superseding
     if outcome.result is Result.APPLIED:
         if superseding:
-            recent.refuse(step.tp, step.target, INSISTS, at)
+            recent.refuse(step.tp, frozenset(step.target), INSISTS, at)
         else:
             recent.cancelled.add((verdict.resource.uid, step.tp))
     elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
@@ -99,12 +102,16 @@ def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
     )
 
 
+CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
+"""Why a step was not sent: the partition is not as it was judged, so that the next look judges it again."""
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
 """Refusals of a restore that no retry mends: a broker of the original ones, or the topic, is gone."""
 
 
 def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recent, at: float) -> None:
     refused = outcome.result is not Result.APPLIED
+    if outcome.reason in CHANGED:
+        return
     if refused and outcome.reason not in GIVE_UP:
         verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, outcome.problem, at)
         return

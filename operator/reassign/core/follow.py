@@ -42,6 +42,9 @@ LANDING_SECONDS = 7.0
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
 
+What = tuple[int, ...] | frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What brokers would not do, when to ask again, and how long that was put off."""
@@ -58,7 +61,8 @@ class Recent:
     `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
     and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
-    `refused` is by partition and the replicas asked for, and so are `doubts`: why no answer came to the last request.
+    `refused` is by partition and what was asked for: replicas in their order, none of them for a cancel, or a set, for
+    a move of others that they begin again. `doubts` are why no answer came to the last request for these replicas.
     `tracks` are of moves in flight (`core.stall`). `answers` are about log directories.
     """
 
@@ -66,9 +70,11 @@ class Recent:
     started: float = 0.0
     busy: dict[TopicPartition, float] = field(default_factory=dict)
     cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    refused: dict[tuple[TopicPartition, tuple[int, ...]], Refusal] = field(default_factory=dict)
+    refused: dict[tuple[TopicPartition, What], Refusal] = field(default_factory=dict)
     doubts: dict[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
+    silence: dict[TopicPartition, float] = field(default_factory=dict)
+    """Since when a partition waits for what brokers say of their log directories."""
     answers: Answers = field(default_factory=Answers)
 
     def observe(
@@ -100,11 +106,11 @@ class Recent:
         began = self.started + (LANDING_SECONDS if unconfirmed else 0)
         return self.now - max(self.busy.get(tp, began), began) >= SETTLE_SECONDS
 
-    def refuse(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> Problem:
+    def refuse(self, tp: TopicPartition, what: What, problem: Problem, at: float) -> Problem:
         """Do not ask for this again for a while, each time longer; the problem is why."""
-        before = self.refused.get((tp, replicas))
+        before = self.refused.get((tp, what))
         delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
-        self.refused[tp, replicas] = Refusal(problem, at + delay, delay)
+        self.refused[tp, what] = Refusal(problem, at + delay, delay)
         return problem
 
     def doubt(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
@@ -113,9 +119,9 @@ class Recent:
             self.refuse(tp, replicas, problem, at)
         self.doubts[tp, replicas] = problem
 
-    def refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> Problem | None:
+    def refusal(self, tp: TopicPartition, what: What) -> Problem | None:
         """Why it is not asked for now."""
-        refusal = self.refused.get((tp, replicas))
+        refusal = self.refused.get((tp, what))
         return refusal.problem if refusal and refusal.until > self.now else None
 
 

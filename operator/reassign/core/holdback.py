@@ -55,7 +55,7 @@ class Standing:
 
 def hold_back(verdicts: Sequence[Verdict], standing: Standing, snapshot: Snapshot) -> None:
     """Take back the steps that would begin to copy what is not throttled."""
-    _take_back(verdicts, standing.by_partition(), snapshot)
+    _take_back(verdicts, standing.by_partition(), snapshot, soon=Reason.THROTTLE_NOT_SET)
 
 
 def hold_all_back(
@@ -72,14 +72,17 @@ def _take_back(
     verdicts: Sequence[Verdict],
     lacks: Mapping[TopicPartition, Sequence[tuple[Throttled, Problem]]],
     snapshot: Snapshot,
+    soon: Reason | None = None,
 ) -> None:
+    """`soon` is the reason of what will be set before the next look."""
     for verdict in verdicts:
         for step in [step for step in verdict.steps if step.tp in lacks]:
             placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
             if step not in verdict.steps:
                 continue  # taken back with another one of its partition
             if verdict.begins(step):
-                verdict.hold_back(step.tp, lacks[step.tp][0][1])
+                problem = lacks[step.tp][0][1]
+                verdict.hold_back(step.tp, problem, lasts=problem.reason is not soon)
             elif isinstance(step, AlterLogDirs) and placing and begins_copy(step, snapshot):
                 verdict.steps.remove(step)
                 stall = verdict.stalls.get(step.tp)

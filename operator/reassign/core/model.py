@@ -162,7 +162,7 @@ class Alter:
     tp: TopicPartition
     replicas: tuple[int, ...]
     allow_replication_factor_change: bool = False
-    judged: Judged | None = field(default=None, compare=False)
+    judged: Judged | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
-from reassign.api.partition_reassignment import RecordState
+from reassign.core.budget import unlisted
 from reassign.core.events import Tell
 from reassign.core.follow import Recent
 from reassign.core.model import Snapshot, Topic, TopicPartition
@@ -91,8 +91,9 @@ def within(before: PacingStatus | None, limit: int) -> PacingStatus:
     return before
 
 
-def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetime) -> PacingStatus:
-    """The budget after a look, from 1 to `limit`; `taken` places were taken after the last admission."""
+def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetime, others: int = 0) -> PacingStatus:
+    """The budget after a look, from 1 to `limit`; `taken` places were taken after the last admission, `others` of them
+    by moves that are not ours."""
     budget, halved = before.partitions_in_flight, before.last_halved_time
     if halved and timedelta(0) <= now - halved < COOLDOWN:
         return before
@@ -100,7 +101,7 @@ def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetim
     if seen.new and taken and half < budget:
         message = _halved(half, budget, taken, seen.new)
         return PacingStatus(partitions_in_flight=half, last_halved_time=now, message=message)
-    if taken == budget and not seen.fallen:
+    if taken >= budget >= taken - others and not seen.fallen:
         return within(before.model_copy(update={"partitions_in_flight": budget + 1}), limit)
     return before
 
@@ -114,26 +115,22 @@ def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -
     )
 
 
-def places_taken(verdicts: Iterable[Verdict], snapshot: Snapshot) -> int:
-    """How many partitions have a place in the cluster's budget after admission: listed in flight, about to be, or
-    copied between directories."""
-    unlisted = {
-        tp
-        for verdict in verdicts
-        for tp, entry in verdict.record.items()
-        if entry.may_land or (entry.state is RecordState.IN_FLIGHT and entry.log_dirs)
-    }
-    return len(unlisted | snapshot.reassignments.keys())
+def places_taken(verdicts: Sequence[Verdict], snapshot: Snapshot) -> tuple[int, int]:
+    """How many partitions have a place in the cluster's budget after admission, and how many of them are not ours."""
+    besides = {tp for verdict in verdicts for tp in unlisted(verdict.record, snapshot)}
+    ours = {tp for verdict in verdicts for tp in active(verdict.record)}
+    return len(besides | snapshot.reassignments.keys()), len(snapshot.reassignments.keys() - ours)
 
 
 @dataclass(slots=True)
 class Pacer:
     """The pace of one cluster, from look to look; a process that starts anew takes it from the status.
 
-    `taken` are the places that were taken after the last admission.
+    `taken` are the places that were taken after the last admission, `others` those of them that are not ours.
     """
 
     taken: int = 0
+    others: int = 0
     _seen: Seen | None = None
     _pacing: PacingStatus | None = None
 
@@ -147,7 +144,7 @@ class Pacer:
         self._pacing = within(self._pacing or status, limits.partitions_in_flight)
         if look:
             self._seen = compare(self._seen, look)
-            self._pacing = paced(self._pacing, limits.partitions_in_flight, self._seen, self.taken, now)
+            self._pacing = paced(self._pacing, limits.partitions_in_flight, self._seen, self.taken, now, self.others)
         return self._pacing
 
 

@@ -98,7 +98,8 @@ def watch(
             problem = _named(partition, lacking, places, snapshot)
             if overdue and problem is None:
                 copying = copied > track.copied
-                crowded_out = throttled(verdict.resource) and bool(gap and track.gap is not None and gap > track.gap)
+                behind = bool(lacking and gap and track.gap is not None and gap > track.gap)
+                crowded_out = behind and throttled(verdict.resource)
                 problem = _unnamed(entry, lacking, copies, timeout, copying=copying, crowded_out=crowded_out)
             if problem:
                 verdict.stalls[tp] = Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)

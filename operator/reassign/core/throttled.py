@@ -138,9 +138,11 @@ def copying(
         rates = rates_of(resource, cluster)
         user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
         for tp, entry in verdict.record.items():
-            if not entry.active or snapshot.lost(tp, entry.topic_id):
+            if not entry.active:
                 continue
             held.add(tp)
+            if snapshot.lost(tp, entry.topic_id):
+                continue
             sources, adding = _copied(tp, entry, snapshot)
             if rates.inter_broker is not None and adding:
                 found.append(Copying(tp, sources, adding, user, rates.inter_broker))

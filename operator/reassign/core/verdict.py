@@ -44,7 +44,7 @@ class Verdict:
     stalls: dict[TopicPartition, Stall] = field(default_factory=dict)
     notes: dict[TopicPartition, Problem] = field(default_factory=dict)
     held_back: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    """The replicas of partitions that were to begin at this tick, and do not for want of their throttle."""
+    """The replicas of partitions that were to begin at this tick, and cannot be throttled for longer than that."""
     expired: bool = False
     release: bool = False
     let_go: bool = False
@@ -66,10 +66,12 @@ class Verdict:
             return entry.superseding and entry != self.resource.record.get(step.tp)
         return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
 
-    def hold_back(self, tp: TopicPartition, problem: Problem) -> None:
+    def hold_back(self, tp: TopicPartition, problem: Problem, *, lasts: bool) -> None:
         """Take back all that was to begin for a partition at this tick: it is pending instead, and says why."""
         self.steps = [step for step in self.steps if step.tp != tp]
-        self.held_back[tp] = self.record.pop(tp).target
+        entry = self.record.pop(tp)
+        if lasts:
+            self.held_back[tp] = entry.target
         self.notes.pop(tp, None)
         self.waiting[tp] = (PartitionState.PENDING, problem)
 
