@@ -21,7 +21,7 @@ from reassign.controller.server import Health
 from reassign.controller.store import Store
 from reassign.core.follow import Recent
 from reassign.core.model import Alter, Broker, Cancel, Outcome, Snapshot, Step, Topic, TopicPartition
-from reassign.errors import ClusterError, ConflictError, Reason, ReassignError
+from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
 from reassign.kube.managed import field_manager
@@ -39,6 +39,8 @@ class Kube:
         self.config_maps: list[list[Object]] = []
         self.events: list[str] = []
         self.refusal: ReassignError | None = None
+        self.unwritable: set[str] = set()
+        """The uids of those whose status a webhook that fails keeps from being written."""
 
     def write(self, uid: str, manager: str, change: Callable[[Object], None]) -> Object:
         """The object after a field manager has changed it."""
@@ -67,6 +69,8 @@ class Kube:
         return self._write(obj, lambda new: new["metadata"].update(finalizers=[]))
 
     async def write_status(self, obj: Object, status: Object) -> Object:
+        if obj["metadata"]["uid"] in self.unwritable:
+            raise ApiServerError("500: failed calling webhook")
         return self._write(obj, lambda new: new.update(status=status))
 
     async def create_config_map(self, namespace: str, name: str, data: Object, labels: Object) -> None:
@@ -146,6 +150,14 @@ class World:
             if until and until():
                 return
         assert until is None, "it did not come true"
+
+    def safe_tick(self, until: Callable[[], bool]) -> None:
+        """Tick as the loop does by itself: what ends one tick does not end the next."""
+        for _ in range(20):
+            asyncio.run(self.loop._safe_tick())  # type: ignore[arg-type]
+            if until():
+                return
+        raise AssertionError("it did not come true")
 
     def add(self, name: str, tp: TopicPartition, replicas: Sequence[int]) -> None:
         """One more resource, which moves one partition."""

@@ -11,7 +11,16 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
 from reassign.kube.managed import field_manager
-from tests.unit.test_controller_loop import FINALIZER_FIELDS, LATER, OURS, RECORD_FIELDS, THEIRS, Object, World
+from tests.unit.test_controller_loop import (
+    FINALIZER_FIELDS,
+    LATER,
+    OURS,
+    RECORD_FIELDS,
+    THEIRS,
+    KilledError,
+    Object,
+    World,
+)
 
 Edit = Callable[[Object], None]
 
@@ -79,6 +88,33 @@ def test_the_record_is_back_before_anything_that_needs_it(world: World) -> None:
     world.brokers.reachable = False
     world.tick()
     assert record(world)
+
+
+def test_statuses_that_cannot_be_written_back_hold_the_brake_up_for_nobody(world: World) -> None:
+    names = ("one", "two", "three", "four")
+    for name in names:
+        world.add(name, OURS, (5, 2, 3))
+    world.tick(2)
+    world.kube.unwritable = {f"uid-{name}" for name in names}
+    for name in names:
+        world.change_status(name, Object.clear)
+    world.pull("CancelOurs")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+
+
+def test_nothing_is_begun_whose_record_cannot_be_written_back(world: World) -> None:
+    world.brokers.dies = True
+    world.add("late", LATER, (4, 2, 3))
+    with pytest.raises(KilledError):
+        world.tick(5)
+    world.brokers.dies = False
+    assert record(world, "late")
+    world.kube.unwritable = {"uid-late"}
+    world.change_status("late", Object.clear)
+    world.tick(5)
+    assert LATER not in world.kafka.reassignments
+    world.kube.unwritable.clear()
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
 def test_it_is_written_back_while_the_cluster_is_missing_too(world: World) -> None:

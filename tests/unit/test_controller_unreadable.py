@@ -78,6 +78,40 @@ def test_a_deletion_of_what_cannot_be_read_says_why_it_waits_and_orphan_lets_go_
     assert world.store.get("uid-move") is None
 
 
+@pytest.mark.parametrize("deleted", ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"])
+def test_a_deletion_of_what_cannot_be_read_waits_no_longer_than_its_deadline(world: World, deleted: str) -> None:
+    world.change("move", spoil)
+    world.change("move", lambda obj: obj["spec"].update(deletionDeadlineSeconds=60))
+    world.change("move", lambda obj: obj["metadata"].update(deletionTimestamp=deleted))
+    world.tick(2)
+    over = deleted < "2999"
+    assert (world.store.get("uid-move") is None) == over
+    assert ("CancelAbandoned" in world.kube.events) == over
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+
+
+def test_what_cannot_be_read_holds_the_brake_up_for_nobody_though_it_cannot_be_told(world: World) -> None:
+    world.add("bad", LATER, (4, 2, 3))
+    world.change("bad", spoil)
+    world.kube.unwritable = {"uid-bad"}
+    world.pull("CancelOurs")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.kube.unwritable.clear()
+    world.tick()
+    assert world.conditions("bad") == {"Stalled": "CannotBeRead"}
+
+
+def test_conditions_that_cannot_be_read_are_written_anew(world: World) -> None:
+    world.add("bad", LATER, (4, 2, 3))
+    time = "0000-01-01T00:00:00Z"  # a year that the schema takes
+    ready = {"type": "Ready", "status": "True", "reason": "Any", "message": "", "lastTransitionTime": time}
+    world.change_status("bad", lambda status: status.update(conditions=[ready], observedGeneration=1))
+    assert world.store.unreadable(("kafka", "main"))
+    world.tick(2)
+    assert not world.store.unreadable(("kafka", "main"))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
 def test_what_cannot_be_read_and_holds_nothing_is_deleted_at_once(world: World) -> None:
     world.pull("CancelOurs")
     world.tick(3)

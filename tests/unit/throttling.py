@@ -58,6 +58,9 @@ class ApiServer:
     def resources(self, _: tuple[str, str]) -> list[Any]:
         return []
 
+    def overwritten(self, _: tuple[str, str]) -> list[Any]:
+        return []
+
     def unreadable(self, _: tuple[str, str]) -> list[Any]:
         return []
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -47,7 +48,7 @@ from reassign.core.resource import Resource, active
 from reassign.core.throttled import bounded
 from reassign.core.verdict import Verdict
 from reassign.core.volumes import remembered, sizes
-from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import KubeClient, Object
@@ -144,7 +145,13 @@ class ClusterLoop:
         if obj is None:
             return None
         await self.reporter.restore(self.key)
-        await self.reporter.answer_for_unreadable(self.key)
+        try:
+            return await self._look(obj)
+        finally:  # what cannot be read waits for nobody, and nobody for it
+            await self.reporter.answer_for_unreadable(self.key)
+
+    async def _look(self, obj: Object) -> float | None:
+        """Serve what can be read; how long to rest, or None when the KafkaCluster has been let go."""
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
@@ -153,7 +160,7 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         resources = await self._admitted(permission_of(cluster))
         awaited = [f"{r.namespace}/{r.name}" for r in resources]
-        awaited += [full_name(unread) for unread, _ in self.store.unreadable(self.key)]
+        awaited += [full_name(unread.obj) for unread in self.store.unreadable(self.key)]
         if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
@@ -200,14 +207,18 @@ class ClusterLoop:
     async def _admitted(self, permission: Permission) -> list[Resource]:
         """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
         admitted: list[Resource] = []
-        attempts = Attempts(self.reporter)
+        refused: list[tuple[Resource, Problem]] = []
         for resource in self.store.resources(self.key):
             problem = permission.of_namespace(resource.namespace)
             if problem is None or active(resource.record):
                 admitted.append(resource)
-                continue
-            async with attempts.at(resource):
-                await self.reporter.refuse(resource, problem, _now())
+            else:
+                refused.append((resource, problem))
+        attempts = Attempts(self.reporter)
+        with suppress(ApiServerError):
+            for resource, problem in refused:
+                async with attempts.at(resource):
+                    await self.reporter.refuse(resource, problem, _now())
         return admitted
 
     def _look_at_all_due(self) -> bool:
@@ -337,6 +348,9 @@ class ClusterLoop:
                 changed |= altered
                 if prepared:
                     ready.append(prepared)
+        # what a status that could not be written back says would not outlive us: nothing is done on it
+        exposed = {resource.uid for resource in self.store.overwritten(self.key)}
+        ready = [verdict for verdict in ready if verdict.resource.uid not in exposed]
         steps = [step for verdict in ready for step in verdict.steps]
         # what a resource holds that could not be judged, or recorded, is nobody's: CancelAll takes it back too
         if undo := self._keeper.undo(execution, [v.resource for v in ready], snapshot, self._recent):

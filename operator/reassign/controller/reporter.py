@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import structlog
@@ -16,8 +16,8 @@ from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
-from reassign.controller.store import ClusterKey, Store, cluster_key, full_name, version
-from reassign.controller.unreadable import conditions_after, conditions_before, need_not_wait
+from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
+from reassign.controller.unreadable import conditions_after, conditions_before, deadline_is_over, need_not_wait
 from reassign.core.decide import lets_go
 from reassign.core.events import Tell, cancellations, rebuilt, transitions
 from reassign.core.model import Problem
@@ -40,6 +40,11 @@ STATUS_RESTORED = Tell(
     True,
     "StatusRestored",
     "somebody else wiped the status or changed its record, which is what the operator works from; it was written back",
+)
+UNREAD_AT_DEADLINE = Tell(
+    True,
+    "CancelAbandoned",
+    "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
 )
 
 
@@ -84,16 +89,20 @@ class Reporter:
         await self.let_go(resource)
 
     async def restore(self, key: ClusterKey) -> None:
-        """Write back the statuses that somebody else has changed: what we know counts, and is to outlive us."""
+        """Write back the statuses that somebody else has changed: what we know counts, and is to outlive us.
+
+        What cannot be written back now holds nothing else up, the brake least of all.
+        """
         attempts = Attempts(self)
-        for resource in self._store.overwritten(key):
-            async with attempts.at(resource):
-                obj = self._object(resource)
-                written = await self._kube.write_status(obj, obj["status"])
-                self._metrics.status_patch()
-                self._learn(resource.uid, written)
-                if written:
-                    await self._tell(obj, STATUS_RESTORED)
+        with suppress(ApiServerError):
+            for resource in self._store.overwritten(key):
+                async with attempts.at(resource):
+                    obj = self._object(resource)
+                    written = await self._kube.write_status(obj, obj["status"])
+                    self._metrics.status_patch()
+                    self._learn(resource.uid, written)
+                    if written:
+                        await self._tell(obj, STATUS_RESTORED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
         """Write a status if it changed, with the events that tell of it; the resource as it is then, None if gone.
@@ -133,16 +142,21 @@ class Reporter:
 
     async def answer_for_unreadable(self, key: ClusterKey) -> None:
         """Say on the resources that cannot be read that they cannot; let go of those that need not wait for it."""
-        for obj, problem in self._store.unreadable(key):
-            try:
-                if need_not_wait(obj):
-                    self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
-                else:
-                    await self.write_unreadable(obj, problem, datetime.now(UTC))
-            except ApiServerError:
-                raise
-            except ReassignError as error:
-                log.warning("not written", resource=full_name(obj), reason=error.reason, error=error.message)
+        attempts, now = Attempts(self), datetime.now(UTC)
+        with suppress(ApiServerError):
+            for unreadable in self._store.unreadable(key):
+                async with attempts.at(unreadable):
+                    await self._answer_for(unreadable, now)
+
+    async def _answer_for(self, unreadable: Unreadable, now: datetime) -> None:
+        obj = unreadable.obj
+        if need_not_wait(obj):
+            self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
+        elif deadline_is_over(obj, now):
+            await self._tell(obj, UNREAD_AT_DEADLINE)
+            self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
+        else:
+            await self.write_unreadable(obj, unreadable.problem, now)
 
     async def write_unreadable(self, obj: Object, problem: Problem, now: datetime) -> None:
         """Say on an object that it cannot be read; the rest of its status stays."""
@@ -157,7 +171,7 @@ class Reporter:
             for tell in transitions(before, after):
                 await self._tell(obj, tell)
 
-    async def own_up(self, resource: Resource, error: Exception) -> None:
+    async def own_up(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a mistake of this program keeps it from being served."""
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
@@ -206,7 +220,7 @@ class Reporter:
             await self._tell(obj, tell)
         return True
 
-    async def refresh(self, resource: Resource) -> None:
+    async def refresh(self, resource: Resource | Unreadable) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         found = await self._kube.get(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name)
         self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
@@ -239,7 +253,7 @@ class Attempts:
         self.conflict = False
 
     @asynccontextmanager
-    async def at(self, resource: Resource) -> AsyncIterator[None]:
+    async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
         """Leaves an error to the next look; raises only when the API server itself seems to be down."""
         try:
             try:

@@ -7,7 +7,7 @@ until it is written back: what a process has begun it knows better than anybody 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -27,6 +27,28 @@ log = structlog.get_logger()
 T = TypeVar("T")
 ClusterKey = tuple[str, str]
 """Namespace and name of a KafkaCluster."""
+
+
+class Unreadable(NamedTuple):
+    """A PartitionReassignment that this version of the operator cannot read, with what says why."""
+
+    obj: Object
+    problem: Problem
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.obj["metadata"]["uid"]
+        return uid
+
+    @property
+    def namespace(self) -> str:
+        namespace: str = self.obj["metadata"]["namespace"]
+        return namespace
+
+    @property
+    def name(self) -> str:
+        name: str = self.obj["metadata"]["name"]
+        return name
 
 
 def version(obj: Object) -> int:
@@ -108,10 +130,10 @@ class Store:
         """The PartitionReassignments that refer to a cluster; not those that only others still hold back."""
         return [resource for resource in map(self._readable, self._referring(key)) if resource]
 
-    def unreadable(self, key: ClusterKey) -> list[tuple[Object, Problem]]:
-        """Those of them that cannot be read, each with what says why."""
+    def unreadable(self, key: ClusterKey) -> list[Unreadable]:
+        """Those of them that cannot be read."""
         referring = ((obj, _once(self._parsed, _parse, obj)) for obj in self._referring(key))
-        return [(obj, found) for obj, found in referring if isinstance(found, Problem)]
+        return [Unreadable(obj, found) for obj, found in referring if isinstance(found, Problem)]
 
     def overwritten(self, key: ClusterKey) -> list[Resource]:
         """Those whose status somebody else has changed, each with the one that counts."""

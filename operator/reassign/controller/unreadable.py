@@ -6,7 +6,9 @@ Their status stays as it is but for the conditions, unread: what another version
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from pydantic import ValidationError
 
 from reassign.api.common import Condition
 from reassign.controller.store import has_finalizer, holds
@@ -23,8 +25,20 @@ def need_not_wait(obj: Object) -> bool:
     return bool(deleted) and (obj["spec"].get("deletionPolicy") == "Orphan" or not holds(obj))
 
 
+def deadline_is_over(obj: Object, now: datetime) -> bool:
+    """Whether a PartitionReassignment has been deleted for as long as its deletion waits at most."""
+    deleted, deadline = obj["metadata"].get("deletionTimestamp"), obj["spec"].get("deletionDeadlineSeconds")
+    if not deleted or not deadline or not has_finalizer(obj):
+        return False
+    return now >= datetime.fromisoformat(deleted) + timedelta(seconds=deadline)
+
+
 def conditions_before(obj: Object) -> tuple[Condition, ...]:
-    return tuple(map(Condition.parse, obj.get("status", {}).get("conditions", ())))
+    """The conditions of an object; none where it is they that cannot be read."""
+    try:
+        return tuple(map(Condition.parse, obj.get("status", {}).get("conditions", ())))
+    except ValidationError:
+        return ()
 
 
 def conditions_after(obj: Object, problem: Problem, now: datetime) -> tuple[Condition, ...]:
