@@ -36,6 +36,11 @@ def record(world: World, name: str = "move") -> list[Object]:
     return found
 
 
+def states(world: World) -> dict[str, str]:
+    """What the record of the resource says, by topic."""
+    return {topic["topic"]: topic["partitions"][0]["state"] for topic in record(world)}
+
+
 def claim_completed(status: Object) -> None:
     status["record"] = deepcopy(status["record"])
     status["record"][0]["partitions"][0]["state"] = "Completed"
@@ -180,6 +185,33 @@ def test_a_record_edited_while_no_process_runs_is_rebuilt_from_what_is_in_flight
     world.tick(3)
     (topic,) = record(world)
     assert sorted(topic["partitions"][0]["originalReplicas"]) == [1, 2, 3]
+
+
+def test_what_a_record_edited_while_no_process_runs_says_is_done_stays_done(world: World) -> None:
+    entry = {"topic": LATER.topic, "partition": 0, "replicas": [4, 2, 3]}
+    world.change("move", lambda obj: obj["spec"]["partitions"].append(entry))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: states(world) == {"later": "InFlight", "ours": "Completed"})
+    world.kafka.move_as_another(OURS, (5, 2, 3))
+    world.kafka.copy(OURS)
+    world.change_status("move", claim_other_originals)  # of the one in flight
+    world.restart()
+    world.tick(5)
+    assert world.kafka.replicas[OURS] == (5, 2, 3)
+    assert set(world.kafka.reassignments) == {LATER, THEIRS}
+    assert states(world) == {"later": "InFlight", "ours": "Completed"}
+    assert sorted(record(world)[0]["partitions"][0]["originalReplicas"]) == [1, 2, 3]
+    assert "RecordNotBelieved" in world.kube.events
+    assert "StatusRestored" not in world.kube.events
+
+
+def test_a_generation_removed_while_no_process_runs_costs_nothing_of_our_record(world: World) -> None:
+    before = record(world)
+    world.change_status("move", lambda status: status.pop("observedGeneration"))
+    world.restart()
+    world.tick(3)
+    assert record(world) == before
 
 
 def test_what_is_settled_stays_so_whoever_wrote_its_record(world: World) -> None:

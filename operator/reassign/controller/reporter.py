@@ -41,6 +41,12 @@ STATUS_RESTORED = Tell(
     "StatusRestored",
     "somebody else wiped the status or changed its record, which is what the operator works from; it was written back",
 )
+RECORD_NOT_BELIEVED = Tell(
+    True,
+    "RecordNotBelieved",
+    "somebody else wrote the status's record before this process of the operator knew one: "
+    "what it said of moves under way counts for nothing, and was taken out",
+)
 UNREAD_AT_DEADLINE = Tell(
     True,
     "CancelAbandoned",
@@ -102,7 +108,8 @@ class Reporter:
                     self._metrics.status_patch()
                     self._learn(resource.uid, written)
                     if written:
-                        await self._tell(obj, STATUS_RESTORED)
+                        known = "observedGeneration" in obj["status"]
+                        await self._tell(obj, STATUS_RESTORED if known else RECORD_NOT_BELIEVED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
         """Write a status if it changed, with the events that tell of it; the resource as it is then, None if gone.

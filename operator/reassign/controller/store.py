@@ -1,7 +1,8 @@
 """What the watches and our own writes brought: the newest version known of each object.
 
 Of a status only what we wrote counts. Where somebody else wiped it, or changed its record, the one that was known stays
-until it is written back: what a process has begun it knows better than anybody else.
+until it is written back: what a process has begun it knows better than anybody else. Where none was known, of a record
+that somebody else wrote counts what holds nothing: it can only keep partitions from being moved again.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Store:
         if known is not None and version(known) >= version(obj):
             return False
         if _overwritten(obj, known):
-            obj = obj | {"status": known.get("status", {}) if known else {}}
+            obj = obj | {"status": known.get("status", {}) if known else _believed(obj)}
             self._overwritten.add(uid)
         else:
             self._overwritten.discard(uid)
@@ -194,7 +195,7 @@ def _what(error: ValidationError) -> str:
 def _overwritten(obj: Object, known: Object | None) -> bool:
     """Whether somebody else wiped a status or changed its record; what we have once written we never take away.
 
-    Of an object that is new to this process, a record that holds nothing any more counts whoever wrote it.
+    Of an object that is new to this process, a record that holds nothing counts whoever wrote it.
     """
     if obj["kind"] != Kind.PARTITION_REASSIGNMENT:
         return False  # what a KafkaCluster must not lose is the record of its throttles, which comes and goes
@@ -204,6 +205,16 @@ def _overwritten(obj: Object, known: Object | None) -> bool:
     record = status.get("record")
     news = record != before.get("record") if known else _holds(record or ())
     return news and record_is_somebody_elses(obj)
+
+
+def _believed(obj: Object) -> Object:
+    """The status of an object that is new to this process, and whose record somebody else wrote."""
+    record = [
+        topic | {"partitions": kept}
+        for topic in obj["status"]["record"]
+        if (kept := [partition for partition in topic["partitions"] if partition["state"] not in ACTIVE])
+    ]
+    return {"record": record} if record else {}
 
 
 def _holds(record: Sequence[Object]) -> bool:

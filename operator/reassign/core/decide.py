@@ -36,7 +36,9 @@ def decide(
 
 def _advance(resource: Resource, snapshot: Snapshot, policy: Policy, recent: Recent, now: datetime) -> Verdict:
     """Take every entry of the record one step further."""
-    record = _adopted(resource, snapshot, policy) if resource.status_lost else resource.record
+    record = resource.record
+    if resource.status_lost:
+        record = {**_adopted(resource, snapshot, policy), **record}
     verdict = Verdict(resource, dict(record), expired=deadline_is_over(resource, now))
     if resource.deleted and (let_go := lets_go(resource, record, now)) is not None:
         verdict.release, verdict.let_go = True, let_go
@@ -68,7 +70,7 @@ def lets_go(resource: Resource, record: Record, now: datetime) -> bool | None:
 
 
 def _adopted(resource: Resource, snapshot: Snapshot, policy: Policy) -> Record:
-    """The record of a resource whose status was lost: its entries that are in flight to where it wants them.
+    """What a record that was lost may have said: the entries that are in flight to where the resource wants them.
 
     Who takes pains can make a resource that looks so: no permission, nothing adopted.
     """

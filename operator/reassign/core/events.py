@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.resource import Resource, active
+from reassign.core.resource import Resource, active, recorded
 from reassign.errors import Reason
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
@@ -37,8 +37,9 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
 
 def rebuilt(resource: Resource) -> Tell:
     """The event that tells of a status that was lost, and of what counts as the resource's own since."""
+    found = [e for e in active(resource.record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
     note = (
-        f"the status was lost; {len(active(resource.record))} partitions that are in flight to the replicas asked for "
+        f"the status was lost; {len(found)} partitions that are in flight to the replicas asked for "
         "count as its own now, and the order that they came from is not known"
     )
     return Tell(True, "StatusRebuilt", note)
