@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from reassign.controller.loop import ClusterLoop
+from reassign.core.model import Snapshot
 from reassign.errors import MissingReferenceError, Reason
+from reassign.kafka import tokens
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.tokens import OAuth
@@ -133,6 +137,38 @@ def test_a_cluster_that_is_lost_and_found_is_served_with_the_token_there_is(
     world.tick(2)
     assert endpoint.secret != "a new one"
     assert ready(world)["reason"] == "TokenRefused"
+
+
+def test_while_the_token_is_good_a_refusal_stops_nothing_and_a_new_client_secret_is_picked_up(
+    world: World, endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    now = SimpleNamespace(monotonic=lambda: clock.now, time=lambda: clock.now)
+    monkeypatch.setattr(tokens, "time", now)
+    given = count(1)
+    endpoint.issue = lambda: {"access_token": f"{TOKEN}-{next(given)}", "expires_in": 300}
+    look = world.brokers.observe
+
+    async def observe(*arguments: Any) -> Snapshot:
+        await held(world.loop).renew()
+        return await look(*arguments)
+
+    monkeypatch.setattr(world.brokers, "observe", observe)
+
+    def token_after(seconds: float) -> str:
+        clock.now += seconds
+        world.tick()
+        assert ready(world)["reason"] == "Connected"
+        return held(world.loop).token()
+
+    assert token_after(0) == f"{TOKEN}-1"
+    endpoint.secret = "a new one"
+    assert token_after(240) == f"{TOKEN}-1"
+    secret = secrets.pop("oauth")
+    assert token_after(30) == f"{TOKEN}-1"
+    secrets["oauth"] = {**secret, "secret": b"a new one"}
+    assert token_after(25) == f"{TOKEN}-1"
+    assert token_after(5) == f"{TOKEN}-2"
 
 
 def held(loop: ClusterLoop) -> OAuth:

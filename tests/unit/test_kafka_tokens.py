@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from kafka.errors import KafkaConnectionError
+from structlog.testing import capture_logs
 
 from localplatform.certificates import issue, make_authority
 from reassign.errors import ClusterError, Reason
@@ -156,12 +157,29 @@ def test_a_token_that_the_brokers_refuse_is_replaced(oauth: OAuth) -> None:
     assert oauth.token() == "token-2"
 
 
-def test_a_secret_that_is_refused_is_said_at_once_and_a_new_one_is_another_client(
-    endpoint: TokenEndpoint, oauth: OAuth, clock: Clock
+@pytest.mark.parametrize("answer", [(403, "<html>", {}), (401, '{"error": "invalid_client"}', {}), (404, "", {})])
+def test_a_refusal_does_no_harm_while_the_token_is_good_and_is_logged_once(
+    endpoint: TokenEndpoint, oauth: OAuth, clock: Clock, answer: tuple[int, str, dict[str, str]]
 ) -> None:
     renew(oauth)
+    endpoint.other = answer
+    with capture_logs() as logged:
+        for seconds, asked in ((240, 2), (1, 2), (29, 3)):
+            clock.now += seconds
+            renew(oauth)
+            assert (oauth.token(), len(endpoint.asked)) == ("token-1", asked)
+    assert [line["event"] for line in logged] == ["no new token yet"]
+    clock.now += 30
+    assert refusal(oauth).reason in (Reason.TOKEN_REFUSED, Reason.INVALID_TOKEN_RESPONSE)
+    endpoint.other = None
+    renew(oauth)
+    assert oauth.token() == "token-2"
+
+
+def test_a_secret_that_is_refused_is_said_and_with_a_new_one_it_is_another_client(
+    endpoint: TokenEndpoint, oauth: OAuth
+) -> None:
     endpoint.secret = "a new one"
-    clock.now += 240
     error = refusal(oauth)
     assert error.reason is Reason.TOKEN_REFUSED
     assert "invalid_client" in error.message
@@ -169,7 +187,7 @@ def test_a_secret_that_is_refused_is_said_at_once_and_a_new_one_is_another_clien
     rotated = replace(oauth, client_secret="a new one")
     assert rotated != oauth
     renew(rotated)
-    assert rotated.token() == "token-2"
+    assert rotated.token() == "token-1"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from reassign.api.common import SecretKeyRef
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import OAuth as OAuthSpec
 from reassign.api.kafka_cluster import Sasl as SaslSpec
 from reassign.api.kafka_cluster import Tls as TlsSpec
 from reassign.errors import MissingReferenceError, Reason, ReassignError
@@ -18,6 +21,17 @@ async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
     tls = await _tls(cluster.spec.tls, secrets) if cluster.spec.tls is not None else None
     sasl = await _sasl(cluster.spec.sasl, secrets) if cluster.spec.sasl is not None else None
     return Connection(cluster.spec.bootstrap_servers, tls, sasl)
+
+
+async def correct_secret(connection: Connection, cluster: KafkaCluster, kube: KubeClient) -> None:
+    """See to it that a token that is due is asked for with the client secret that there is now.
+
+    Without a Secret the last one serves: as long as the token is good nothing is wrong with the cluster.
+    """
+    spec, oauth = cluster.spec.sasl, connection.sasl
+    if spec and spec.oauth and isinstance(oauth, OAuth) and oauth.due:
+        with suppress(ReassignError):
+            oauth.correct(await _oauth(spec.oauth, Secrets(kube, cluster.metadata.namespace)))
 
 
 class Secrets:
@@ -59,13 +73,17 @@ async def _tls(spec: TlsSpec, secrets: Secrets) -> Tls:
 
 async def _sasl(spec: SaslSpec, secrets: Secrets) -> Sasl | OAuth:
     if spec.oauth:
-        return OAuth(
-            spec.oauth.token_endpoint_url,
-            spec.oauth.client_id,
-            await secrets.ref(spec.oauth.client_secret_ref) or "",
-            spec.oauth.scope,
-            await secrets.ref(spec.oauth.ca_secret_ref),
-        )
+        return await _oauth(spec.oauth, secrets)
     username = spec.username or await secrets.ref(spec.username_secret_ref)
     password = await secrets.ref(spec.password_secret_ref)
     return Sasl(username or "", password or "", spec.mechanism.value)
+
+
+async def _oauth(spec: OAuthSpec, secrets: Secrets) -> OAuth:
+    return OAuth(
+        spec.token_endpoint_url,
+        spec.client_id,
+        await secrets.ref(spec.client_secret_ref) or "",
+        spec.scope,
+        await secrets.ref(spec.ca_secret_ref),
+    )

@@ -19,7 +19,7 @@ import structlog
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, PacingStatus
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.brake import Finding, Keeper, Survey, brake_of
-from reassign.controller.connect import connection_of
+from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.server import Health
@@ -251,7 +251,8 @@ class ClusterLoop:
 
     async def _connected(self, cluster: KafkaCluster) -> KafkaClient:
         wanted = (cluster.metadata.uid, cluster.spec)
-        if self._client and self._connected_to == wanted:
+        if self._client and self._connection and self._connected_to == wanted:
+            await correct_secret(self._connection, cluster, self.kube)
             return self._client
         connection = await self._connection_of(cluster)
         if self._client is None or connection != self._connection:

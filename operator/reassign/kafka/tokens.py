@@ -17,15 +17,18 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import aiohttp
+import structlog
 from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.pems import trusting
 
+log = structlog.get_logger()
+
 ASK_SECONDS = 10.0
 RETRY_SECONDS = 30.0
-"""Until an endpoint that did not answer is asked again, while its last token is good."""
+"""Until an endpoint that gave no token is asked again, while its last one is good."""
 MARGIN_SECONDS = 30.0
 DEFAULT_LIFE_SECONDS = 60.0
 """Of a token whose endpoint does not say how long it lives (RFC 6749 §5.1 only recommends it)."""
@@ -72,23 +75,39 @@ class OAuth(AbstractTokenProvider):
     ca_pem: str | None = None
     """Authorities that the endpoint's certificate must be signed by. None: the system's."""
     _held: Token | None = field(default=None, init=False, repr=False, compare=False)
+    _failing: bool = field(default=False, init=False, repr=False, compare=False)
+
+    @property
+    def due(self) -> bool:
+        """Whether there is no token, or it is time to replace the one there is."""
+        return self._held is None or time.monotonic() >= min(self._held.renew, self._held.expires)
+
+    def correct(self, other: OAuth) -> None:
+        """Ask with the secret of this one, and trust whom it trusts, from now on; the token there is stays."""
+        self.client_secret, self.ca_pem = other.client_secret, other.ca_pem
 
     async def renew(self) -> None:
-        """Fetch a token if there is none, or if it is time to replace the one there is.
+        """Fetch a token if one is due.
 
         A ClusterError says why there is none: TokenRefused, TokenEndpointUnreachable, InvalidTokenResponse,
-        InvalidSecret. While the old token is good only a refusal is an error: the Secret may have a new one.
+        InvalidSecret. While the old token is good that is no error: the brokers take it, whatever the endpoint says.
         """
-        now = time.monotonic()
-        if self._held and now < min(self._held.renew, self._held.expires):
+        if not self.due:
             return
         try:
-            self._held = await fetch(self)
+            self._held, self._failing = await fetch(self), False
         except ClusterError as error:
             now = time.monotonic()
-            if error.reason is Reason.TOKEN_REFUSED or self._held is None or now >= self._held.expires:
+            if self._held is None or now >= self._held.expires:
                 raise
-            self._held = replace(self._held, renew=now + RETRY_SECONDS)
+            if not self._failing:
+                log.warning(
+                    "no new token yet",
+                    reason=error.reason,
+                    error=error.message,
+                    seconds_left=round(self._held.expires - now),
+                )
+            self._held, self._failing = replace(self._held, renew=now + RETRY_SECONDS), True
 
     def forget(self) -> None:
         """The brokers refuse the token: fetch another one next time."""
