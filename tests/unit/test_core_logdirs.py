@@ -49,6 +49,10 @@ def sent(driver: Driver) -> list[tuple[tuple[int, str], ...]]:
     return found
 
 
+def told(driver: Driver) -> list[AlterLogDirs]:
+    return [step for step in driver.kafka.writes if isinstance(step, AlterLogDirs)]
+
+
 def futures(driver: Driver) -> set[tuple[int, str]]:
     return {(b, path) for b, dirs in driver.kafka.log_dirs.items() for path, d in dirs.items() if P0 in d.futures}
 
@@ -245,10 +249,48 @@ def test_a_broker_is_told_once_until_it_has_said_what_came_of_it() -> None:
     driver = begun((0, 1))
     driver.kafka.silent = {1}
     driver.ticks(60)
-    assert [step for step in driver.kafka.writes if isinstance(step, AlterLogDirs)] == [AlterLogDirs(P0, ((1, "/b"),))]
+    assert told(driver) == [AlterLogDirs(P0, ((1, "/b"),))]
     driver.kafka.silent = set()
     driver.finish()
     assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
+
+
+def test_a_directory_that_a_broker_refuses_is_asked_for_ever_later_and_said_all_the_while() -> None:
+    driver = asking((0, 1), ("/b", "any"), stallTimeoutSeconds=60)
+    while not told(driver):
+        driver.tick()
+        driver.kafka.denied = {P0} if states(driver) == {P0: "InFlight"} else set()
+    said = driver.resources["a"].status
+    assert [(p.state, p.reason) for p in said.partitions] == [("InFlight", "NotAuthorized")]
+    driver.ticks(50)
+    assert len(told(driver)) == 3
+    assert driver.resources["a"].status == said
+    driver.ticks(20)
+    assert true_conditions(driver)["Stalled"] == "NotAuthorized"
+    driver.kafka.denied = set()
+    edit(driver, (0, 1), ("any", "/b"))
+    driver.ticks(3)
+    assert futures(driver) == {(1, "/b")}
+    edit(driver, (0, 1), ("/b", "any"))
+    driver.ticks(60)
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, "/b")
+
+
+def test_the_end_of_a_copy_that_a_broker_refuses_is_asked_for_ever_later_and_said_all_the_while() -> None:
+    driver = begun((0, 1))
+    driver.kafka.denied = {P0}
+    driver.delete("a")
+    driver.ticks(3)
+    said = driver.resources["a"].status
+    assert [(p.state, p.reason) for p in said.partitions] == [("Cancelling", "NotAuthorized")]
+    before = len(told(driver))
+    driver.ticks(50)
+    assert len(told(driver)) == before + 2
+    assert driver.resources["a"].status == said
+    driver.kafka.denied = set()
+    driver.ticks(70)
+    assert (driver.gone, futures(driver)) == ({"a"}, set())
 
 
 def test_what_was_told_too_late_to_end_a_copy_leaves_no_copy_back_behind() -> None:

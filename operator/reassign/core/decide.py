@@ -16,7 +16,7 @@ from reassign.core.follow import Held, Recent, next_move
 from reassign.core.model import Snapshot, TopicPartition
 from reassign.core.resource import Entry, Record, Resource, active, recorded
 from reassign.core.stall import watch
-from reassign.core.verdict import Verdict
+from reassign.core.verdict import Stall, Verdict
 from reassign.errors import Reason
 
 
@@ -52,6 +52,8 @@ def _advance(resource: Resource, snapshot: Snapshot, policy: Policy, recent: Rec
         verdict.steps += [step for step in (move.tell, move.step) if step]
         if move.problem:
             verdict.problems[tp] = move.problem
+        if move.refused:
+            verdict.stalls[tp] = Stall(move.refused, overdue=False)
         if move.note:
             verdict.notes[tp] = move.note
     verdict.release = resource.deleted is not None and not active(verdict.record)

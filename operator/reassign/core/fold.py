@@ -55,8 +55,11 @@ def put_off(verdict: Verdict, recent: Recent, at: float) -> None:
 
 
 def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recent: Recent, at: float) -> None:
-    """It is sent again until it shows, so nothing hangs on its answer."""
+    """It is sent again until it shows, after a refusal each time later."""
     recent.tell(step, at, answered=outcome.result is not Result.UNKNOWN)
+    if outcome.result is Result.REFUSED:
+        for item in step.dirs:
+            recent.refuse(step.tp, (item,), outcome.problem, at)
     if outcome.result is not Result.APPLIED:
         verdict.stalls.setdefault(step.tp, Stall(outcome.problem, False))
 

@@ -42,7 +42,9 @@ LANDING_SECONDS = 7.0
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
 
-What = tuple[int, ...] | frozenset[int]
+Asked = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
+"""Of the brokers: replicas (none: a cancel), a replica in a directory of its broker, or to give up others' move to
+these replicas once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,7 @@ class Recent:
     `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
     or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
     and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
-    `refused` is by partition and what was asked for: replicas in their order, none of them for a cancel, or a set, for
-    a move of others that they begin again. `doubts` are why no answer came to the last request for these replicas.
+    `refused` is by partition and what was asked for, `doubts` by the replicas: why no answer came to the last request.
     `tracks` are of moves in flight (`core.stall`). `answers` are about log directories.
     """
 
@@ -70,7 +71,7 @@ class Recent:
     started: float = 0.0
     busy: dict[TopicPartition, float] = field(default_factory=dict)
     cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    refused: dict[tuple[TopicPartition, What], Refusal] = field(default_factory=dict)
+    refused: dict[tuple[TopicPartition, Asked], Refusal] = field(default_factory=dict)
     doubts: dict[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
     silence: dict[TopicPartition, float] = field(default_factory=dict)
@@ -106,11 +107,11 @@ class Recent:
         began = self.started + (LANDING_SECONDS if unconfirmed else 0)
         return self.now - max(self.busy.get(tp, began), began) >= SETTLE_SECONDS
 
-    def refuse(self, tp: TopicPartition, what: What, problem: Problem, at: float) -> Problem:
+    def refuse(self, tp: TopicPartition, asked: Asked, problem: Problem, at: float) -> Problem:
         """Do not ask for this again for a while, each time longer; the problem is why."""
-        before = self.refused.get((tp, what))
+        before = self.refused.get((tp, asked))
         delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
-        self.refused[tp, what] = Refusal(problem, at + delay, delay)
+        self.refused[tp, asked] = Refusal(problem, at + delay, delay)
         return problem
 
     def doubt(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
@@ -119,9 +120,9 @@ class Recent:
             self.refuse(tp, replicas, problem, at)
         self.doubts[tp, replicas] = problem
 
-    def refusal(self, tp: TopicPartition, what: What) -> Problem | None:
+    def refusal(self, tp: TopicPartition, asked: Asked) -> Problem | None:
         """Why it is not asked for now."""
-        refusal = self.refused.get((tp, what))
+        refusal = self.refused.get((tp, asked))
         return refusal.problem if refusal and refusal.until > self.now else None
 
 
@@ -129,6 +130,7 @@ class Move(NamedTuple):
     """The entry as it is from now on (None: forget it), what to do, what stands in the way, and what to say.
 
     `tell` goes out beside the step: copies between directories and moves between brokers do not wait for each other.
+    `refused` is why something of it does not.
     """
 
     entry: Entry | None
@@ -136,6 +138,10 @@ class Move(NamedTuple):
     problem: Problem | None = None
     note: Problem | None = None
     tell: AlterLogDirs | None = None
+    refused: Problem | None = None
+
+    def telling(self, directed: Directed) -> Move:
+        return self._replace(tell=directed.tell, refused=directed.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,7 @@ class Held:
         # what an earlier process told a broker just before it ended may land as late as this
         since = self.recent.started + LANDING_SECONDS
         supersede = self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
-        return Director(self.snapshot, self.recent.answers, since, supersede)
+        return Director(self.snapshot, self.recent.answers, since, supersede, self.recent.refusal)
 
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""
@@ -277,12 +283,12 @@ def _follow(held: Held) -> Move:
             return Move(entry, problem=held.recent.doubts.get((tp, entry.target)))
     elif in_flight.target == frozenset(entry.target):
         entry = _with_true_original(entry, in_flight.original)
-        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem), tell=directed.tell)
+        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem)).telling(directed)
     if entry.state is RecordState.SUBMITTING:
         return Move(None)
     left = held.undirected()
     if not left.done:
-        return Move(held.entry, tell=left.tell)
+        return Move(held.entry).telling(left)
     return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
 
 
@@ -297,7 +303,7 @@ def _finish(held: Held, entry: Entry, partition: Partition, directed: Directed) 
     """Done is: not in flight, replicas equal the target in order, all of them in sync, and where they are named."""
     entry = entry.to(RecordState.IN_FLIGHT, entry.problem)
     if not (partition.isr >= set(entry.target) and directed.done):
-        return Move(entry, tell=directed.tell)
+        return Move(entry).telling(directed)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
     return Move(entry.to(RecordState.COMPLETED, entry.problem))
@@ -315,7 +321,7 @@ def _bring_back(held: Held) -> Move:
     left = held.undirected()
     if (move.entry is None or not move.entry.active) and not left.done:
         move = Move(held.entry.to(RecordState.CANCELLING, held.entry.problem))
-    return move._replace(tell=left.tell)
+    return move.telling(left)
 
 
 def _back_to_original(held: Held) -> Move:

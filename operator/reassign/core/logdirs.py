@@ -10,12 +10,12 @@ before it has answered since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.model import AlterLogDirs, LogDir, Snapshot, TopicPartition
+from reassign.core.model import AlterLogDirs, LogDir, Problem, Snapshot, TopicPartition
 from reassign.core.progress import Bytes, leader_bytes, partition_bytes
 from reassign.core.resource import Entry
 from reassign.core.volumes import Answers
@@ -85,12 +85,14 @@ class Directed(NamedTuple):
     """How far the replicas of a partition are on their way to the directories that are named.
 
     `log_dirs` is what the record says from now on: a directory that is named no longer stays in it until the copy to
-    it has surely ended. `done` is whether nothing is left to do, as far as brokers have said since they were told.
+    it has surely ended. `done` is whether nothing is left to do, as far as brokers have said since they were told;
+    `refused` is why a broker that refused is not told now.
     """
 
     log_dirs: tuple[tuple[int, str], ...]
     tell: AlterLogDirs | None
     done: bool
+    refused: Problem | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Director:
     answers: Answers
     since: float
     supersede: bool
+    refusal: Callable[[TopicPartition, tuple[tuple[int, str], ...]], Problem | None]
 
     def direct(
         self,
@@ -120,11 +123,13 @@ class Director:
         wanted = [p for p in placements(tp, named, self.snapshot) if p.broker not in held_up]
         send = [(p.broker, p.current) for p in ending if p.current and self._is_ours(tp, p)]
         send += [(p.broker, p.path) for p in wanted if p.to_send(supersede=self.supersede)]
-        send = sorted(item for item in send if self._may_tell(tp, item[0]))
+        refused = {item: problem for item in send if (problem := self.refusal(tp, (item,)))}
+        send = sorted(item for item in send if item not in refused and self._may_tell(tp, item[0]))
         return Directed(
             log_dirs=tuple(sorted((p.broker, p.path) for p in (*ending, *wanted))),
             tell=AlterLogDirs(tp, tuple(send)) if send else None,
             done=not ending and all(p.done and self._is_sure(tp, p) for p in wanted),
+            refused=refused[min(refused)] if refused else None,
         )
 
     def _has_ended(self, tp: TopicPartition, place: Placement) -> bool:

@@ -70,7 +70,10 @@ def watch(
     now: float,
     throttled: Callable[[Resource], bool],
 ) -> dict[TopicPartition, Track]:
-    """Say in the verdicts which moves stand still; `tracks` is what the last look returned, `now` its clock."""
+    """Say in the verdicts which moves stand still; `tracks` is what the last look returned, `now` its clock.
+
+    Where a broker has refused to go on, the verdict says why already.
+    """
     kept: dict[TopicPartition, Track] = {}
     for verdict in verdicts:
         timeout = verdict.resource.spec.stall_timeout_seconds
@@ -78,10 +81,12 @@ def watch(
             partition = snapshot.partition(tp)
             if partition is None or tp in verdict.problems:
                 continue
+            refused = verdict.stalls[tp].problem if tp in verdict.stalls else None
             if entry.state is RecordState.CANCELLING:
                 kept[tp] = _cancelling(tracks.get(tp), now)
                 if now - kept[tp].since >= timeout:
-                    verdict.stalls[tp] = Stall(_hangs(tp, entry, partition, snapshot, timeout), True)
+                    hangs = refused or _hangs(tp, entry, partition, snapshot, timeout)
+                    verdict.stalls[tp] = Stall(hangs, True)
             if entry.state is not RecordState.IN_FLIGHT:
                 continue
             lacking = frozenset(entry.target) - partition.isr
@@ -95,7 +100,7 @@ def watch(
             track.look(lacking, in_sync, gap, copied, now)
             kept[tp] = track
             overdue = now - track.since >= timeout
-            problem = _named(partition, lacking, places, snapshot)
+            problem = _named(partition, lacking, places, snapshot) or refused
             if overdue and problem is None:
                 copying = copied > track.copied
                 behind = bool(lacking and gap and track.gap is not None and gap > track.gap)
