@@ -312,7 +312,7 @@ def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field
 def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
-    [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.settled)
+    [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.shown)
     assert isinstance(move, Copying)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
     assert move.items()[Spot(Place(Kind.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
@@ -388,6 +388,17 @@ def test_ending_a_copy_waits_for_no_throttle(operator: Operator, client: Client)
     assert verdict.steps == [end]
 
 
+def test_ending_a_copy_does_not_wait_for_one_that_cannot_be_throttled_on_another_broker(
+    operator: Operator, client: Client
+) -> None:
+    client.denied.add(broker(0))
+    verdict = copies(operator, AlterLogDirs(P0, ((0, "/b"), (1, "/a"))))
+    ending = {1: {"/a": LogDir(logs={P0: 9}), "/b": LogDir(futures={P0: 3})}}
+    operator.tick(shown({**dirs(), **ending}), [verdict])
+    assert verdict.steps == [AlterLogDirs(P0, ((1, "/a"),))]
+    assert verdict.stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+
+
 def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_directories_are_not_told(
     operator: Operator, client: Client
 ) -> None:
@@ -401,13 +412,11 @@ def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_direc
 def test_a_copy_that_nobody_holds_any_more_stays_throttled_until_directories_show_its_end(
     operator: Operator, client: Client
 ) -> None:
-    operator.recent.observe(0.0, 0.0, ())
     operator.tick(shown(dirs()), [copies(operator, COPY)])
-    operator.recent.touch(P0, 0.0, answered=True)
     assert operator.throttling.placing() == {P0}
     operator.restart()
     operator.throttling._lately.started -= 100
-    operator.recent.touch(P0, 0.0, answered=True)
+    operator.recent.tell(COPY, 0.5, answered=True)
     throttled = {**START, broker(0): {LOG_DIR_RATE: "7168"}}
     # no copy shows yet: it was begun a moment ago
     for now, seen in ((0.0, dirs()), (4.0, dirs(future=3)), (5.0, {}), (6.0, dirs(future=9))):
@@ -489,5 +498,5 @@ def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operato
 
 def test_one_partition_can_need_both_rates(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    moves = copying([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.settled)
+    moves = copying([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.shown)
     assert [(type(m), m.brokers, m.rate) for m in moves] == [(Copying, {0, 1, 2}, 5120), (Placing, {0}, 7168)]

@@ -45,7 +45,7 @@ class World:
 
     def decide(self, resources: Any, snapshot: Any, policy: Any, recent: Any, now: Any) -> list[Verdict]:
         verdicts = decide(resources, snapshot, policy, recent, now)
-        moves = copying(verdicts, snapshot, CLUSTER, self.throttler.status, recent.settled)
+        moves = copying(verdicts, snapshot, CLUSTER, self.throttler.status, recent.shown)
         self.throttler.tick(moves, die_after=self.dies)
         self.check()
         if self.dies is not None:

@@ -100,6 +100,7 @@ class Operator:
         self.recent = Recent(started=-100.0)
 
     def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
+        self.recent.answers.observe(self.recent.now, snapshot.log_dirs)
         return asyncio.run(self.throttling.throttle(self.api.parsed, self.client, verdicts, snapshot, self.recent))
 
     def verdict(

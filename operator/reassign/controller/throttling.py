@@ -73,7 +73,7 @@ class Throttling:
         Whether anything is set that has to be restored one day.
         """
         record = self._recorded()
-        moves = copying(verdicts, snapshot, cluster.spec, record, recent.settled)
+        moves = copying(verdicts, snapshot, cluster.spec, record, recent.shown)
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
         younger = younger_throttles(cluster, snapshot, self.store)
         if waits := duplicate or younger:
@@ -81,7 +81,7 @@ class Throttling:
         if younger:
             return self.restores(snapshot.brokers)
         if duplicate:  # what it has set stays until those moves are over
-            moves = copying((), snapshot, cluster.spec, record, recent.settled)
+            moves = copying((), snapshot, cluster.spec, record, recent.shown)
         if not moves and record is None:
             self._memory.looked = True
             return False

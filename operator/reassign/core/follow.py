@@ -107,6 +107,13 @@ class Recent:
         began = self.started + (LANDING_SECONDS if unconfirmed else 0)
         return self.now - max(self.busy.get(tp, began), began) >= SETTLE_SECONDS
 
+    def shown(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether a broker's log directories show all that it was told about a partition.
+
+        What an earlier process told it just before it ended may land late, too.
+        """
+        return self.answers.is_sure(tp, broker, self.started + LANDING_SECONDS)
+
     def refuse(self, tp: TopicPartition, asked: Asked, problem: Problem, at: float) -> Problem:
         """Do not ask for this again for a while, each time longer; the problem is why."""
         before = self.refused.get((tp, asked))
@@ -208,10 +215,8 @@ class Held:
 
     @property
     def _director(self) -> Director:
-        # what an earlier process told a broker just before it ended may land as late as this
-        since = self.recent.started + LANDING_SECONDS
         supersede = self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
-        return Director(self.snapshot, self.recent.answers, since, supersede, self.recent.refusal)
+        return Director(self.snapshot, self.recent.answers, self.recent.shown, supersede, self.recent.refusal)
 
     def cancelled(self, problem: Problem | None = None) -> Move:
         """Brought back. While the resource is being deleted its record keeps the entry."""

@@ -83,12 +83,14 @@ def _take_back(
             if verdict.begins(step):
                 problem = lacks[step.tp][0][1]
                 verdict.hold_back(step.tp, problem, lasts=problem.reason is not soon)
-            elif isinstance(step, AlterLogDirs) and placing and begins_copy(step, snapshot):
-                verdict.steps.remove(step)
+            elif isinstance(step, AlterLogDirs) and placing and (beginning := _beginning(step, snapshot)):
+                left = tuple(item for item in step.dirs if item not in beginning)
+                place = verdict.steps.index(step)
+                verdict.steps[place : place + 1] = [AlterLogDirs(step.tp, left)] if left else []
                 stall = verdict.stalls.get(step.tp)
                 verdict.stalls[step.tp] = Stall(placing[0], overdue=stall is not None and stall.overdue)
 
 
-def begins_copy(step: AlterLogDirs, snapshot: Snapshot) -> bool:
-    """Whether a replica that is there would be copied; the other steps only say where one is to be, or end a copy."""
-    return any(place.copies for place in placements(step.tp, step.dirs, snapshot))
+def _beginning(step: AlterLogDirs, snapshot: Snapshot) -> set[tuple[int, str]]:
+    """Where a replica that is there would be copied; the rest only says where one is to be, or ends a copy."""
+    return {(place.broker, place.path) for place in placements(step.tp, step.dirs, snapshot) if place.copies}

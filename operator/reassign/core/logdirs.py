@@ -97,14 +97,14 @@ class Directed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Director:
-    """Sees replicas to directories. What brokers said before `since` may be out of date.
+    """Sees replicas to directories. `shown` is whether a broker's show all that it was told about a partition.
 
     A copy to another directory than the one in the record is somebody else's: it is left alone, unless superseded.
     """
 
     snapshot: Snapshot
     answers: Answers
-    since: float
+    shown: Callable[[TopicPartition, int], bool]
     supersede: bool
     refusal: Callable[[TopicPartition, tuple[tuple[int, str], ...]], Problem | None]
 
@@ -142,7 +142,7 @@ class Director:
         return place.future in (place.path, self.answers.last_told(tp, place.broker))
 
     def _is_sure(self, tp: TopicPartition, place: Placement) -> bool:
-        return self.answers.is_sure(tp, place.broker, self.since)
+        return self.shown(tp, place.broker)
 
     def _may_tell(self, tp: TopicPartition, broker: int) -> bool:
         found = self.snapshot.brokers.get(broker)

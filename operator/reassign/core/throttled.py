@@ -123,11 +123,11 @@ def copying(
     snapshot: Snapshot,
     cluster: KafkaClusterSpec,
     record: ThrottleStatus | None,
-    settled: Callable[[TopicPartition], bool],
+    shown: Callable[[TopicPartition, int], bool],
 ) -> list[Throttled]:
     """What to throttle: partitions in flight first, then those about to start, in their order.
 
-    `settled` is whether log directories show all that was sent about a partition.
+    `shown` is whether a broker's log directories show all that it was told about a partition.
     """
     found: list[Throttled] = []
     held: set[TopicPartition] = set()
@@ -152,7 +152,7 @@ def copying(
     found.sort(key=lambda c: c.tp not in snapshot.reassignments)
     if record is None:
         return found
-    return [*_left(record, held, snapshot), *_left_placing(record, held, snapshot, settled), *found]
+    return [*_left(record, held, snapshot), *_left_placing(record, held, snapshot, shown), *found]
 
 
 def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
@@ -183,7 +183,7 @@ def _left_placing(
     record: ThrottleStatus,
     held: set[TopicPartition],
     snapshot: Snapshot,
-    settled: Callable[[TopicPartition], bool],
+    shown: Callable[[TopicPartition, int], bool],
 ) -> list[Placing]:
     """The same of copies between directories; a broker that has not said what it copies may copy it still."""
     left: dict[TopicPartition, set[int]] = defaultdict(set)
@@ -193,8 +193,8 @@ def _left_placing(
             partition = snapshot.partition(tp)
             if partition is None or broker not in partition.replicas:
                 continue
-            shown = directories is None or any(tp in directory.futures for directory in directories.values())
-            if shown or not settled(tp):
+            copied = directories is None or any(tp in directory.futures for directory in directories.values())
+            if copied or not shown(tp, broker):
                 left[tp].add(broker)
     return [Placing(tp, frozenset(brokers)) for tp, brokers in left.items()]
 
