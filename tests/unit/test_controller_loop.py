@@ -271,6 +271,14 @@ def test_cancel_all_takes_everything_back_at_the_next_tick_and_keeps_it_before(w
     assert pause <= MOVING_SECONDS  # what others begin now does not go on for long
 
 
+def test_the_brake_takes_back_what_it_can_though_much_cannot_be_written(world: World) -> None:
+    for number in range(5):
+        world.add(f"bad-{number}", LATER, (4, 2, 3))
+    world.kube.unwritable = {"uid-main", *(f"uid-bad-{number}" for number in range(5))}
+    world.pull("CancelOurs")
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+
+
 def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(world: World) -> None:
     world.brokers.dies = True
     world.pull("CancelAll")

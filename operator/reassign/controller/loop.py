@@ -190,7 +190,11 @@ class ClusterLoop:
         stance = Stance(
             hold_of(cluster, awaited) or duplicate, finding.pause, self._mistake or self._keeper.stuck, pacing
         )
-        await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
+        try:
+            await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, stance, _now()))
+        except ApiServerError:
+            if cluster.spec.execution is Execution.RUN:
+                raise  # what is to be undone waits for no status
         execution = Execution.PAUSE if duplicate else cluster.spec.execution
         sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
         if cluster.metadata.deletion_timestamp and not awaited and not self._throttling.restores(snapshot.brokers):

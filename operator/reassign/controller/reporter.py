@@ -34,8 +34,8 @@ log = structlog.get_logger()
 Status = KafkaClusterStatus | PartitionReassignmentStatus
 
 PROGRESS_SECONDS = 2.0
-API_FAILURES = 3
-"""After as many time-outs in one round of attempts the API server itself is taken to be down."""
+API_SECONDS = 10.0
+"""After waiting as long in one round of attempts for what then failed, the API server itself is taken to be down."""
 STATUS_RESTORED = Tell(
     True,
     "StatusRestored",
@@ -256,12 +256,13 @@ class Attempts:
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._failures = 0
+        self._waited = 0.0
         self.conflict = False
 
     @asynccontextmanager
     async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
         """Leaves an error to the next look; raises only when the API server itself seems to be down."""
+        began = time.monotonic()
         try:
             try:
                 yield
@@ -275,9 +276,10 @@ class Attempts:
         except ReassignError as error:
             name = f"{resource.namespace}/{resource.name}"
             log.warning("not written", resource=name, reason=error.reason, error=error.message)
-            self._failures += isinstance(error, ApiServerError)
-            if self._failures >= API_FAILURES:
-                raise
+            if isinstance(error, ApiServerError):
+                self._waited += time.monotonic() - began
+                if self._waited >= API_SECONDS:
+                    raise
 
 
 def _without_progress(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
