@@ -58,6 +58,7 @@ def main() -> int:
 
 def measure(kafka: Kafka) -> Rates:
     operator = Operator(kafka.client)
+    operator.know(kafka.observe(TP.topic))
 
     def begun() -> bool:
         verdict = operator.verdict("bench", {TP: (OLD, NEW)}, str(RATE))
