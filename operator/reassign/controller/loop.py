@@ -21,7 +21,7 @@ from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.brake import Finding, Keeper, Survey, brake_of
 from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
-from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.reporter import Attempts, Reporter, mistake
 from reassign.controller.server import Health
 from reassign.controller.serving import (
     Stance,
@@ -137,7 +137,7 @@ class ClusterLoop:
             return UNREACHABLE_SECONDS
         except Exception as error:
             log.exception("tick failed unexpectedly", cluster=self.key)
-            self._mistake = _mistake(error, "serving the cluster")
+            self._mistake = mistake(error, "it from serving the cluster")
             return UNREACHABLE_SECONDS
 
     async def _tick(self) -> float | None:
@@ -293,7 +293,7 @@ class ClusterLoop:
             return error
         log.error("failed unexpectedly", cluster=self.key, exc_info=error)
         self.metrics.failed(self.name, Reason.INTERNAL_ERROR)
-        problem = _mistake(error, "seeing the cluster")
+        problem = mistake(error, "it from seeing the cluster")
         return ReassignError(problem.reason, problem.message)
 
     async def _stand_still(self, error: ReassignError, resources: Sequence[Resource]) -> float:
@@ -426,14 +426,6 @@ class ClusterLoop:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _mistake(error: Exception, doing: str) -> Problem:
-    return Problem(
-        Reason.INTERNAL_ERROR,
-        f"a mistake of the operator ({type(error).__name__}) keeps it from {doing}; "
-        "its log has the details: report them",
-    )
 
 
 def _waits_to_settle(verdict: Verdict) -> bool:

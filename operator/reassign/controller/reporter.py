@@ -183,12 +183,7 @@ class Reporter:
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
-            problem = Problem(
-                Reason.INTERNAL_ERROR,
-                f"a mistake of the operator ({type(error).__name__}) keeps this one from being served; "
-                "its log has the details: report them",
-            )
-            await self.stand_still(now, problem, datetime.now(UTC))
+            await self.stand_still(now, mistake(error, "this one from being served"), datetime.now(UTC))
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
@@ -249,6 +244,14 @@ class Reporter:
 
     async def _tell(self, obj: Object, tell: Tell) -> None:
         await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
+
+
+def mistake(error: Exception, keeps: str) -> Problem:
+    """What is said of an error that nobody has foreseen: whom it keeps from what."""
+    return Problem(
+        Reason.INTERNAL_ERROR,
+        f"a mistake of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report them",
+    )
 
 
 class Attempts:
