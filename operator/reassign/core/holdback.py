@@ -77,9 +77,9 @@ def _take_back(
     """`soon` is the reason of what will be set before the next look."""
     for verdict in verdicts:
         for step in [step for step in verdict.steps if step.tp in lacks]:
-            placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
             if step not in verdict.steps:
                 continue  # taken back with another one of its partition
+            placing = [problem for move, problem in lacks[step.tp] if isinstance(move, Placing)]
             if verdict.begins(step):
                 problem = lacks[step.tp][0][1]
                 verdict.hold_back(step.tp, problem, lasts=problem.reason is not soon)

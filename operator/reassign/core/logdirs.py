@@ -128,21 +128,18 @@ class Director:
         return Directed(
             log_dirs=tuple(sorted((p.broker, p.path) for p in (*ending, *wanted))),
             tell=AlterLogDirs(tp, tuple(send)) if send else None,
-            done=not ending and all(p.done and self._is_sure(tp, p) for p in wanted),
+            done=not ending and all(p.done and self.shown(tp, p.broker) for p in wanted),
             refused=refused[min(refused)] if refused else None,
         )
 
     def _has_ended(self, tp: TopicPartition, place: Placement) -> bool:
         partition = self.snapshot.partition(tp)
         shown = place.current or (partition is not None and place.broker in partition.offline)
-        return self._is_sure(tp, place) and not self._is_ours(tp, place) and bool(shown)
+        return self.shown(tp, place.broker) and not self._is_ours(tp, place) and bool(shown)
 
     def _is_ours(self, tp: TopicPartition, place: Placement) -> bool:
         """Whether the copy under way is to where it was recorded; or to where it was to stay, told too late."""
         return place.future in (place.path, self.answers.last_told(tp, place.broker))
-
-    def _is_sure(self, tp: TopicPartition, place: Placement) -> bool:
-        return self.shown(tp, place.broker)
 
     def _may_tell(self, tp: TopicPartition, broker: int) -> bool:
         found = self.snapshot.brokers.get(broker)
