@@ -83,7 +83,7 @@ def test_a_move_is_followed_with_one_short_lived_token_after_another(
     kafka: Kafka, connection: Connection, endpoint: TokenEndpoint
 ) -> None:
     endpoint.issue = lambda: given(kafka.brokers, SHORT)
-    tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
+    tp = TopicPartition(kafka.topic([0, 1], megabytes=10), 0)
     secure = Kafka(kafka.brokers, connection)
     with kafka.held(tp.topic):
         assert secure.perform(Alter(tp, (2, 3))) == [APPLIED]
