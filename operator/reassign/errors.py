@@ -2,6 +2,7 @@
 
 ReassignError
 ├── ClusterError     the Kafka cluster as a whole cannot be used now
+├── PlanningError    a goal that cannot be planned: contradictory, too large, or from a snapshot that is no good
 ├── MissingReferenceError something that a resource names (a KafkaCluster, a Secret, a key in it) is missing
 └── ConflictError    an object of the API server is not what we last saw; the next tick looks again
 
@@ -62,6 +63,20 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
 
+    # a goal that cannot be planned, or a plan that does not go on
+    INVALID_RACKS = "InvalidRacks"
+    INVALID_GOAL = "InvalidGoal"
+    NOT_ENOUGH_BROKERS = "NotEnoughBrokers"
+    NOTHING_SELECTED = "NothingSelected"
+    INVALID_SNAPSHOT = "InvalidSnapshot"
+    PLAN_TOO_LARGE = "PlanTooLarge"
+    PLANNING = "Planning"
+    APPROVAL_REQUIRED = "ApprovalRequired"
+    APPROVED_DIGEST_MISMATCH = "ApprovedDigestMismatch"
+    PLAN_STALE = "PlanStale"
+    WAVE_EDITED = "WaveEdited"
+    WAVE_FAILED = "WaveFailed"
+
     # the cluster, or what leads to it
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CONNECTING = "Connecting"
@@ -101,6 +116,10 @@ class ReassignError(Exception):
 
 class ClusterError(ReassignError):
     """The Kafka cluster cannot be used now: unreachable, refused, not the one that was pinned."""
+
+
+class PlanningError(ReassignError):
+    """No plan can be made of this: a goal that nothing can reach, racks that cannot be read, a snapshot cut short."""
 
 
 class MissingReferenceError(ReassignError):
