@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localplatform.brokers import CONTROLLER_ID
+from localplatform.brokers import CONTROLLER_ID, rack
 from reassign.core.model import APPLIED, Alter, Broker, Cancel, Reassignment, Result, TopicPartition
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
@@ -49,7 +49,7 @@ def test_a_write_without_an_answer_is_unknown_and_may_have_been_carried_out(kafk
 
 @pytest.mark.usefixtures("broker_3_is_down")
 def test_a_broker_that_is_down_is_a_fenced_one(kafka: Kafka) -> None:
-    assert kafka.observe().brokers[3] == Broker(3, rack="r3", fenced=True)
+    assert kafka.observe().brokers[3] == Broker(3, rack=rack(3), fenced=True)
 
 
 @pytest.mark.usefixtures("broker_3_is_down")

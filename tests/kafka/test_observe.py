@@ -2,12 +2,13 @@
 
 from shutil import disk_usage
 
+from localplatform.brokers import rack
 from reassign.core.model import Alter, Broker, Reassignment, ReplicationFactorGuard, TopicPartition
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 
 
 def test_all_brokers_with_their_racks(kafka: Kafka) -> None:
-    assert kafka.observe().brokers == {i: Broker(i, rack=f"r{i}", fenced=False) for i in range(4)}
+    assert kafka.observe().brokers == {i: Broker(i, rack=rack(i), fenced=False) for i in range(4)}
 
 
 def test_the_cluster_id_is_the_one_that_the_brokers_give(kafka: Kafka) -> None:

@@ -246,7 +246,7 @@ class Brokers:
             listeners = ",".join(f"{n}://{host}:{port}" for n, (host, port) in self._listeners(node).items())
             lines += [
                 "process.roles=broker",
-                f"broker.rack=r{node}",
+                f"broker.rack={rack(node)}",
                 f"listeners={listeners}",
                 "inter.broker.listener.name=LOCAL",
             ]
@@ -346,6 +346,11 @@ def running(
         yield cluster
     finally:
         cluster.stop()
+
+
+def rack(broker: int) -> str:
+    """The path of a broker's rack (KIP-879): two sites, in each of which every broker has a rack of its own."""
+    return f"/{'ab'[broker % 2]}/{broker // 2 + 1}"
 
 
 def _name(node: int) -> str:
