@@ -1,0 +1,94 @@
+"""Racks, paths of racks and brokers without one, read as nested groups."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import Awareness
+from reassign.planning.racks import levels
+
+FOUR = ["/a/1", "/a/2", "/b/1", "/b/2"]
+
+name = st.sampled_from("abc")
+paths = st.lists(name, max_size=3).map(lambda names: "".join(f"/{n}" for n in names))
+racks_of_brokers = st.lists(paths, min_size=1, max_size=9)
+
+
+def grouped(racks: list[str], awareness: Awareness = Awareness.TREE) -> list[list[int]]:
+    return levels(racks, awareness, range(1, len(racks) + 1)).tolist()
+
+
+def test_a_path_has_a_level_for_each_of_its_names() -> None:
+    assert grouped(FOUR) == [[0, 0, 1, 1], [0, 1, 2, 3]]
+
+
+def test_the_same_name_under_another_parent_is_another_rack() -> None:
+    assert grouped(["/b/x", "/a/x"]) == [[1, 0], [1, 0]]
+
+
+def test_plain_names_are_one_level() -> None:
+    assert grouped(["r2", "r1", "r2"]) == [[1, 0, 1]]
+
+
+def test_brokers_without_a_rack_are_children_of_the_root_each_by_itself() -> None:
+    assert grouped(["", "/a/1", "", "/a/1"]) == [[1, 0, 2, 0], [1, 0, 2, 0]]
+
+
+def test_brokers_of_an_inner_node_are_children_of_it_each_by_itself() -> None:
+    assert grouped(["/a", "/a/1", "/a", "/a/1", "/b"]) == [[0, 0, 0, 0, 1], [1, 0, 2, 0, 3]]
+
+
+def test_flat_takes_a_path_for_a_name_and_reads_nothing_in_it() -> None:
+    assert grouped(["/a/1", "//", "/a/1", "r1", ""], Awareness.FLAT) == [[1, 0, 1, 2, 3]]
+
+
+def test_without_awareness_or_without_any_rack_there_is_no_level() -> None:
+    assert levels(["/a", "b", "//"], Awareness.NONE, [1, 2, 3]).shape == (0, 3)
+    assert levels(["", ""], Awareness.TREE, [1, 2]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("rack", ["/", "//a", "/a/", "/a//b", "/ /b", "/a/ b", "/a\t/b", " ", " a", "a "])
+def test_a_rack_that_cannot_be_read_is_refused_with_the_broker_that_has_it(rack: str) -> None:
+    with pytest.raises(PlanningError) as refused:
+        levels(["/a/1", rack, "/b"], Awareness.TREE, [10, 11, 12])
+    assert refused.value.reason is Reason.INVALID_RACKS
+    assert f"{rack!r} of broker 11)" in refused.value.message
+
+
+def test_paths_beside_plain_names_are_refused_with_the_brokers_of_both() -> None:
+    with pytest.raises(PlanningError) as refused:
+        levels(["/a", "b", "", "/c/d"], Awareness.TREE, [1, 2, 3, 4])
+    assert refused.value.reason is Reason.INVALID_RACKS
+    assert "paths ('/a' of broker 1, '/c/d' of broker 4)" in refused.value.message
+    assert "plain names ('b' of broker 2)" in refused.value.message
+
+
+def test_of_many_brokers_some_are_named_and_the_others_counted() -> None:
+    with pytest.raises(PlanningError, match="of broker 4 and 295 more"):
+        levels(["/"] * 300, Awareness.TREE, range(300))
+
+
+@given(racks_of_brokers)
+def test_groups_are_dense_and_nested_and_in_the_order_of_their_parents(racks: list[str]) -> None:
+    groups = levels(racks, Awareness.TREE, range(len(racks)))
+    above = np.zeros(len(racks), np.int32)
+    for level in groups:
+        assert sorted(set(level.tolist())) == list(range(level.max() + 1))
+        parents = [{int(p) for p in above[level == g]} for g in range(level.max() + 1)]
+        assert [p for one in parents for p in one] == sorted(p for one in parents for p in one)
+        assert all(len(one) == 1 for one in parents)
+        above = level
+
+
+@given(racks_of_brokers, st.randoms(use_true_random=False))
+def test_the_order_in_which_brokers_come_changes_nothing(racks: list[str], random: Random) -> None:
+    order = list(range(len(racks)))
+    random.shuffle(order)
+    shuffled = levels([racks[i] for i in order], Awareness.TREE, order)
+    assert (shuffled == levels(racks, Awareness.TREE, range(len(racks)))[:, order]).all()
