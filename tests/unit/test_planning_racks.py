@@ -1,7 +1,9 @@
-"""Racks, paths of racks and brokers without one, read as nested groups."""
+"""Racks, paths of racks and brokers without one, read as nested groups; and what counts as spread over them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import combinations
 from random import Random
 
 import numpy as np
@@ -10,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import Awareness
-from reassign.planning.racks import levels
+from reassign.planning.model import UNKNOWN, Awareness, Ints
+from reassign.planning.racks import levels, spread
 
 FOUR = ["/a/1", "/a/2", "/b/1", "/b/2"]
 
@@ -92,3 +94,77 @@ def test_the_order_in_which_brokers_come_changes_nothing(racks: list[str], rando
     random.shuffle(order)
     shuffled = levels([racks[i] for i in order], Awareness.TREE, order)
     assert (shuffled == levels(racks, Awareness.TREE, range(len(racks)))[:, order]).all()
+
+
+def one_is_spread(groups: Ints, replicas: list[int], usable: Collection[int] | None = None) -> bool:
+    mask = None if usable is None else np.isin(np.arange(groups.shape[1]), list(usable))
+    return bool(spread(groups, np.array([replicas], np.int32), mask)[0])
+
+
+@pytest.mark.parametrize(
+    ("replicas", "is_spread"),
+    [
+        ([0, 2], True),
+        ([0, 1], False),  # both in /a
+        ([0, 2, 1], True),
+        ([0, 1, 2, 3], True),
+        ([0, UNKNOWN, UNKNOWN], True),
+        ([0, 0], False),  # twice on a broker
+        ([], True),
+    ],
+)
+def test_replicas_are_spread_when_siblings_differ_by_at_most_one(replicas: list[int], is_spread: bool) -> None:
+    assert one_is_spread(levels(FOUR, Awareness.TREE, range(4)), replicas) is is_spread
+
+
+def test_deeper_levels_count_as_well() -> None:
+    groups = levels(["/a/1", "/a/1", "/a/2", "/b/1", "/b/1"], Awareness.TREE, range(5))
+    assert one_is_spread(groups, [0, 2, 3])
+    assert not one_is_spread(groups, [0, 1, 3])
+
+
+def test_a_subtree_with_fewer_brokers_than_its_share_takes_what_it_can() -> None:
+    groups = levels(["/a", "/b", "/b", "/b", "/c"], Awareness.TREE, range(5))
+    assert one_is_spread(groups, [0, 1, 2, 4])
+    assert one_is_spread(groups, [0, 1, 2, 3, 4])
+    assert not one_is_spread(groups, [0, 1, 2])
+
+
+def test_a_broker_that_is_not_usable_is_not_counted_as_left() -> None:
+    groups = levels(["/a", "/b", "/b"], Awareness.TREE, range(3))
+    assert not one_is_spread(groups, [1, 2])
+    assert one_is_spread(groups, [1, 2], usable=[1, 2])
+    assert one_is_spread(groups, [1, 2], usable=[])
+
+
+def test_without_levels_all_that_counts_is_that_no_broker_comes_twice() -> None:
+    groups = levels(FOUR, Awareness.NONE, range(4))
+    assert spread(groups, np.array([[0, 1, -1], [2, 1, 2], [3, 1, 0]], np.int32)).tolist() == [True, False, True]
+    assert spread(groups, np.empty((0, 3), np.int32)).tolist() == []
+
+
+def by_definition(groups: Ints, replicas: Collection[int], usable: Collection[int]) -> bool:
+    path = [tuple(map(int, column)) for column in groups.T]
+    nodes = {p[: n + 1] for p in path for n in range(len(p))}
+    has = {node: sum(path[b][: len(node)] == node for b in replicas) for node in nodes}
+    room = {node: any(path[b][: len(node)] == node for b in usable if b not in replicas) for node in nodes}
+    return not any(
+        has[one] > has[other] + 1 and room[other] for one in nodes for other in nodes if one[:-1] == other[:-1]
+    )
+
+
+@given(racks_of_brokers, st.data())
+def test_spread_is_what_its_definition_says_for_every_choice_of_brokers(racks: list[str], data: st.DataObject) -> None:
+    brokers = range(len(racks))
+    groups = levels(racks, Awareness.TREE, brokers)
+    usable = data.draw(st.sets(st.sampled_from(brokers)))
+    choices = list(combinations(brokers, data.draw(st.integers(1, len(racks)))))
+    found = spread(groups, np.array(choices, np.int32), np.isin(brokers, list(usable)))
+    assert found.tolist() == [by_definition(groups, replicas, usable) for replicas in choices]
+
+
+@given(racks_of_brokers, st.data())
+def test_some_choice_of_brokers_is_always_spread(racks: list[str], data: st.DataObject) -> None:
+    groups = levels(racks, Awareness.TREE, range(len(racks)))
+    choices = list(combinations(range(len(racks)), data.draw(st.integers(1, len(racks)))))
+    assert spread(groups, np.array(choices, np.int32)).any()

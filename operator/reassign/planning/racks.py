@@ -1,4 +1,4 @@
-"""Racks of racks (KIP-879): what brokers say of their place, read as a tree.
+"""Racks of racks (KIP-879): what brokers say of their place, read as a tree, and whether replicas are spread over it.
 
 A rack is a path, `/dc1/row2/rack7`, or a plain name, which is a path of one. The brokers of a rack are its
 children. Paths may differ in depth: a broker of `/dc1` beside one of `/dc1/row2` is a child of `/dc1` by itself, since
@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import Awareness, Ints
+from reassign.planning.model import UNKNOWN, Awareness, Bools, Ints
 
 MAX_NAMED = 5
+AT_ONCE = 10_000  # partitions, which keeps the counts at a few MiB for hundreds of brokers
 
 
 def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> Ints:
@@ -71,3 +72,36 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
 def _named(which: Sequence[int], racks: Sequence[str], ids: Sequence[int] | Ints) -> str:
     named = ", ".join(f"{racks[i]!r} of broker {ids[i]}" for i in which[:MAX_NAMED])
     return f"{named} and {len(which) - MAX_NAMED} more" if len(which) > MAX_NAMED else named
+
+
+def spread(groups: Ints, replicas: Ints, usable: Bools | None = None) -> Bools:
+    """Which partitions' replicas (P, R) are on different brokers, and as evenly over each node as its children allow.
+
+    Even: no child of a node has two replicas more than one that has a broker left. `groups` (L, B) are of `levels`,
+    `replicas` are indices of brokers, UNKNOWN fills rows; `usable` (B,) brokers count as left, all of them for None.
+    It shares nothing with what places replicas, so that certificates and tests can judge that by it.
+    """
+    parts = range(0, len(replicas), AT_ONCE)
+    left = np.ones(groups.shape[1], np.bool_) if usable is None else usable
+    return np.concatenate([_spread(groups, replicas[i : i + AT_ONCE], left) for i in parts] or [np.ones(0, np.bool_)])
+
+
+def _spread(groups: Ints, replicas: Ints, usable: Bools) -> Bools:
+    in_order = np.sort(replicas, axis=1)
+    good: Bools = ~((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] != UNKNOWN)).any(axis=1)
+    parent = np.zeros(groups.shape[1], np.int32)
+    for group in groups:
+        first_broker = np.unique(group, return_index=True)[1]
+        first_child = np.flatnonzero(np.diff(parent[first_broker], prepend=-1))
+        has = np.zeros((len(replicas), len(first_broker)), np.int16)
+        left = np.zeros_like(has) + np.bincount(group[usable], minlength=len(first_broker)).astype(np.int16)
+        for column in replicas.T:
+            rows = np.flatnonzero(column != UNKNOWN)
+            brokers = column[rows]
+            has[rows, group[brokers]] += 1
+            left[rows, group[brokers]] -= usable[brokers]
+        most = np.maximum.reduceat(has, first_child, axis=1)
+        least = np.minimum.reduceat(np.where(left > 0, has, np.iinfo(np.int16).max - 1), first_child, axis=1)
+        good &= (most <= least + 1).all(axis=1)
+        parent = group
+    return good
