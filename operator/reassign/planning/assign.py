@@ -1,0 +1,176 @@
+"""Where the replicas of a new topic go, and where more of them go when its replication factor is raised (KIP-879).
+
+Every node of the tree of racks has a ring of its children. A replica is added from the root down: take the child under
+the ring's pointer, move the pointer behind it, go on in that child. A child whose brokers all have the partition is
+passed over. Where replicas came from elsewhere, the ring's order alone could crowd them: so the child is the first one
+from the pointer on of those with the fewest, which in rings that nobody disturbed is the next one anyway.
+
+Where a partition left the rings is not stored. It follows from the seed and the replicas up to that partition, so
+raising a replication factor plays them back; that also serves topics that were moved since they were made.
+docs/planning.md proves how evenly this spreads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+
+import numpy as np
+
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import UNKNOWN, Awareness, Ints
+from reassign.planning.racks import levels
+
+Row = list[int]
+
+
+def assign(
+    partitions: int,
+    replication_factor: int,
+    nodes: Mapping[int, str],
+    force_simple_assignment: bool,
+    seed: int | None,
+    awareness: Awareness = Awareness.TREE,
+) -> Ints:
+    """The broker ids of each partition's replicas (P, RF), in the order in which they were added.
+
+    The parameters are those of KIP-879's CreateReplicaAssignment; `nodes` are broker ids with their racks, "" for none.
+    `awareness` is the assignor; simple assignment passes it over, as None does, and is that of Kafka where no broker
+    has a rack: AdminUtils.assignReplicasToBrokersRackUnaware, with the brokers by id.
+    `seed` decides where the rings begin, or Kafka's start index and shift; None: at their first child, or 0.
+    Raises INVALID_GOAL for less than one partition, replica or broker, NOT_ENOUGH_BROKERS, INVALID_RACKS.
+    """
+    if partitions < 1:
+        raise PlanningError(Reason.INVALID_GOAL, f"A topic cannot have {partitions} partitions; ask for 1 or more.")
+    chosen = Awareness.NONE if force_simple_assignment else awareness
+    return _extended([[] for _ in range(partitions)], replication_factor, nodes, chosen, seed)
+
+
+def add_replicas(
+    assignment: Ints,
+    replication_factor: int,
+    nodes: Mapping[int, str],
+    force_simple_assignment: bool,
+    seed: int | None,
+    awareness: Awareness = Awareness.TREE,
+) -> Ints:
+    """The assignment (P, R) of partitions 0 to P - 1 with replicas added at the end of each row: (P, RF).
+
+    Each partition goes on from where its last replica left the rings; what it has stays in place and in order. Rows may
+    be filled with UNKNOWN. The other parameters and errors are those of `assign`; the seed is the one it had there.
+    Raises INVALID_GOAL as well for a partition that has more replicas, or one on a broker that is none of `nodes`.
+    """
+    rows = [[b for b in row if b != UNKNOWN] for row in assignment.tolist()]
+    for p, row in enumerate(rows):
+        if len(row) > replication_factor:
+            raise PlanningError(
+                Reason.INVALID_GOAL,
+                f"Partition {p} has {len(row)} replicas, more than {replication_factor}; replicas are only added here, "
+                f"so ask for {len(row)} or more.",
+            )
+        if strange := [b for b in row if b not in nodes]:
+            raise PlanningError(
+                Reason.INVALID_GOAL,
+                f"Partition {p} has a replica on broker {strange[0]}, which is none of those to choose from; name it "
+                "with its rack, or move that replica first.",
+            )
+    chosen = Awareness.NONE if force_simple_assignment else awareness
+    return _extended(rows, replication_factor, nodes, chosen, seed)
+
+
+def _extended(rows: list[Row], to: int, nodes: Mapping[int, str], awareness: Awareness, seed: int | None) -> Ints:
+    if not nodes:
+        raise PlanningError(Reason.INVALID_GOAL, "There is no broker to put replicas on; name one or more.")
+    if to < 1:
+        raise PlanningError(Reason.INVALID_GOAL, f"A partition cannot have {to} replicas; ask for 1 or more.")
+    if to > len(nodes):
+        raise PlanningError(
+            Reason.NOT_ENOUGH_BROKERS,
+            f"{to} replicas need as many brokers, and there are {len(nodes)}; ask for {len(nodes)} at most, or name "
+            "more brokers.",
+        )
+    random = (lambda _: 0) if seed is None else _below(Random(seed))
+    extend = _simple(nodes, random) if awareness is Awareness.NONE else _Rings(nodes, awareness, random).extend
+    return np.array([extend(p, row, to) for p, row in enumerate(rows)], np.int32).reshape(len(rows), to)
+
+
+def _below(random: Random) -> Callable[[int], int]:
+    # of a seeded Random, Python promises the same numbers in every version for random() alone
+    return lambda n: int(random.random() * n)
+
+
+def _simple(nodes: Iterable[int], random: Callable[[int], int]) -> Callable[[int, Row, int], Row]:
+    """Kafka's rack-unaware placement: first replicas go round, the others follow with a shift that grows."""
+    ids = sorted(nodes)
+    index = {b: i for i, b in enumerate(ids)}
+    n = len(ids)
+    start, shift = random(n), random(n)
+
+    def extend(p: int, row: Row, to: int) -> Row:
+        places = [index[b] for b in row] or [(p + start) % n]
+        while len(places) < to:
+            step = 1 if len(places) > 1 else 1 + (shift + p // n) % (n - 1)
+            place = (places[-1] + step) % n
+            while place in places:
+                place = (place + 1) % n
+            places.append(place)
+        return [ids[i] for i in places]
+
+    return extend
+
+
+class _Rings:
+    """The tree, a ring in each node. Nodes are numbered from the root, 0; the last level are the brokers, by id."""
+
+    def __init__(self, nodes: Mapping[int, str], awareness: Awareness, random: Callable[[int], int]) -> None:
+        ids = sorted(nodes)
+        groups = levels([nodes[b] for b in ids], awareness, ids)
+        self.children: list[list[int]] = [[]]
+        self.parent, self.place, self.size = [0], [0], [len(ids)]
+        node = [0] * len(ids)
+        path: list[list[int]] = [[] for _ in ids]
+        for level in [*groups.tolist(), list(range(len(ids)))]:
+            of_group: dict[int, int] = {}
+            for i in sorted(range(len(ids)), key=level.__getitem__):
+                if level[i] not in of_group:
+                    of_group[level[i]] = len(self.children)
+                    self.parent.append(node[i])
+                    self.place.append(len(self.children[node[i]]))
+                    self.size.append(0)
+                    self.children[node[i]].append(len(self.children))
+                    self.children.append([])
+                node[i] = of_group[level[i]]
+                self.size[node[i]] += 1
+                path[i].append(node[i])
+        self.path = dict(zip(ids, path, strict=True))
+        self.broker = dict(zip(node, ids, strict=True))
+        self.pointer = [random(len(ring)) if ring else 0 for ring in self.children]
+
+    def extend(self, _: int, row: Row, to: int) -> Row:
+        has = [0] * len(self.children)
+        for b in row:
+            self._take(b, has)
+        played_back = self.pointer.copy()
+        added = [self._take(self._next(has), has) for _ in range(to - len(row))]
+        if row:  # the next partition was made before these were added; a new one goes on behind them
+            self.pointer = played_back
+        return row + added
+
+    def _next(self, has: list[int]) -> int:
+        node = 0
+        while ring := self.children[node]:
+            start = self.pointer[node]
+            fewest = self.size[node] + 1
+            for child in ring[start:] + ring[:start]:
+                if has[child] < min(fewest, self.size[child]):
+                    node, fewest = child, has[child]
+                    if not fewest:
+                        break
+        return self.broker[node]
+
+    def _take(self, broker: int, has: list[int]) -> int:
+        for node in self.path[broker]:
+            has[node] += 1
+            above = self.parent[node]
+            self.pointer[above] = (self.place[node] + 1) % len(self.children[above])
+        return broker
