@@ -1,0 +1,236 @@
+"""A cluster and a goal as dense arrays: what may move, where to, how much should lie on each broker in the end.
+
+All that is wrong with a goal is found here, before anything is computed; what is left undone is said as `Unmet`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import ceil
+
+import numpy as np
+
+from reassign.errors import PlanningError, Reason
+
+from .model import UNKNOWN, Bools, By, Bytes, Cluster, Goal, Ints, Unmet
+from .racks import levels
+from .targets import bands, targets
+from .tree import Tree, grow
+
+RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
+"""The rows of `Problem.target`, `low` and `high`."""
+
+UNLIMITED = 1 << 62
+"""Bytes that may lie on a broker that does not say how large its volumes are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Letters as in `model`; K = 3 resources, in the order of RESOURCES; L levels of racks.
+
+    Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte.
+    What is not movable counts as load and nothing else.
+    """
+
+    current: Ints  # (P, R)
+    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
+    rf: Ints  # (P,) wanted replication factor
+    size: Bytes  # (P,)
+    size_known: Bools  # (P,)
+    movable: Bools  # (P,) selected, not in flight, with a replica that is alive
+    alive: Bools  # (B,)
+    allowed: Bools  # (B,) may hold movable replicas in the end
+    weight: Bytes  # (B,) relative capacity, for all three resources
+    room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
+    groups: Ints  # (L, B) the rack of each broker, level by level from the top
+    tree: Tree
+    balanced: Bools  # (K,) what is to be balanced
+    load: Bytes  # (K, B) now
+    target: Bytes  # (K, B) best reachable share
+    low: Bytes  # (K, B) band around the target: tolerance, counts rounded inward
+    high: Bytes  # (K, B)
+    unmet: tuple[Unmet, ...]  # known before planning
+
+
+def pose(cluster: Cluster, goal: Goal) -> Problem:
+    """Raises PlanningError (INVALID_GOAL, NOTHING_SELECTED, NOT_ENOUGH_BROKERS, INVALID_RACKS)."""
+    allowed = _allowed(cluster, goal)
+    groups = levels(cluster.racks, goal.awareness, cluster.brokers)
+    held: Bools = cluster.replicas >= 0
+    online = held & cluster.alive[cluster.replicas]
+    if cluster.directory.size and len(cluster.directories.online):
+        online &= cluster.directories.online[cluster.directory] | (cluster.directory < 0)
+    selected = _selected(cluster, goal)
+    living = np.asarray(online.any(axis=1))
+    movable = selected & ~cluster.in_flight & living
+    rf = held.sum(axis=1, dtype=np.int32)
+    if goal.replication_factor is not None:
+        rf[movable] = goal.replication_factor
+    _check_enough(cluster, allowed, rf, movable)
+    size, known = _sizes(cluster)
+    load = loads(cluster.replicas, size, len(cluster.brokers))
+    weight = _weight(cluster, allowed)
+    tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
+    fixed = loads(cluster.replicas[~movable], size[~movable], len(cluster.brokers))
+    target = targets(tree, weight, fixed, size[movable], rf[movable])
+    largest = int(size[movable].max(initial=0))
+    low, high = bands(target, fixed, allowed, goal.tolerance, largest)
+    return Problem(
+        current=cluster.replicas,
+        keep=held & (~movable[:, None] | (online & allowed[cluster.replicas])),
+        rf=rf,
+        size=size,
+        size_known=known,
+        movable=movable,
+        alive=cluster.alive,
+        allowed=allowed,
+        weight=weight,
+        room=_room(cluster, goal, load[0]),
+        groups=groups,
+        tree=tree,
+        balanced=np.array([by in goal.balance for by in RESOURCES]),
+        load=load,
+        target=target,
+        low=low,
+        high=high,
+        unmet=_left(cluster, selected, living, held & ~allowed[cluster.replicas]),
+    )
+
+
+def loads(replicas: Ints, size: Bytes, brokers: int) -> Bytes:
+    """(K, B): bytes, replicas and preferred leaders on each broker."""
+    held = replicas >= 0
+    load = np.zeros((3, brokers), np.int64)
+    for slot in range(replicas.shape[1]):
+        here = held[:, slot]
+        np.add.at(load[0], replicas[here, slot], size[here])
+    load[1] = np.bincount(replicas[held], minlength=brokers)
+    if replicas.shape[1]:
+        load[2] = np.bincount(replicas[held[:, 0], 0], minlength=brokers)
+    return load
+
+
+def _allowed(cluster: Cluster, goal: Goal) -> Bools:
+    if not 0 < goal.tolerance < 1:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0 and below 1, such as 0.1."
+        )
+    if not 0 <= goal.min_free < 1:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"The share to stay free is {goal.min_free}. Give one from 0 to below 1, such as 0.1."
+        )
+    if goal.replication_factor is not None and goal.replication_factor < 1:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"The replication factor is {goal.replication_factor}. Give 1 or more."
+        )
+    named = goal.drain | (goal.brokers or frozenset())
+    missing = sorted(named - set(cluster.brokers.tolist()))
+    if missing:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"The cluster has no broker {_ids(missing)}. Name brokers that it has."
+        )
+    drained = np.isin(cluster.brokers, sorted(goal.drain))
+    listed = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
+    if not (listed & ~drained).any():
+        raise PlanningError(
+            Reason.INVALID_GOAL, "Every broker is to be drained or left out. Leave some to hold the replicas."
+        )
+    allowed: Bools = cluster.alive & listed & ~drained
+    return allowed
+
+
+def _selected(cluster: Cluster, goal: Goal) -> Bools:
+    def matches(topic: str, patterns: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+    chosen = np.array([matches(t, goal.include) and not matches(t, goal.exclude) for t in cluster.topics], bool)
+    selected: Bools = chosen[cluster.topic] if len(cluster.topic) else np.zeros(0, bool)
+    if not selected.any():
+        raise PlanningError(
+            Reason.NOTHING_SELECTED,
+            f"No topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
+            f"excluded are {', '.join(goal.exclude) or 'none'}. Change the patterns.",
+        )
+    return selected
+
+
+def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
+    wanted = int(rf[movable].max(initial=0))
+    if allowed.sum() >= wanted:
+        return
+    row = int(np.flatnonzero(movable & (rf == wanted))[0])
+    dead = cluster.brokers[~cluster.alive].tolist()
+    said = f" Not alive: {_ids(dead)}." if dead else ""
+    raise PlanningError(
+        Reason.NOT_ENOUGH_BROKERS,
+        f"{_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
+        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}.{said} "
+        "Allow more brokers, or lower the replication factor.",
+    )
+
+
+def _sizes(cluster: Cluster) -> tuple[Bytes, Bools]:
+    known = cluster.sizes >= 0
+    if known.all():
+        return cluster.sizes, known
+    total = np.zeros(len(cluster.topics), np.int64)
+    np.add.at(total, cluster.topic[known], cluster.sizes[known])
+    count = np.bincount(cluster.topic[known], minlength=len(total))
+    mean = int(total.sum()) // int(count.sum()) if known.any() else 1
+    guess = np.where(count > 0, total // np.maximum(count, 1), mean)
+    return np.where(known, cluster.sizes, guess[cluster.topic]), known
+
+
+def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
+    """The bytes of a broker's volumes when every broker that may hold replicas says them, else all equal."""
+    weight = np.zeros(len(allowed), np.int64)
+    np.add.at(weight, cluster.directories.broker, np.maximum(cluster.directories.total, 0))
+    silent = np.zeros(len(allowed), bool)
+    silent[cluster.directories.broker[cluster.directories.total == UNKNOWN]] = True
+    if (allowed & (silent | (weight == 0))).any():
+        return np.ones(len(allowed), np.int64)
+    return weight
+
+
+def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
+    """What lies there and what is usable beyond the share that stays free, of directories that take replicas."""
+    directories = cluster.directories
+    takes = directories.online & ~directories.cordoned
+    silent = (directories.total == UNKNOWN) | (directories.usable == UNKNOWN)
+    spared = np.array([ceil(goal.min_free * max(total, 0)) for total in directories.total.tolist()], np.int64)
+    free = np.where(takes & ~silent, np.maximum(directories.usable - spared, 0), 0)
+    room = lying.copy()
+    np.add.at(room, directories.broker, free)
+    room[directories.broker[takes & silent]] = UNLIMITED
+    room[np.setdiff1d(np.arange(len(room)), directories.broker)] = UNLIMITED
+    return room
+
+
+def _left(cluster: Cluster, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
+    """Partitions that the goal would move and that cannot be."""
+    unmet = []
+    for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
+        unmet.append(
+            Unmet(
+                f"{_name(cluster, row)} has no replica on a live broker or directory",
+                "it stays where it is; bring one of its brokers back, then plan again",
+            )
+        )
+    waiting = int((selected & cluster.in_flight & elsewhere.any(axis=1)).sum())
+    if waiting:
+        unmet.append(
+            Unmet(
+                f"{waiting} partitions in flight go to brokers that the goal does not allow",
+                "they stay as they are; plan again when their reassignments are done",
+            )
+        )
+    return tuple(unmet)
+
+
+def _name(cluster: Cluster, row: int) -> str:
+    return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"
+
+
+def _ids(brokers: list[int]) -> str:
+    return ", ".join(map(str, brokers))
