@@ -1,0 +1,131 @@
+"""Counting for the bounds, over all replicas, compiled. It shares nothing with what makes plans."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .model import Bools, Bytes, Ints
+
+
+@njit(cache=True)
+def leaving(current: Ints, size: Bytes, order: Bytes, excess: Bytes, surplus: Bytes) -> tuple[Bytes, Bytes]:
+    """Per broker: bytes of its `surplus` smallest movable replicas, and how few of its largest make up `excess` bytes.
+
+    `order` are the movable partitions by size, ascending.
+    """
+    brokers = len(excess)
+    driven, taken = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
+    covering, covered = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
+    for p in order:
+        for b in current[p]:
+            if b >= 0 and taken[b] < surplus[b]:
+                taken[b] += 1
+                driven[b] += size[p]
+    for p in order[::-1]:
+        for b in current[p]:
+            if b >= 0 and covered[b] < excess[b]:
+                covering[b] += 1
+                covered[b] += size[p]
+    return driven, covering
+
+
+@njit(cache=True)
+def _below(path: Ints, broker: int, depth: int) -> int:
+    """The node above a broker that has `depth` nodes above itself."""
+    return path[broker, depth - 1] if depth else 0
+
+
+@njit(cache=True)
+def _legal(brokers: Ints, path: Ints, level: Ints, rest: Ints) -> bool:
+    """Whether replicas there are spread as evenly as the tree allows."""
+    for depth in range(path.shape[1]):
+        for first in range(len(brokers)):
+            node = _below(path, brokers[first], depth)
+            below = 0
+            for b in brokers[:first]:
+                below += _below(path, b, depth) == node
+            if below:
+                continue
+            for b in brokers[first:]:
+                below += _below(path, b, depth) == node
+            full, more = level[node, below], 0
+            for i in range(first, len(brokers)):
+                child, has = path[brokers[i], depth], 0
+                for b in brokers[: i + 1]:
+                    has += path[b, depth] == child
+                if _below(path, brokers[i], depth) == node and has > full:
+                    more += 1
+                    if has > full + 1 or more > rest[node, below]:
+                        return False
+    return True
+
+
+@njit(cache=True)
+def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, rest: Ints, kept: Ints) -> None:
+    """`kept[d, i, n]`: below the node at depth d above brokers[i], of n replicas legally placed there, the most that
+    can be on these brokers. Filled where brokers[i] is the first below that node."""
+    depths, replicas = path.shape[1], level.shape[1]
+    kept[depths, : len(brokers), 0] = 0
+    kept[depths, : len(brokers), 1:] = 1
+    for depth in range(depths - 1, -1, -1):
+        for first in range(len(brokers)):
+            node = _below(path, brokers[first], depth)
+            for n in range(replicas):
+                full, with_least, more = level[node, n], 0, 0
+                for i in range(first, len(brokers)):
+                    child = path[brokers[i], depth]
+                    mine = _below(path, brokers[i], depth) == node
+                    for b in brokers[:i]:
+                        mine = mine and path[b, depth] != child
+                    if mine:
+                        least = kept[depth + 1, i, min(cap[child], full)]
+                        with_least += least
+                        if cap[child] > full:
+                            more += kept[depth + 1, i, full + 1] - least
+                kept[depth, first, n] = with_least + min(more, rest[node, n])
+
+
+@njit(cache=True)
+def must(
+    current: Ints, rf: Ints, size: Bytes, movable: Bools, allowed: Bools, path: Ints, cap: Ints, level: Ints,
+    rest: Ints, least: Ints, forced: Bytes, depth: Ints, above: Ints, over: Bools,
+) -> Bytes:  # fmt: skip
+    """(2, 2, N), the bytes and the replicas at each of the `forced` nodes, without those at forced nodes below it:
+    what partitions must add, and what they must give up beside what they have on brokers that are `over` a band.
+    """
+    found = np.zeros((2, 2, len(cap)), np.int64)
+    changes = np.zeros((2, len(cap)), np.int64)
+    stay = np.empty(current.shape[1], np.int32)
+    kept = np.empty((path.shape[1] + 1, current.shape[1], level.shape[1] + 1), np.int32)
+    for p in range(len(current)):
+        if not movable[p]:
+            continue
+        held = staying = 0
+        for b in current[p]:
+            held += b >= 0
+            if b >= 0 and allowed[b]:
+                stay[staying] = b
+                staying += 1
+        brokers = stay[:staying]
+        if held == staying == rf[p] and _legal(brokers, path, level, rest):
+            continue
+        _keepable(brokers, path, cap, level, rest, kept)
+        changes[:] = 0
+        for node in forced:
+            wanted = least[node, rf[p]]
+            keep = give = 0
+            for i in range(staying - 1, -1, -1):
+                if _below(path, brokers[i], depth[node]) == node:
+                    keep = kept[depth[node], i, wanted]
+                    give += not over[brokers[i]]
+            for row, value in enumerate((wanted - keep, give - keep)):
+                changes[row, node] += value
+                if node:
+                    changes[row, above[node]] -= value
+        for node in forced:
+            for row in range(2):
+                some = max(0, changes[row, node])
+                found[row, 0, node] += some * size[p]
+                found[row, 1, node] += some
+    return found
