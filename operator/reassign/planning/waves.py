@@ -1,0 +1,346 @@
+"""Splits a plan into waves that run one after the other, each as large as its caps allow.
+
+The caps give the number of waves. Over these a broker's copies are spread evenly: in each wave it takes in, and gives
+out, no more than its share of them, rounded up. A plan is a bipartite multigraph (who gives, who takes), so this is an
+edge colouring, and it can always be had where every partition adds one replica (König 1916; de Werra 1971 with waves
+of equal size too). Partitions that add several stay together, and then it is tried only.
+
+A wave lasts as long as its busiest broker, and the next one waits for it. So the largest go first, each to where it
+makes the wave the least longer, which brings together those that are alike; what then finds no place is made one by
+swapping two waves along an alternating trail.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from typing import NamedTuple
+
+import numpy as np
+
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import UNKNOWN, Bytes, Ints
+
+TRAILS_TRIED = 64
+WAVES_TRIED = 16
+SURPLUS_TRIED = 4
+CLASSES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The M partitions that a plan changes. A broker is two ports: b gives, brokers + b takes.
+
+    A new replica is copied from the preferred leader. A partition of unknown size counts as empty.
+    """
+
+    partition: Ints  # (M,) ascending
+    ports: tuple[Ints, ...]  # (M,) the source, then each destination; empty where nothing is copied
+    size: Bytes  # (M,) of one replica
+    adds: Ints  # (M,) replicas added
+    port_count: int
+
+    @property
+    def bytes(self) -> Bytes:
+        return self.size * self.adds
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+
+class Waves(NamedTuple):
+    """The waves of a plan: `wave` (P,) from 0, UNKNOWN: stays as it is.
+
+    There are `number` of them; `bound` is the least that any split within the caps needs. `alone` are the partitions
+    that copy more than a wave may: one wave each, the first ones. `even`: whether in the other waves each broker gives
+    and takes no more than its share.
+    """
+
+    wave: Ints
+    number: int
+    bound: int
+    alone: Ints
+    even: bool
+
+
+class Makespan(NamedTuple):
+    """Seconds that waves take with a barrier after each, and that any schedule takes at least."""
+
+    seconds: float
+    bound: float
+
+
+def moves_of(current: Ints, target: Ints, sizes: Bytes) -> Moves:
+    """What changes between two assignments, (P, R) and (P, R') of broker indices; an order that changes does too."""
+    width = max(current.shape[1], target.shape[1])
+    old, new = (
+        np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=UNKNOWN) for rows in (current, target)
+    )
+    changed = np.flatnonzero((old != new).any(axis=1))
+    old, new = old[changed], new[changed]
+    added = (new != UNKNOWN) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
+    brokers = int(max(current.max(initial=-1), target.max(initial=-1))) + 1
+    ports = tuple(
+        np.array([source, *(brokers + to)] if len(to := row[mask]) else [], np.int32)
+        for source, row, mask in zip(old[:, 0].tolist(), new, added, strict=True)
+    )
+    size = np.maximum(sizes[changed], 0).astype(np.int64)
+    return Moves(changed.astype(np.int32), ports, size, added.sum(axis=1).astype(np.int32), 2 * brokers)
+
+
+def split(
+    current: Ints, target: Ints, sizes: Bytes, *, max_partitions: int | None = None, max_bytes: int | None = None
+) -> Waves:
+    """The fewest waves of at most `max_partitions` that copy at most `max_bytes` each; None: no such cap.
+
+    Their number is `bound`, unless partitions nearly as large as a wave cannot be packed so tightly. A partition that
+    alone is larger than `max_bytes` is a wave of its own.
+    """
+    if min(max_partitions or 1, max_bytes or 1) < 1 or 0 in (max_partitions, max_bytes):
+        raise PlanningError(Reason.INVALID_GOAL, "a wave's caps are below 1: give 1 or more partitions and bytes")
+    moves = moves_of(current, target, sizes)
+    wave = np.full(len(current), UNKNOWN, np.int32)
+    largest_first = np.lexsort((moves.partition, -moves.adds, -moves.bytes))
+    too_large = 0 if max_bytes is None else int((moves.bytes > max_bytes).sum())
+    alone, rest = largest_first[:too_large], largest_first[too_large:].tolist()
+    wave[moves.partition[alone]] = np.arange(too_large)
+    least = count = _fewest(moves.bytes[rest], max_partitions, max_bytes)
+    even = True
+    while len(rest):
+        packing = _Packing(moves, rest, count, max_partitions or len(rest), max_bytes)
+        if packing.fill(rest):
+            numbers = np.unique(packing.wave[rest], return_inverse=True)[1]
+            count, even = int(numbers.max()) + 1, packing.even
+            wave[moves.partition[rest]] = too_large + numbers
+            break
+        count += max(1, count // 64)
+    return Waves(wave, too_large + count, too_large + least, np.sort(moves.partition[alone]), even)
+
+
+def makespan(current: Ints, target: Ints, sizes: Bytes, wave: Ints, rate: int) -> Makespan:
+    """How long the waves take where each broker gives, and takes, `rate` bytes per second.
+
+    A wave lasts as long as its busiest broker gives or takes: some order of its copies keeps that one busy throughout
+    (preemptive open shop, Gonzalez and Sahni 1976). No schedule is shorter than the busiest broker of all.
+    """
+    moves = moves_of(current, target, sizes)
+    load = np.zeros((int(wave.max(initial=-1)) + 1, moves.port_count), np.int64)
+    for at, ports, size, adds in zip(wave[moves.partition], moves.ports, moves.size, moves.adds, strict=True):
+        load[at, ports[1:]] += size
+        load[at, ports[:1]] += size * adds
+    return Makespan(float(load.max(axis=1, initial=0).sum()) / rate, float(load.sum(axis=0).max(initial=0)) / rate)
+
+
+def _fewest(copied: Bytes, max_partitions: int | None, max_bytes: int | None) -> int:
+    """The least number of waves: by partitions, by bytes, and since of what is above a k-th of one, k - 1 fit in."""
+    bounds = [min(len(copied), 1)]
+    if max_partitions is not None:
+        bounds.append(-(-len(copied) // max_partitions))
+    if max_bytes is not None:
+        bounds.append(-(-int(copied.sum()) // max_bytes))
+        bounds.extend(-(-int((copied > max_bytes // k).sum()) // (k - 1)) for k in range(2, CLASSES))
+    return max(bounds)
+
+
+class _Packing:
+    """One attempt to pack moves into a given number of waves."""
+
+    def __init__(
+        self, moves: Moves, those: Sequence[int], waves: int, max_partitions: int, max_bytes: int | None
+    ) -> None:
+        self.moves, self.max_partitions = moves, max_partitions
+        self.mixed = bool((moves.adds[those] > 1).any())
+        self.copied = moves.bytes
+        self.shares = [
+            np.array([len(ports) - 1, *[1] * (len(ports) - 1)][: len(ports)], np.int64) for ports in moves.ports
+        ]
+        """How often each move uses each of its ports: the source once per replica added."""
+        self.max_bytes = int(self.copied.sum()) if max_bytes is None else max_bytes
+        degree = np.zeros(moves.port_count, np.int64)
+        for move in those:
+            degree[moves.ports[move]] += self.shares[move]
+        self.left = np.repeat(-(-degree[:, None] // waves), waves, axis=1)
+        self.load = np.zeros((moves.port_count, waves), np.int64)
+        self.longest = np.zeros(waves, np.int64)
+        self.partitions = np.zeros(waves, np.int64)
+        self.bytes = np.zeros(waves, np.int64)
+        self.wave = np.full(len(moves), UNKNOWN, np.int32)
+        self.single: dict[tuple[int, int], list[int]] = defaultdict(list)
+        """Moves of one replica by port and wave: those that a trail can swap."""
+
+    @property
+    def even(self) -> bool:
+        return bool((self.left >= 0).all())
+
+    def fill(self, order: Sequence[int]) -> bool:
+        """Whether all found a wave, within the caps."""
+        for move in order:
+            if self.moves.adds[move] and not (
+                self._place(move) or self._make_place(move) or self._place(move, evenly=False)
+            ):
+                return False
+        self._level()
+        if (self.partitions > self.max_partitions).any() or (self.bytes > self.max_bytes).any():
+            return False
+        emptiest = [(int(there), wave) for wave, there in enumerate(self.partitions)]
+        heapq.heapify(emptiest)
+        for move in order:
+            if not self.moves.adds[move]:
+                there, wave = emptiest[0]
+                heapq.heapreplace(emptiest, (there + 1, wave))
+                self.wave[move] = wave
+                self.partitions[wave] += 1
+        return bool((self.partitions <= self.max_partitions).all())
+
+    def _place(self, move: int, evenly: bool = True) -> bool:
+        """Put it where it makes the wave the least longer; of several, into the one that it fills the least."""
+        ports, shares = self.moves.ports[move], self.shares[move][:, None]
+        room = (self.partitions < self.max_partitions) & (self.bytes + self.copied[move] <= self.max_bytes)
+        short = np.maximum(shares - self.left[ports], 0).sum(axis=0)
+        if evenly:
+            room &= short == 0
+        elif room.any():
+            room &= short == short[room].min()
+        [waves] = np.nonzero(room)
+        if not len(waves):
+            return False
+        ends = (self.load[ports][:, waves] + shares * self.moves.size[move]).max(axis=0)
+        longest = self.longest[waves]
+        longer = np.maximum(ends - longest, 0)
+        filled = np.where(longer == longer.min(), ends / np.maximum(longest, 1), np.inf)
+        self._put(move, int(waves[filled.argmin()]))
+        return True
+
+    def _put(self, move: int, wave: int) -> None:
+        ports = self.moves.ports[move]
+        self._count(move, wave, 1)
+        self.longest[wave] = max(self.longest[wave], self.load[ports, wave].max())
+        self.wave[move] = wave
+        if self.moves.adds[move] == 1:
+            for port in ports.tolist():
+                self.single[port, wave].append(move)
+
+    def _count(self, move: int, wave: int, sign: int) -> None:
+        ports, shares = self.moves.ports[move], self.shares[move]
+        self.left[ports, wave] -= sign * shares
+        self.load[ports, wave] += sign * shares * self.moves.size[move]
+        self.partitions[wave] += sign
+        self.bytes[wave] += sign * self.copied[move]
+
+    def _make_place(self, move: int) -> bool:
+        """Free a wave for a single replica by swapping it with another along a trail (König's proof).
+
+        One wave has a place at its source, another one at its destination. The trail starts at the destination and
+        frees the first wave there. One that keeps the caps is preferred, otherwise `_level` mends what it can.
+        """
+        if self.moves.adds[move] != 1:
+            return False
+        source, destination = self.moves.ports[move].tolist()
+        emptiest_first = np.argsort(self.partitions, kind="stable")
+        free = self.left[:, emptiest_first] > 0
+        both, ours, theirs = (
+            emptiest_first[mask].tolist()
+            for mask in (
+                free[source] & free[destination],
+                free[source] & ~free[destination],
+                free[destination] & ~free[source],
+            )
+        )
+        best: tuple[tuple[bool, int], list[int], int, int] | None = None
+        for wave, other in islice(chain(zip(both, both, strict=True), product(ours, theirs)), TRAILS_TRIED):
+            trail = [] if wave == other else self._trail(destination, wave, other)
+            if trail is not None:
+                cost = self._cost(trail, wave, other, move)
+                if best is None or cost < best[0]:
+                    best = cost, trail, wave, other
+        if best is None or (best[0][0] and self.mixed):
+            return False
+        _, trail, wave, other = best
+        self._swap(trail, wave, other)
+        self._put(move, wave)
+        return True
+
+    def _cost(self, trail: Sequence[int], wave: int, other: int, new: int | None = None) -> tuple[bool, int]:
+        """Whether a cap is broken, and how much longer the two waves get, if these swap and `new` comes to `wave`."""
+        load, partitions, copied = (
+            np.array([counts[..., wave], counts[..., other]]) for counts in (self.load, self.partitions, self.bytes)
+        )
+        for move in trail:
+            sign = 1 if self.wave[move] == other else -1
+            for there, by in ((0, sign), (1, -sign)):
+                load[there, self.moves.ports[move]] += by * self.moves.size[move]
+                partitions[there] += by
+                copied[there] += by * self.copied[move]
+        if new is not None:
+            load[0, self.moves.ports[new]] += self.moves.size[new]
+            partitions[0] += 1
+            copied[0] += self.copied[new]
+        if wave == other:
+            load, partitions, copied = load[:1], partitions[:1], copied[:1]
+        over = bool(partitions.max() > self.max_partitions or copied.max() > self.max_bytes)
+        return over, int(load.max(axis=1).sum() - self.longest[list({wave, other})].sum())
+
+    def _trail(self, start: int, wave: int, other: int) -> list[int] | None:
+        """Moves, by turns in `wave` and `other`, from a full port to one that has a place for what it would gain."""
+        trail: list[int] = []
+        used: set[int] = set()
+        port, leave, gain = start, wave, other
+        while True:
+            move = next((m for m in reversed(self.single[port, leave]) if m not in used), None)
+            if move is None:
+                return None
+            trail.append(move)
+            used.add(move)
+            port, leave, gain = self._across(move, port), gain, leave
+            if port != start and self.left[port, leave] > 0:
+                return trail
+
+    def _across(self, move: int, port: int) -> int:
+        source, destination = self.moves.ports[move].tolist()
+        return int(destination if port == source else source)
+
+    def _swap(self, trail: Sequence[int], wave: int, other: int) -> None:
+        for move in trail:
+            here = int(self.wave[move])
+            self._count(move, here, -1)
+            for port in self.moves.ports[move].tolist():
+                self.single[port, here].remove(move)
+        for move in trail:
+            self._put(move, other if self.wave[move] == wave else wave)
+        for changed in (wave, other):
+            self.longest[changed] = self.load[:, changed].max()
+
+    def _level(self) -> None:
+        """Bring waves of too many partitions to the cap, each along trails to others that have room."""
+        for wave in np.flatnonzero(self.partitions > self.max_partitions).tolist():
+            while self.partitions[wave] > self.max_partitions:
+                roomy = [w for w in np.argsort(self.partitions).tolist() if self.partitions[w] < self.max_partitions]
+                best = min(
+                    (
+                        (self._cost(trail, wave, other), trail, other)
+                        for other in roomy[:WAVES_TRIED]
+                        for trail in islice(self._surplus(wave, other), SURPLUS_TRIED)
+                    ),
+                    default=None,
+                )
+                if best is None:
+                    return
+                self._swap(best[1], wave, best[2])
+
+    def _surplus(self, wave: int, other: int) -> Iterator[list[int]]:
+        """Trails with one move more in `wave` than in `other`: swapped, no port has more than it had in either."""
+        free = {(port, w): self.single[port, w][:] for w in (wave, other) for port in range(self.moves.port_count)}
+        for start in range(self.moves.port_count):
+            while len(free[start, wave]) > len(free[start, other]):
+                trail: list[int] = []
+                port, leave = start, wave
+                while those := free[port, leave]:
+                    trail.append(those[-1])
+                    for end in self.moves.ports[trail[-1]].tolist():
+                        free[end, leave].remove(trail[-1])
+                    port, leave = self._across(trail[-1], port), other if leave == wave else wave
+                if len(trail) % 2:
+                    yield trail
