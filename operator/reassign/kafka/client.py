@@ -45,6 +45,8 @@ BATCH = 200
 """Partitions in one request: the controller takes no more than 10,000 records of one."""
 SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a look by no more; its sizes are missing then."""
+EVERYTHING_SECONDS = 20.0
+"""For all that is in one broker's log directories, when the whole cluster is looked at."""
 REFUSAL_SECONDS = 2.0
 """For finding out whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # the brokers' log directories are asked in parallel; kafka-python takes five requests per broker
@@ -119,26 +121,42 @@ class KafkaClient:
         any of it, or is one of the `destinations`; those of a broker that does not answer in time are left out.
         A ClusterError when the cluster does not answer.
         """
+        return await self._look(topics, sizes_of, destinations)
+
+    async def observe_everything(self) -> Snapshot:
+        """Look at the whole cluster: all topics that we may see, all sizes, the log directories of all brokers.
+
+        Those of a broker that does not answer within EVERYTHING_SECONDS are left out. A ClusterError when the
+        cluster does not answer.
+        """
+        return await self._look(None, None, ())
+
+    async def _look(
+        self, topics: Collection[str] | None, sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
+    ) -> Snapshot:
         await self._connection.renew_token()
         try:
-            return await self._look(topics, sizes_of, destinations)
+            return await self._see(topics, sizes_of, destinations)
         except ClusterError as error:
             raise await self._call(_explained, error, self._connection) from error
 
-    async def _look(
-        self, topics: Collection[str], sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
+    async def _see(
+        self, topics: Collection[str] | None, sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
     ) -> Snapshot:
         # The list first: it is the truth, and what is read after it can only be newer.
         reassignments = await self._call(requests.reassignments, self._wire)
         (cluster_id, brokers), (found, unauthorized) = await asyncio.gather(
             self._call(requests.cluster, self._wire), self._call(self._topics, topics)
         )
+        alive = {id for id, broker in brokers.items() if not broker.fenced}
         log_dirs: LogDirs = {}
-        if sizes_of is not None:
+        if topics is None:
+            log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS)
+        elif sizes_of is not None:
             asked = _holders({*sizes_of, *reassignments}, found, reassignments)
             for broker in destinations:
                 asked.setdefault(broker, [])
-            log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in brokers and not brokers[b].fenced})
+            log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in alive}, SIZES_SECONDS)
         return Snapshot(
             cluster_id=cluster_id,
             guard=self.guard,
@@ -146,7 +164,7 @@ class KafkaClient:
             topics=found,
             reassignments=reassignments,
             unauthorized_topics=frozenset(unauthorized),
-            sizes=None if sizes_of is None else sizes(log_dirs),
+            sizes=None if topics is not None and sizes_of is None else sizes(log_dirs),
             log_dirs=log_dirs,
         )
 
@@ -208,8 +226,8 @@ class KafkaClient:
         outcomes = {one: found for answer in await asyncio.gather(*answers) for one, found in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
-    def _topics(self, names: Collection[str]) -> tuple[dict[str, Topic], set[str]]:
-        """Those that exist, and the names of those that we may not see."""
+    def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], set[str]]:
+        """Those that exist (of all, where none are named), and the names of those that we may not see."""
         described, unseen = requests.topics(self._wire, names)
         minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
         topics = {
@@ -217,10 +235,10 @@ class KafkaClient:
         }
         return topics, unseen | withheld
 
-    async def _log_dirs(self, holders: Mapping[int, Collection[TopicPartition]]) -> LogDirs:
-        async def ask(broker: int, partitions: Collection[TopicPartition]) -> dict[str, LogDir] | None:
+    async def _log_dirs(self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float) -> LogDirs:
+        async def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
             try:
-                return await self._call(requests.log_dirs, self._wire, broker, partitions, SIZES_SECONDS)
+                return await self._call(requests.log_dirs, self._wire, broker, partitions, seconds)
             except ClusterError:
                 return None  # one broker that is down or slow hides its own directories only
 

@@ -121,14 +121,17 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
     return found, unauthorized
 
 
-def log_dirs(wire: Wire, broker: int, partitions: Collection[TopicPartition], seconds: float) -> dict[str, LogDir]:
-    """The broker's directories by path, with the sizes of these partitions in each (DescribeLogDirs).
+def log_dirs(
+    wire: Wire, broker: int, partitions: Collection[TopicPartition] | None, seconds: float
+) -> dict[str, LogDir]:
+    """The broker's directories by path, with the sizes of these partitions, or of all, in each (DescribeLogDirs).
 
     Volumes' sizes come from Kafka 3.3 on (KIP-827), cordons from 4.3 on (KIP-1066).
     """
     described = DescribeLogDirsRequest.DescribableLogDirTopic
-    topics = [described(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
-    answer = wire.read_from(broker, DescribeLogDirsRequest(topics=topics), seconds)
+    topics = [described(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions or ()).items()]
+    wanted = None if partitions is None else topics
+    answer = wire.read_from(broker, DescribeLogDirsRequest(topics=wanted), seconds)
     _raise_for(answer.error_code or 0, None)  # the field is there since v3
     return {directory.log_dir: _log_dir(directory) for directory in answer.results}
 

@@ -1,0 +1,91 @@
+"""From one look at a whole cluster to what a plan is made from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reassign.core.model import Snapshot, TopicPartition
+from reassign.core.progress import leader_bytes
+from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+
+
+def survey(snapshot: Snapshot) -> Cluster:
+    """The cluster that a snapshot of all topics, sizes and log directories shows (`KafkaClient.observe_everything`).
+
+    A broker that only a replica names is down: before Kafka 4.0 fenced ones are not listed. Of a replica that is
+    being copied to another log directory (KIP-113) that one counts.
+    """
+    partitions = [
+        (TopicPartition(name, number), partition)
+        for name, topic in sorted(snapshot.topics.items())
+        for number, partition in sorted(topic.partitions.items())
+    ]
+    moves = snapshot.reassignments
+    replicas = [moves[tp].final if tp in moves else partition.replicas for tp, partition in partitions]
+    ids = sorted(snapshot.brokers.keys() | {broker for row in replicas for broker in row})
+    index = {broker: i for i, broker in enumerate(ids)}
+    known = [snapshot.brokers.get(broker) for broker in ids]
+    topics = tuple(sorted(snapshot.topics))
+    topic_index = {name: i for i, name in enumerate(topics)}
+    sizes = (leader_bytes(tp, snapshot) for tp, _ in partitions)
+    return Cluster(
+        id=snapshot.cluster_id,
+        brokers=_ints(ids),
+        racks=tuple((broker and broker.rack) or "" for broker in known),
+        alive=_bools([broker is not None and not broker.fenced for broker in known]),
+        directories=_directories(snapshot, index),
+        topics=topics,
+        topic=_ints([topic_index[tp.topic] for tp, _ in partitions]),
+        partition=_ints([tp.partition for tp, _ in partitions]),
+        replicas=_rows([[index[broker] for broker in row] for row in replicas]),
+        sizes=_bytes([UNKNOWN if size is None else size for size in sizes]),
+        in_flight=_bools([tp in moves for tp, _ in partitions]),
+        directory=_rows(_places(snapshot, [(tp, row) for (tp, _), row in zip(partitions, replicas, strict=True)])),
+    )
+
+
+def _directories(snapshot: Snapshot, index: dict[int, int]) -> Directories:
+    found = [(index[broker], path, snapshot.log_dirs[broker][path]) for broker, path in _by_broker_and_path(snapshot)]
+    return Directories(
+        broker=_ints([broker for broker, _, _ in found]),
+        path=tuple(path for _, path, _ in found),
+        total=_bytes([UNKNOWN if d.total is None else d.total for _, _, d in found]),
+        usable=_bytes([UNKNOWN if d.usable is None else d.usable for _, _, d in found]),
+        cordoned=_bools([d.cordoned for _, _, d in found]),
+        online=_bools([d.online for _, _, d in found]),
+    )
+
+
+def _by_broker_and_path(snapshot: Snapshot) -> list[tuple[int, str]]:
+    return sorted((broker, path) for broker in snapshot.log_dirs for path in snapshot.log_dirs[broker])
+
+
+def _places(snapshot: Snapshot, replicas: list[tuple[TopicPartition, tuple[int, ...]]]) -> list[list[int]]:
+    """Of each replica the index of its log directory."""
+    found: dict[int, dict[TopicPartition, int]] = {}
+    numbered = list(enumerate(_by_broker_and_path(snapshot)))
+    for i, (broker, path) in numbered:
+        found.setdefault(broker, {}).update(dict.fromkeys(snapshot.log_dirs[broker][path].logs, i))
+    for i, (broker, path) in numbered:
+        found[broker].update(dict.fromkeys(snapshot.log_dirs[broker][path].futures, i))
+    return [[found.get(broker, {}).get(tp, UNKNOWN) for broker in row] for tp, row in replicas]
+
+
+def _rows(rows: list[list[int]]) -> Ints:
+    """As an array as wide as the longest."""
+    array = np.full((len(rows), max(map(len, rows), default=0)), UNKNOWN, np.int32)
+    for i, row in enumerate(rows):
+        array[i, : len(row)] = row
+    return array
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, np.int32)
+
+
+def _bytes(values: list[int]) -> Bytes:
+    return np.array(values, np.int64)
+
+
+def _bools(values: list[bool]) -> Bools:
+    return np.array(values, np.bool_)

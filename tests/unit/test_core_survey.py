@@ -1,0 +1,108 @@
+"""What a plan is made from, out of one look at a whole cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reassign.core.model import Broker, LogDir, TopicPartition
+from reassign.core.survey import survey
+from tests.unit.sim import SimKafka
+
+A0, A1, B10, B2 = (
+    TopicPartition("a", 0),
+    TopicPartition("a", 1),
+    TopicPartition("b", 10),
+    TopicPartition("b", 2),
+)
+
+
+def kafka() -> SimKafka:
+    return SimKafka(
+        {B10: (7, 3), B2: (3,), A1: (5, 3, 7), A0: (3, 5, 7)},
+        brokers={7: Broker(7, "/x/1"), 3: Broker(3, None), 5: Broker(5, "/y/1", fenced=True)},
+        sizes={A0: {3: 100, 7: 90}, A1: {3: 50, 7: 60}, B2: {3: 0}},
+    )
+
+
+def test_partitions_are_sorted_by_topic_and_number_and_name_brokers_by_index() -> None:
+    found = survey(kafka().snapshot())
+    assert found.id == "sim"
+    assert found.topics == ("a", "b")
+    assert list(zip(found.topic.tolist(), found.partition.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 2), (1, 10)]
+    assert found.brokers.tolist() == [3, 5, 7]
+    assert found.replicas.tolist() == [[0, 1, 2], [1, 0, 2], [0, -1, -1], [2, 0, -1]]
+    assert (found.replicas.dtype, found.sizes.dtype, found.in_flight.dtype) == (np.int32, np.int64, np.bool_)
+
+
+def test_racks_and_who_is_alive_come_from_what_is_registered() -> None:
+    found = survey(kafka().snapshot())
+    assert found.racks == ("", "/y/1", "/x/1")
+    assert found.alive.tolist() == [True, False, True]
+
+
+def test_a_broker_that_only_a_replica_names_is_down() -> None:
+    sim = kafka()
+    del sim.brokers[5]
+    found = survey(sim.snapshot())
+    assert found.brokers.tolist() == [3, 5, 7]
+    assert found.alive.tolist() == [True, False, True]
+    assert found.racks == ("", "", "/x/1")
+
+
+def test_a_size_is_the_leaders_else_the_greatest_that_is_known_else_unknown() -> None:
+    # 5 leads a-1 and does not say its size; of b-10 nobody says anything
+    assert survey(kafka().snapshot()).sizes.tolist() == [100, 60, 0, -1]
+
+
+def test_without_any_sizes_all_are_unknown() -> None:
+    sim = kafka()
+    sim.sizes = None
+    assert survey(sim.snapshot()).sizes.tolist() == [-1, -1, -1, -1]
+
+
+def test_of_a_partition_in_flight_the_replicas_are_its_targets() -> None:
+    sim = kafka()
+    sim.move_as_another(A0, (7, 5))
+    found = survey(sim.snapshot())
+    assert found.in_flight.tolist() == [True, False, False, False]
+    assert found.replicas[0].tolist() == [2, 1, -1]
+    assert survey(kafka().snapshot()).in_flight.tolist() == [False] * 4
+
+
+def test_what_is_in_flight_of_a_topic_that_we_may_not_see_is_left_out() -> None:
+    sim = kafka()
+    sim.move_as_another(A0, (7, 5))
+    snapshot = sim.snapshot({B2: sim.metadata()[B2]})
+    assert survey(snapshot).topics == ("b",)
+
+
+def test_directories_are_sorted_by_broker_and_path_with_what_their_volumes_say() -> None:
+    sim = kafka()
+    sim.log_dirs = {
+        7: {"/b": LogDir(total=9, usable=4, cordoned=True, logs={A1: 60}), "/a": LogDir(online=False, logs={A0: 90})},
+        3: {"/a": LogDir(logs={A0: 100, A1: 50, B2: 0})},
+    }
+    found = survey(sim.snapshot())
+    directories = found.directories
+    assert directories.broker.tolist() == [0, 2, 2]  # the broker that is down says nothing
+    assert directories.path == ("/a", "/a", "/b")
+    assert directories.total.tolist() == [-1, -1, 9]
+    assert directories.usable.tolist() == [-1, -1, 4]
+    assert directories.cordoned.tolist() == [False, False, True]
+    assert directories.online.tolist() == [True, False, True]
+    assert found.directory.tolist() == [[0, -1, 1], [-1, 0, 2], [0, -1, -1], [-1, -1, -1]]
+
+
+def test_a_replica_on_its_way_to_another_directory_counts_as_there() -> None:
+    sim = kafka()
+    sim.log_dirs = {3: {"/a": LogDir(futures={A0: 1}), "/b": LogDir(logs={A0: 100})}}
+    found = survey(sim.snapshot())
+    # broker 7 has one directory, which comes after both of broker 3
+    assert found.directory[0].tolist() == [0, -1, 2]
+
+
+def test_a_cluster_without_topics_has_arrays_of_no_rows() -> None:
+    found = survey(SimKafka({}).snapshot())
+    assert found.replicas.shape == found.directory.shape == (0, 0)
+    assert found.sizes.shape == found.topic.shape == (0,)
+    assert found.brokers.tolist() == [0, 1, 2, 3, 4, 5]
