@@ -1,0 +1,336 @@
+"""A snapshot of a cluster as a folder of Parquet files: the planner's input, kept.
+
+Three tables, each in a file of its name: `brokers`, `log_dirs` and `partitions`, with plain columns (SCHEMAS). Each
+row says of which cluster and when it was taken, so that files of many snapshots can be read as one table, with
+folders such as `date=2026-01-31/cluster=main` above them.
+
+Each file's metadata says the version of the schema, and how many rows each of the three has: a snapshot that was cut
+short, or put together from two, is noticed. The folder is written under another name and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+
+VERSION = 1
+METADATA_KEY = b"kafka.reassign.dev/snapshot"
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+"""What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
+
+_TAKEN = [
+    pa.field("cluster_id", pa.string(), nullable=False),
+    pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
+]
+SCHEMAS = {
+    "brokers": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("broker", pa.int32(), nullable=False),
+            pa.field("rack", pa.string()),
+            pa.field("alive", pa.bool_(), nullable=False),
+        ]
+    ),
+    "log_dirs": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("broker", pa.int32(), nullable=False),
+            pa.field("path", pa.string(), nullable=False),
+            pa.field("total_bytes", pa.int64()),  # of the volume; null where the broker does not say
+            pa.field("usable_bytes", pa.int64()),
+            pa.field("cordoned", pa.bool_(), nullable=False),
+            pa.field("online", pa.bool_(), nullable=False),
+        ]
+    ),
+    "partitions": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("topic", pa.string(), nullable=False),
+            pa.field("partition", pa.int32(), nullable=False),
+            pa.field("replicas", pa.list_(pa.int32()), nullable=False),  # the first is the preferred leader
+            pa.field("log_dirs", pa.list_(pa.string()), nullable=False),  # of each replica; null: not known
+            pa.field("size_bytes", pa.int64()),  # of one replica; null: not known
+            pa.field("in_flight", pa.bool_(), nullable=False),  # then the replicas are those of its target
+        ]
+    ),
+}
+
+
+class Snapshot(NamedTuple):
+    """A cluster as it was at a time."""
+
+    cluster: Cluster
+    taken_at: datetime
+
+
+def write(folder: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot into a folder that is not there yet. A PlanningError when it is, or cannot be written."""
+    if folder.exists():
+        raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} is there already; choose another name, or remove it")
+    tables = _tables(snapshot)
+    metadata = {METADATA_KEY: _metadata({name: table.num_rows for name, table in tables.items()}, snapshot)}
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            for name, table in tables.items():
+                table = table.replace_schema_metadata(metadata)
+                pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd", write_page_checksum=True)
+            unfinished.chmod(0o755)
+            unfinished.rename(folder)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def read(folder: Path) -> Snapshot:
+    """Read a snapshot. A PlanningError says what is wrong with one that is not whole, or not ours."""
+    if not folder.is_dir():
+        raise PlanningError(
+            Reason.INVALID_SNAPSHOT, f"there is no folder {folder}; name one that `snapshot` has written"
+        )
+    files = {name: _open(folder / f"{name}.parquet") for name in SCHEMAS}
+    said = {name: _said(folder / f"{name}.parquet", file) for name, file in files.items()}
+    if len({json.dumps(one, sort_keys=True) for one in said.values()}) > 1:
+        _refuse(folder, "its files are of different snapshots; take it again")
+    about = said["brokers"]
+    tables = {name: _table(folder / f"{name}.parquet", name, files[name], about) for name in SCHEMAS}
+    return Snapshot(_cluster(folder, about["cluster_id"], tables), datetime.fromisoformat(about["taken_at"]))
+
+
+def _refuse(path: Path, why: str) -> Never:
+    raise PlanningError(Reason.INVALID_SNAPSHOT, f"{path} is no snapshot that can be used: {why}")
+
+
+# --- metadata ---
+
+
+def _metadata(rows: dict[str, int], snapshot: Snapshot) -> bytes:
+    about = {
+        "version": VERSION,
+        "cluster_id": snapshot.cluster.id,
+        "taken_at": _utc(snapshot).isoformat(),
+        "rows": rows,
+    }
+    return json.dumps(about, sort_keys=True).encode()
+
+
+def _utc(snapshot: Snapshot) -> datetime:
+    return snapshot.taken_at.astimezone(UTC)
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError:
+        _refuse(path.parent, f"it has no {path.name}; take it again")
+    except UNREADABLE as error:
+        _refuse(path, f"it is cut short or no Parquet file ({_first_line(error)}); take the snapshot again")
+
+
+def _said(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
+    """What a file's metadata says of the snapshot."""
+    try:
+        about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
+        version = about["version"]
+    except (KeyError, ValueError, TypeError):
+        _refuse(path, "something else has written it; take one with `snapshot`")
+    if version != VERSION:
+        _refuse(path, f"it is of version {version}, this program reads version {VERSION}; take it again")
+    try:
+        datetime.fromisoformat(about["taken_at"])
+        complete = isinstance(about["cluster_id"], str) and all(
+            isinstance(about["rows"][name], int) for name in SCHEMAS
+        )
+    except (KeyError, ValueError, TypeError):
+        complete = False
+    return about if complete else _refuse(path, "what it says of itself is not complete; take the snapshot again")
+
+
+def _table(path: Path, name: str, file: pq.ParquetFile, about: dict[str, Any]) -> pa.Table:
+    wanted = SCHEMAS[name]
+    if not file.schema_arrow.remove_metadata().equals(wanted):
+        _refuse(path, "its columns are others; take the snapshot again")
+    try:
+        table = file.read()
+    except UNREADABLE as error:
+        _refuse(path, f"it is damaged ({_first_line(error)}); take the snapshot again")
+    if table.num_rows != about["rows"][name]:
+        _refuse(path, f"it has {table.num_rows} rows of {about['rows'][name]}; take the snapshot again")
+    return table
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+# --- a cluster as tables ---
+
+
+def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
+    cluster, directories = snapshot.cluster, snapshot.cluster.directories
+    there = cluster.replicas >= 0
+    counts = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
+    places = cluster.directory[there] if cluster.directory.shape == there.shape else np.full(counts[-1], UNKNOWN)
+    columns = {
+        "brokers": [cluster.brokers, pa.array([rack or None for rack in cluster.racks], pa.string()), cluster.alive],
+        "log_dirs": [
+            cluster.brokers[directories.broker],
+            pa.array(directories.path, pa.string()),
+            _nullable(directories.total),
+            _nullable(directories.usable),
+            directories.cordoned,
+            directories.online,
+        ],
+        "partitions": [
+            _named(cluster.topics, cluster.topic),
+            cluster.partition,
+            pa.ListArray.from_arrays(counts, pa.array(cluster.brokers[cluster.replicas[there]], pa.int32())),
+            pa.ListArray.from_arrays(counts, _named(directories.path, places)),
+            _nullable(cluster.sizes),
+            cluster.in_flight,
+        ],
+    }
+    return {name: _with_times(snapshot, SCHEMAS[name], found) for name, found in columns.items()}
+
+
+def _with_times(snapshot: Snapshot, schema: pa.Schema, columns: list[Any]) -> pa.Table:
+    rows = len(columns[0])
+    taken = [
+        pa.repeat(pa.scalar(snapshot.cluster.id, schema.field(0).type), rows),
+        pa.repeat(pa.scalar(_utc(snapshot), schema.field(1).type), rows),
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip([*taken, *columns], schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _nullable(values: Bytes) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=values < 0)
+
+
+def _named(names: tuple[str, ...], index: Ints) -> pa.Array:
+    """The names at these places; null where there is none."""
+    return pa.array([*names], pa.string()).take(pa.array(index, pa.int32(), mask=index < 0))
+
+
+# --- tables as a cluster ---
+
+
+def _cluster(folder: Path, id: str, tables: dict[str, pa.Table]) -> Cluster:
+    """Raises for tables that contradict each other: what is planned from must be one cluster."""
+    brokers, log_dirs, partitions = (tables[name] for name in ("brokers", "log_dirs", "partitions"))
+    if any(pc.any(pc.not_equal(table["cluster_id"], id)).as_py() for table in tables.values()):
+        _refuse(folder, "it has rows of several clusters; name the folder of one")
+    for table in tables.values():
+        if any(table[field.name].null_count for field in table.schema if not field.nullable):
+            _refuse(folder, "a value is missing; take it again")
+    broker_ids = _numpy(brokers["broker"], np.int32)
+    if (np.diff(broker_ids) <= 0).any():
+        _refuse(folder, "its brokers are not each there once, in order; take it again")
+    topics = tuple(pc.unique(partitions["topic"]).to_pylist())
+    topic = _index_in(partitions["topic"], topics)
+    partition = _numpy(partitions["partition"], np.int32)
+    order = topic.astype(np.int64) << 32 | partition
+    if topics != tuple(sorted(topics)) or (np.diff(order) <= 0).any():
+        _refuse(folder, "its partitions are not each there once, in order; take it again")
+    directories = Directories(
+        broker=_broker_index(folder, log_dirs["broker"], broker_ids),
+        path=tuple(log_dirs["path"].to_pylist()),
+        total=_bytes(log_dirs["total_bytes"]),
+        usable=_bytes(log_dirs["usable_bytes"]),
+        cordoned=_bools(log_dirs["cordoned"]),
+        online=_bools(log_dirs["online"]),
+    )
+    counts = _numpy(pc.list_value_length(partitions["replicas"]), np.int64)
+    if (counts != _numpy(pc.list_value_length(partitions["log_dirs"]), np.int64)).any():
+        _refuse(folder, "of some partitions it has more log directories than replicas, or fewer; take it again")
+    replicas = _broker_index(folder, pc.list_flatten(partitions["replicas"]), broker_ids)
+    rows = _rows(counts, replicas)
+    by_broker = np.sort(rows, axis=1)
+    if ((np.diff(by_broker, axis=1) == 0) & (by_broker[:, 1:] >= 0)).any():
+        _refuse(folder, "a broker holds two replicas of one partition; take it again")
+    return Cluster(
+        id=id,
+        brokers=broker_ids,
+        racks=tuple(rack or "" for rack in brokers["rack"].to_pylist()),
+        alive=_bools(brokers["alive"]),
+        directories=directories,
+        topics=topics,
+        topic=topic,
+        partition=partition,
+        replicas=rows,
+        sizes=_bytes(partitions["size_bytes"]),
+        in_flight=_bools(partitions["in_flight"]),
+        directory=_rows(
+            counts, _directory_index(folder, replicas, pc.list_flatten(partitions["log_dirs"]), directories)
+        ),
+    )
+
+
+def _broker_index(folder: Path, ids: pa.ChunkedArray, brokers: Ints) -> Ints:
+    if ids.null_count:
+        _refuse(folder, "a broker is missing; take it again")
+    found = _numpy(ids, np.int32)
+    index: Ints = np.searchsorted(brokers, found).astype(np.int32)
+    if (brokers.take(index, mode="clip") != found).any() if brokers.size else found.size:
+        _refuse(folder, "it names brokers that it does not describe; take it again")
+    return index
+
+
+def _directory_index(folder: Path, replicas: Ints, paths: pa.ChunkedArray, directories: Directories) -> Ints:
+    """Of each replica, the directory of that path on its broker."""
+    names = tuple(sorted(set(directories.path)))
+    code = {name: i for i, name in enumerate(names)}
+    keys = directories.broker.astype(np.int64) * max(len(names), 1) + [code[path] for path in directories.path]
+    if (np.diff(keys) <= 0).any():
+        _refuse(folder, "its log directories are not each there once, in order; take it again")
+    known = _numpy(pc.is_valid(paths), np.bool_)
+    path = _index_in(paths, names)
+    wanted = replicas.astype(np.int64) * max(len(names), 1) + path
+    index = np.searchsorted(keys, wanted).astype(np.int32)
+    found = keys.take(index, mode="clip") == wanted if keys.size else np.zeros(wanted.shape, np.bool_)
+    if (known & ~(found & (path >= 0))).any():
+        _refuse(folder, "it names log directories that it does not describe; take it again")
+    return np.where(known, index, UNKNOWN).astype(np.int32)
+
+
+def _index_in(column: pa.ChunkedArray, names: tuple[str, ...]) -> Ints:
+    """The place of each value among the names; -1 for null and for what is not there."""
+    found: Ints = _numpy(pc.fill_null(pc.index_in(column, pa.array([*names], pa.string())), UNKNOWN), np.int32)
+    return found
+
+
+def _rows(counts: Bytes, values: Ints) -> Ints:
+    """Values in rows of these lengths, as wide as the longest."""
+    width = int(counts.max(initial=0))
+    rows = np.full((len(counts), width), UNKNOWN, np.int32)
+    rows[np.arange(width) < counts[:, None]] = values
+    return rows
+
+
+def _numpy(column: Any, dtype: Any) -> Any:
+    return column.to_numpy(zero_copy_only=False).astype(dtype)
+
+
+def _bytes(column: pa.ChunkedArray) -> Bytes:
+    found: Bytes = _numpy(pc.fill_null(column, UNKNOWN), np.int64)
+    return found
+
+
+def _bools(column: pa.ChunkedArray) -> Bools:
+    found: Bools = _numpy(column, np.bool_)
+    return found

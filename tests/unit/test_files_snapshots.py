@@ -1,0 +1,281 @@
+"""A snapshot's files: what is written is read again, and what is not whole or not ours is refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassign.core.model import Broker, LogDir, TopicPartition
+from reassign.core.survey import survey
+from reassign.errors import PlanningError, Reason
+from reassign.files.snapshots import METADATA_KEY, SCHEMAS, Snapshot, read, write
+from reassign.planning.model import Cluster, Directories
+from tests.unit.sim import SimKafka
+
+TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def cluster() -> Cluster:
+    sim = SimKafka(
+        {A0: (3, 5, 7), A1: (5, 3), B0: (7,)},
+        brokers={3: Broker(3, "/x/1"), 5: Broker(5), 7: Broker(7, "/y/1", fenced=True)},
+        sizes={A0: {3: 100}, A1: {5: 2**40}},
+        log_dirs={
+            3: {"/d1": LogDir(total=2**50, usable=7, logs={A0: 100}), "/d2": LogDir(online=False)},
+            5: {"/d1": LogDir(cordoned=True, logs={A0: 100, A1: 2**40})},
+        },
+    )
+    sim.move_as_another(B0, (3,))
+    return survey(sim.snapshot())
+
+
+def same(one: Cluster, other: Cluster) -> bool:
+    def plain(cluster: Cluster | Directories) -> list[object]:
+        found = (getattr(cluster, name) for name in cluster.__slots__)
+        return [
+            (v.dtype.str, v.shape, v.tolist())
+            if isinstance(v, np.ndarray)
+            else plain(v)
+            if isinstance(v, Directories)
+            else v
+            for v in found
+        ]
+
+    return plain(one) == plain(other)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "snapshot", Snapshot(cluster(), TAKEN))
+    return tmp_path / "snapshot"
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(PlanningError) as error:
+        read(folder)
+    assert error.value.reason is Reason.INVALID_SNAPSHOT
+    assert "\n" not in error.value.message
+    return error.value.message
+
+
+def test_what_is_written_is_read_again(folder: Path) -> None:
+    found = read(folder)
+    assert same(found.cluster, cluster())
+    assert found.taken_at == TAKEN
+
+
+def test_the_time_is_read_as_utc_wherever_it_was_taken(tmp_path: Path) -> None:
+    write(tmp_path / "s", Snapshot(cluster(), TAKEN.astimezone(timezone(timedelta(hours=-5)))))
+    assert read(tmp_path / "s").taken_at.isoformat() == "2026-01-31T12:00:00+00:00"
+
+
+def test_a_cluster_without_topics_or_directories_is_kept_too(tmp_path: Path) -> None:
+    empty = survey(SimKafka({}, brokers={1: Broker(1)}, log_dirs={1: {}}).snapshot())
+    write(tmp_path / "empty", Snapshot(empty, TAKEN))
+    assert same(read(tmp_path / "empty").cluster, empty)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    brokers = draw(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6, unique=True))
+    names = draw(st.lists(st.text("abAB.-_9", min_size=1, max_size=4), max_size=4, unique=True))
+    sim = SimKafka(
+        {
+            TopicPartition(name, number): tuple(
+                draw(st.lists(st.sampled_from(brokers), min_size=1, max_size=4, unique=True))
+            )
+            for name in names
+            for number in draw(st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=3))
+        },
+        brokers={b: Broker(b, draw(st.sampled_from([None, "r", "/a/ü"])), draw(st.booleans())) for b in brokers},
+    )
+    sim.log_dirs = {
+        b: {
+            path: LogDir(
+                online=draw(st.booleans()),
+                total=draw(st.none() | st.integers(0, 2**62)),
+                logs={tp: 1 for tp, held in sim.replicas.items() if b in held and draw(st.booleans())},
+            )
+            for path in draw(st.sets(st.sampled_from(["/a", "/b", "/c"])))
+        }
+        for b in brokers
+    }
+    sim.sizes = {tp: {held[0]: draw(st.integers(0, 2**62))} for tp, held in sim.replicas.items() if draw(st.booleans())}
+    return survey(sim.snapshot())
+
+
+@given(clusters())
+@settings(max_examples=60, deadline=None)
+def test_any_cluster_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, found: Cluster) -> None:
+    folder = tmp_path_factory.mktemp("any") / "s"
+    write(folder, Snapshot(found, TAKEN))
+    assert same(read(folder).cluster, found)
+
+
+def test_the_same_cluster_is_written_as_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write(tmp_path / name, Snapshot(cluster(), TAKEN))
+    for name in SCHEMAS:
+        one, other = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("one", "other"))
+        assert one == other
+
+
+def test_the_columns_are_plain_and_say_on_each_row_of_which_cluster_and_when(folder: Path) -> None:
+    rows = pq.ParquetFile(folder / "partitions.parquet").read().to_pylist()
+    assert rows[0] == {
+        "cluster_id": "sim",
+        "taken_at": TAKEN,
+        "topic": "a",
+        "partition": 0,
+        "replicas": [3, 5, 7],
+        "log_dirs": ["/d1", "/d1", None],
+        "size_bytes": 100,
+        "in_flight": False,
+    }
+    assert (rows[2]["replicas"], rows[2]["size_bytes"], rows[2]["in_flight"]) == ([3], None, True)
+
+
+def test_snapshots_are_one_table_with_folders_of_dates_and_clusters_above_them(tmp_path: Path) -> None:
+    for day in ("2026-01-30", "2026-01-31"):
+        write(tmp_path / f"date={day}" / "cluster=main", Snapshot(cluster(), TAKEN))
+    paths = sorted(map(str, tmp_path.glob("date=*/cluster=*/partitions.parquet")))
+    found = pa.dataset.dataset(paths, partitioning="hive", partition_base_dir=str(tmp_path)).to_table()
+    assert found.num_rows == 6
+    assert set(found["date"].to_pylist()) == {"2026-01-30", "2026-01-31"}
+
+
+def test_nothing_is_left_beside_a_snapshot_that_is_written_nor_of_one_that_cannot_be(tmp_path: Path) -> None:
+    write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+    with pytest.raises(PlanningError, match="there already"):
+        write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+    (tmp_path / "file").touch()
+    with pytest.raises(PlanningError, match="cannot be written"):
+        write(tmp_path / "file" / "s", Snapshot(cluster(), TAKEN))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "s"]
+
+
+# --- what is refused ---
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert "there is no folder" in refusal(tmp_path / "no-such")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_file_that_is_missing(folder: Path, name: str) -> None:
+    (folder / f"{name}.parquet").unlink()
+    assert f"it has no {name}.parquet" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_length_that_a_file_is_cut_to(folder: Path, name: str) -> None:
+    path = folder / f"{name}.parquet"
+    whole = path.read_bytes()
+    for length in [*range(0, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        refusal(folder)
+    path.write_bytes(whole)
+    read(folder)
+
+
+def test_a_byte_that_is_changed_is_refused_or_does_not_matter(folder: Path) -> None:
+    path = folder / "partitions.parquet"
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 5):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            found = read(folder)
+        except PlanningError:
+            refused += 1
+        else:
+            assert same(found.cluster, cluster()), f"byte {at}"
+    assert refused > len(whole) / 5 / 3
+
+
+def test_a_parquet_file_of_something_else(folder: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), folder / "brokers.parquet")
+    assert "something else has written it" in refusal(folder)
+
+
+def rewrite(folder: Path, name: str, table: pa.Table | None = None, **about: object) -> None:
+    """The table in place of a file's, with that one's metadata but for `about`."""
+    path = folder / f"{name}.parquet"
+    before = pq.ParquetFile(path).read()
+    said = json.loads(before.schema.metadata[METADATA_KEY]) | about
+    table = before if table is None else table
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(said)}), path)
+
+
+def test_another_version(folder: Path) -> None:
+    for name in SCHEMAS:
+        rewrite(folder, name, version=2)
+    assert "it is of version 2, this program reads version 1" in refusal(folder)
+
+
+def test_files_of_two_snapshots(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "other", Snapshot(cluster(), TAKEN + timedelta(seconds=1)))
+    (tmp_path / "other" / "brokers.parquet").replace(folder / "brokers.parquet")
+    assert "different snapshots" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "about", [{"rows": {}}, {"rows": None}, {"taken_at": "yesterday"}, {"taken_at": None}, {"cluster_id": None}]
+)
+def test_metadata_that_says_too_little(folder: Path, about: dict[str, object]) -> None:
+    for name in SCHEMAS:
+        rewrite(folder, name, **about)
+    assert "not complete" in refusal(folder)
+
+
+def partitions(folder: Path) -> pa.Table:
+    return pq.ParquetFile(folder / "partitions.parquet").read()
+
+
+def test_rows_that_are_missing(folder: Path) -> None:
+    rewrite(folder, "partitions", partitions(folder).slice(0, 2))
+    assert "it has 2 rows of 3" in refusal(folder)
+
+
+def test_columns_that_are_missing_or_of_another_type(folder: Path) -> None:
+    whole = partitions(folder)
+    rewrite(folder, "partitions", whole.drop_columns(["in_flight"]))
+    assert "its columns are others" in refusal(folder)
+    rewrite(folder, "partitions", whole.set_column(3, "partition", whole["partition"].cast(pa.int64())))
+    assert "its columns are others" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "why"),
+    [
+        ("replicas", [[3, 5, 7], [9, 3], [7]], "brokers that it does not describe"),
+        ("replicas", [[3, 5, 7], [5, 5], [3]], "two replicas of one partition"),
+        ("replicas", [[3, None, 7], [5, 3], [3]], "a broker is missing"),
+        ("replicas", [[3, 5], [5, 3], [3]], "more log directories than replicas"),
+        ("log_dirs", [["/d1", "/no", None], ["/d1", None], [None]], "log directories that it does not describe"),
+        ("log_dirs", [["/d1", "/d2", None], ["/d1", None], [None]], "log directories that it does not describe"),
+        ("topic", ["b", "a", "a"], "not each there once, in order"),
+        ("partition", [0, 0, 0], "not each there once, in order"),
+        ("cluster_id", ["sim", "sim", "other"], "rows of several clusters"),
+    ],
+)
+def test_rows_that_contradict_each_other(folder: Path, column: str, values: list[object], why: str) -> None:
+    changed = {"log_dirs": [[None] * 3, [None] * 2, [None]], column: values}
+    whole = partitions(folder)
+    for name, cells in changed.items():
+        field = whole.schema.field(name)
+        whole = whole.set_column(
+            whole.schema.get_field_index(name), field, pa.chunked_array([pa.array(cells, field.type)])
+        )
+    rewrite(folder, "partitions", whole)
+    assert why in refusal(folder)
