@@ -25,7 +25,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def _served(kubectl: Kubectl) -> bool:
     """An established kind is not yet a served one: its documentation comes last."""
     try:
-        return bool(kubectl("explain", "kpr.spec") and kubectl("explain", "kcl.spec"))
+        return bool(all(kubectl("explain", f"{kind}.spec") for kind in ("kcl", "kpr", "krp")))
     except RefusedError:
         return False
 

@@ -79,6 +79,11 @@ def cluster(name: str = "main", **spec: Any) -> Object:
     return _manifest("KafkaCluster", name, {"bootstrapServers": "b0:9092,b1:9092"} | spec)
 
 
+def plan(name: str = "drain", **spec: Any) -> Object:
+    """A ReassignmentPlan, in kubectl's namespace."""
+    return _manifest("ReassignmentPlan", name, {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}} | spec)
+
+
 def _manifest(kind: str, name: str, spec: Object) -> Object:
     api_version = "kafka.reassign.dev/v1alpha1"
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}

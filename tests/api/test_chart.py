@@ -91,7 +91,7 @@ def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -
 
 def test_the_definitions_can_go_with_the_release_or_be_left_out(helm: Helm) -> None:
     gone = of_kind(helm.template(crds={"keep": False}), "CustomResourceDefinition")
-    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None]
+    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None, None]
     assert of_kind(helm.template(crds={"enabled": False}), "CustomResourceDefinition") == []
 
 
@@ -222,7 +222,8 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert not may(kubectl, "create", "configmaps", "system")
     install(cluster_helm, kubectl)
     assert may(kubectl, "patch", f"{resource}/status", "system")
-    assert not may(kubectl, "delete", resource, "default")
+    assert may(kubectl, "delete", resource, "default")
+    assert not may(kubectl, "delete", "reassignmentplans.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")
     assert [verb for verb in ("get", "list", "update", "delete") if may(kubectl, verb, "configmaps", "default")] == []
 
@@ -245,7 +246,10 @@ def test_definitions_that_are_not_kept_go_with_the_release(bare: ApiServer, clus
     kubectl("wait", "--for=delete", "crd", "--all", "--timeout=180s")
 
 
+STEPS = ("delete reassignmentplans", "delete partitionreassignments", "delete kafkaclusters", "helm uninstall")
+
+
 def test_the_notes_say_in_which_order_to_uninstall(bare: ApiServer, cluster_helm: Helm) -> None:
     notes = install(cluster_helm, Kubectl(bare))
-    order = [notes.index(step) for step in ("delete partitionreassignments", "delete kafkaclusters", "helm uninstall")]
+    order = [notes.index(step) for step in STEPS]
     assert order == sorted(order)

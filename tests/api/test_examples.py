@@ -7,6 +7,7 @@ import yaml
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import ReassignmentPlan
 from tests.api.kubectl import Kubectl
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "deploy" / "examples").glob("*.yaml"))
@@ -26,5 +27,7 @@ def test_an_example_is_accepted_and_can_be_read(kubectl: Kubectl, path: Path) ->
             assert KafkaCluster.parse(example).spec.bootstrap_servers
         case PartitionReassignment.KIND:
             assert PartitionReassignment.parse(example).spec.partitions
+        case ReassignmentPlan.KIND:
+            assert ReassignmentPlan.parse(example).spec.goal.drain_brokers
         case kind:
             pytest.fail(f"{kind} is no kind of ours")

@@ -9,7 +9,8 @@ import pytest
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
-from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, reassignment
+from reassign.api.reassignment_plan import MAX_BROKERS, ReassignmentPlanSpec
+from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, plan, reassignment
 
 Edit = Callable[[Object], Any]
 
@@ -157,6 +158,120 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
         "spec.allowedNamespaces[1]: Duplicate value",
     ),
 }
+
+
+DIGEST = f"sha256:{'0a' * 32}"
+
+
+def goal(**fields: Any) -> Edit:
+    return set_to(goal=fields)
+
+
+BAD_PLANS: dict[str, tuple[Edit, str]] = {
+    "no clusterRef": (lambda spec: spec.pop("clusterRef"), "spec.clusterRef: Required value"),
+    "no goal": (lambda spec: spec.pop("goal"), "spec.goal: Required value"),
+    "a goal that names nothing": (goal(), "goal needs at least one of drainBrokers, brokers, replicationFactor"),
+    "no brokers to drain": (goal(drainBrokers=[]), "spec.goal.drainBrokers"),
+    "a broker drained twice": (goal(drainBrokers=[5, 4, 5]), "spec.goal.drainBrokers: Invalid value"),
+    "a broker twice among those that may have replicas": (goal(brokers=[1, 1]), "spec.goal.brokers: Invalid value"),
+    "a negative broker id": (goal(brokers=[1, -1]), "spec.goal.brokers[1]"),
+    "too many brokers": (goal(brokers=list(range(MAX_BROKERS + 1))), "spec.goal.brokers: Too many"),
+    "a broker that is drained and may have replicas": (
+        goal(brokers=[1, 2, 5], drainBrokers=[5]),
+        "a broker that is drained cannot be one of brokers",
+    ),
+    "no replicas": (goal(replicationFactor=0), "spec.goal.replicationFactor"),
+    "17 replicas": (goal(replicationFactor=17), "spec.goal.replicationFactor"),
+    "a balance by nothing": (goal(balance={"by": []}), "spec.goal.balance.by"),
+    "a balance by one thing twice": (goal(balance={"by": ["Disk", "Disk"]}), "names a resource more than once"),
+    "a balance by what is unknown": (goal(balance={"by": ["Cpu"]}), "spec.goal.balance.by[0]: Unsupported value"),
+    "a tolerance of nothing": (goal(balance={"tolerancePercent": 0}), "spec.goal.balance.tolerancePercent"),
+    "a tolerance that is no integer": (goal(balance={"tolerancePercent": 2.5}), "spec.goal.balance.tolerancePercent"),
+    "no topics": (set_to(topics={"include": []}), "spec.topics.include"),
+    "a topic pattern twice": (set_to(topics={"exclude": ["a*", "a*"]}), "spec.topics.exclude: Invalid value"),
+    "a topic pattern with brackets": (set_to(topics={"include": ["[ab]*"]}), "spec.topics.include[0]"),
+    "an unknown awareness": (set_to(racks={"awareness": "Some"}), "spec.racks.awareness: Unsupported value"),
+    "waves of nothing": (set_to(waves={"maxPartitions": 0}), "spec.waves.maxPartitions"),
+    "waves of more than 500 partitions": (set_to(waves={"maxPartitions": 501}), "spec.waves.maxPartitions"),
+    "waves of less than a kibibyte": (set_to(waves={"maxBytes": 1023}), "spec.waves.maxBytes"),
+    "waves of bytes that are no quantity": (set_to(waves={"maxBytes": "500GB"}), "spec.waves.maxBytes"),
+    "an unknown approval": (set_to(approval="Perhaps"), "spec.approval: Unsupported value"),
+    "an approval that is no digest": (set_to(approvedDigest="yes"), "spec.approvedDigest"),
+    "an approval cut short": (set_to(approvedDigest=DIGEST[:-1]), "spec.approvedDigest"),
+    "a suspend that is no boolean": (set_to(suspend="yes"), "spec.suspend"),
+    "a throttle in the template that is too low": (
+        set_to(template={"throttle": {"interBroker": "1"}}),
+        "spec.template.throttle.interBroker",
+    ),
+    "a mode in the template": (set_to(template={"mode": "DryRun"}), 'unknown field "spec.template.mode"'),
+}
+
+
+@pytest.mark.parametrize(("edit", "answer"), BAD_PLANS.values(), ids=BAD_PLANS.keys())
+def test_a_bad_plan_is_refused_and_its_field_named(sandbox: Kubectl, edit: Edit, answer: str) -> None:
+    manifest = plan()
+    edit(manifest["spec"])
+    with pytest.raises(RefusedError) as refusal:
+        sandbox.apply(manifest, "--dry-run=server")
+    assert answer in str(refusal.value)
+
+
+def test_a_plan_whose_name_is_no_label_is_refused(sandbox: Kubectl) -> None:
+    sandbox.apply(plan("p" * 63), "--dry-run=server")
+    with pytest.raises(RefusedError, match="the name of a plan has at most 63 characters"):
+        sandbox.apply(plan("p" * 64), "--dry-run=server")
+
+
+def test_a_plan_of_as_many_brokers_as_there_may_be_is_judged_within_the_budget_for_that(sandbox: Kubectl) -> None:
+    many = list(range(MAX_BROKERS))
+    drained = list(range(MAX_BROKERS, 2 * MAX_BROKERS))
+    sandbox.apply(plan(goal={"brokers": many, "drainBrokers": drained}), "--dry-run=server")
+
+
+def test_a_plan_is_of_one_cluster_for_ever(sandbox: Kubectl) -> None:
+    sandbox.apply(plan())
+    with pytest.raises(RefusedError, match="clusterRef cannot be changed"):
+        sandbox.apply(plan(clusterRef={"name": "other"}))
+
+
+def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> None:
+    wanted = {
+        "clusterRef": {"name": "main", "namespace": "kafka"},
+        "topics": {"include": ["orders-*", "p?yments"], "exclude": []},
+        "goal": {
+            "drainBrokers": [5],
+            "brokers": [0, 1, 2, 3, 4, 6],
+            "replicationFactor": 3,
+            "balance": {"by": ["Leaders", "Disk"], "tolerancePercent": 5},
+        },
+        "racks": {"awareness": "Flat"},
+        "waves": {"maxPartitions": 500, "maxBytes": "1Pi"},
+        "approval": "NotRequired",
+        "approvedDigest": DIGEST,
+        "suspend": True,
+        "template": {
+            "throttle": {"interBroker": "50Mi", "logDir": 20971520},
+            "concurrency": {"partitions": 100, "movesPerBroker": 5},
+            "whenInFlight": "Supersede",
+            "admission": "WhenIdle",
+            "preferredLeader": "Keep",
+            "deletionPolicy": "Orphan",
+            "deletionDeadlineSeconds": 3600,
+            "stallTimeoutSeconds": 60,
+            "deadlineSeconds": 86400,
+        },
+    }
+    sandbox.apply(plan(**wanted), *by("tester"))
+    stored = sandbox.read("krp", "drain")["spec"]
+    assert stored == wanted
+    assert ReassignmentPlanSpec.parse(stored).wire() == wanted
+
+
+def test_the_api_server_fills_in_the_defaults_that_the_model_of_a_plan_has(sandbox: Kubectl) -> None:
+    sandbox.apply(plan(goal={"balance": {}}))
+    stored = sandbox.read("krp", "drain")["spec"]
+    assert stored == ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}}).wire()
+    assert stored["topics"] == {"include": ["*"], "exclude": ["__*"]}
 
 
 @pytest.mark.parametrize(("edit", "answer"), BAD_REASSIGNMENTS.values(), ids=BAD_REASSIGNMENTS.keys())

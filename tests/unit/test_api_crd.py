@@ -68,7 +68,9 @@ def test_lists_of_brokers_are_never_merged() -> None:
     merged = [
         path
         for path, field in FIELDS
-        if path.lower().endswith("replicas") and field["x-kubernetes-list-type"] != "atomic"
+        if path.lower().endswith(("replicas", "brokers"))
+        and field["type"] == "array"
+        and field["x-kubernetes-list-type"] != "atomic"
     ]
     assert merged == []
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from reassign.api.common import Condition, ConditionStatus, bytes_per_second
+from reassign.api.common import Condition, ConditionStatus, bytes_of, bytes_per_second
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import (
     DeletionPolicy,
@@ -19,6 +19,8 @@ from reassign.api.partition_reassignment import (
     RecordState,
     RecordTopic,
 )
+from reassign.api.reassignment_plan import Approval, Awareness, By, ReassignmentPlanSpec
+from reassign.planning import model
 
 SPEC = {"clusterRef": {"name": "main"}, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1, 2]}]}
 
@@ -171,3 +173,31 @@ NO_QUANTITY = ["", "Mi", "1 Mi", "50MB", "1e", "1e5Ki", "\u0665\u0660Mi"]
 def test_what_is_no_quantity_or_out_of_bounds_is_refused(quantity: int | str) -> None:
     with pytest.raises(ValueError, match=r"is not (a quantity|between)"):
         bytes_per_second(quantity)
+
+
+def test_a_plan_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}})
+    assert (spec.topics.include, spec.topics.exclude) == (("*",), ("__*",))
+    assert spec.goal.balance is not None
+    assert spec.goal.balance.tolerance_percent == 10
+    assert [by.value for by in spec.goal.balance.by] == [by.value for by in model.By]
+    assert spec.racks.awareness.value == model.Awareness.TREE.value
+    assert (spec.waves.max_partitions, spec.waves.max_bytes) == (200, None)
+    assert spec.approval is Approval.REQUIRED
+    assert spec.template.wire() == {}
+
+
+def test_the_resource_and_the_planner_have_the_same_words() -> None:
+    assert {a.value for a in Awareness} == {a.value for a in model.Awareness}
+    assert {b.value for b in By} == {b.value for b in model.By}
+
+
+@pytest.mark.parametrize(("quantity", "number"), [(1024, 1024), ("1Ki", 1024), ("500Gi", 500 * 2**30), ("1Pi", 2**50)])
+def test_a_quantity_of_bytes_is_a_number(quantity: int | str, number: int) -> None:
+    assert bytes_of(quantity) == number
+
+
+@pytest.mark.parametrize("quantity", [1023, "1.1Pi", "500GB", "many"])
+def test_a_quantity_of_bytes_that_is_none_or_out_of_bounds_is_refused(quantity: int | str) -> None:
+    with pytest.raises(ValueError, match=r"quantity such as 50Mi|between 1Ki and 1Pi bytes"):
+        bytes_of(quantity)

@@ -20,13 +20,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
-status; a ConfigMap is made when the brake is pulled. */}}
+status; the PartitionReassignments of a ReassignmentPlan it makes and deletes; a ConfigMap is made when the brake is
+pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
-  resources: [kafkaclusters, partitionreassignments]
+  resources: [kafkaclusters, partitionreassignments, reassignmentplans]
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.reassign.dev]
-  resources: [kafkaclusters/status, partitionreassignments/status]
+  resources: [partitionreassignments]
+  verbs: [create, delete]
+- apiGroups: [kafka.reassign.dev]
+  resources: [kafkaclusters/status, partitionreassignments/status, reassignmentplans/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]

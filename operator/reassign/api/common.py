@@ -1,4 +1,4 @@
-"""What both resources are made of: names, types with their bounds, conditions, references.
+"""What the resources are made of: names, types with their bounds, conditions, references.
 
 The rule of this package: a model says everything once. Its fields, bounds, defaults and docstrings are the
 CustomResourceDefinition's schema (`reassign.api.crd` writes it out), and the same model parses what the API
@@ -105,6 +105,7 @@ _FACTORS: dict[str | None, Fraction] = {
 _FARTHEST_POWER = 99
 """With what 32 characters can hold, any power of ten beyond is as far outside of the bounds as this one."""
 LEAST_RATE, GREATEST_RATE = 2**10, 2**40
+LEAST_BYTES, GREATEST_BYTES = 2**10, 2**50
 
 
 def bytes_per_second(quantity: int | str) -> int:
@@ -113,14 +114,23 @@ def bytes_per_second(quantity: int | str) -> int:
     Raises ValueError for what is no quantity, or is outside 1Ki to 1Ti, of which Kubernetes judges in whole
     billionths, rounded up (apimachinery's ParseQuantity).
     """
+    return _number(quantity, LEAST_RATE, GREATEST_RATE, "between 1Ki and 1Ti bytes per second")
+
+
+def bytes_of(quantity: int | str) -> int:
+    """A quantity in bytes, as `bytes_per_second` reads it; from 1Ki to 1Pi."""
+    return _number(quantity, LEAST_BYTES, GREATEST_BYTES, "between 1Ki and 1Pi bytes")
+
+
+def _number(quantity: int | str, least: int, greatest: int, bounds: str) -> int:
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 50Mi")
     number, suffix, exponent = match.groups()
     power = max(-_FARTHEST_POWER, min(int(exponent or 0), _FARTHEST_POWER))
     billionths = ceil(Fraction(number) * _FACTORS[suffix] * Fraction(10) ** power * 10**9)
-    if not LEAST_RATE * 10**9 <= billionths <= GREATEST_RATE * 10**9:
-        raise ValueError(f"{quantity!r} is not between 1Ki and 1Ti bytes per second")
+    if not least * 10**9 <= billionths <= greatest * 10**9:
+        raise ValueError(f"{quantity!r} is not {bounds}")
     return ceil(Fraction(billionths, 10**9))
 
 
@@ -129,26 +139,48 @@ def _checked_rate(quantity: int | str) -> int | str:
     return quantity
 
 
-Rate = Annotated[
-    int | str,
-    AfterValidator(_checked_rate),
-    WithJsonSchema(
+def _checked_bytes(quantity: int | str) -> int | str:
+    bytes_of(quantity)
+    return quantity
+
+
+def _quantity_schema(least: int, greatest: int, ends: tuple[str, str], message: str) -> WithJsonSchema:
+    return WithJsonSchema(
         {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
             "maxLength": 32,
             "x-kubernetes-int-or-string": True,
             VALIDATIONS: [
                 rule(
-                    f"type(self) == int ? (self >= {LEAST_RATE} && self <= {GREATEST_RATE})"
-                    " : (isQuantity(self) && quantity(self).compareTo(quantity('1Ki')) >= 0"
-                    " && quantity(self).compareTo(quantity('1Ti')) <= 0)",
-                    "must be a quantity of bytes per second from 1Ki to 1Ti, such as 50Mi",
+                    f"type(self) == int ? (self >= {least} && self <= {greatest})"
+                    f" : (isQuantity(self) && quantity(self).compareTo(quantity('{ends[0]}')) >= 0"
+                    f" && quantity(self).compareTo(quantity('{ends[1]}')) <= 0)",
+                    message,
                 )
             ],
         }
+    )
+
+
+Rate = Annotated[
+    int | str,
+    AfterValidator(_checked_rate),
+    _quantity_schema(
+        LEAST_RATE,
+        GREATEST_RATE,
+        ("1Ki", "1Ti"),
+        "must be a quantity of bytes per second from 1Ki to 1Ti, such as 50Mi",
     ),
 ]
 """Bytes per second as an integer or a quantity, 1Ki to 1Ti; `bytes_per_second` gives the number."""
+Bytes = Annotated[
+    int | str,
+    AfterValidator(_checked_bytes),
+    _quantity_schema(
+        LEAST_BYTES, GREATEST_BYTES, ("1Ki", "1Pi"), "must be a quantity of bytes from 1Ki to 1Pi, such as 500Gi"
+    ),
+]
+"""Bytes as an integer or a quantity, 1Ki to 1Pi; `bytes_of` gives the number."""
 
 
 # --- Kafka's names ---
@@ -166,6 +198,8 @@ Replicas = Annotated[
     Schema(rule("self.all(r, self.exists_one(s, s == r))", "names a broker more than once")),
 ]
 """Broker ids, each once; the first is the preferred leader."""
+TopicPattern = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._*?-]+$")]
+"""A name of topics, with * for any characters and ? for one."""
 ObservedTopic = Annotated[str, Field(max_length=249)]
 ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=1000)]
 """Names and broker ids as Kafka reported them: not for this API to judge."""

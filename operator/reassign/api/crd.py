@@ -16,6 +16,7 @@ import yaml
 from reassign.api.common import GROUP, INT32_MAX, VALIDATIONS, VERSION, Model, Resource
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import ReassignmentPlan
 
 Json = dict[str, Any]
 HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
@@ -28,6 +29,7 @@ def definitions() -> dict[str, Json]:
         for resource, columns in (
             (KafkaCluster, _CLUSTER_COLUMNS),
             (PartitionReassignment, _REASSIGNMENT_COLUMNS),
+            (ReassignmentPlan, _PLAN_COLUMNS),
         )
     }
 
@@ -158,6 +160,18 @@ _REASSIGNMENT_COLUMNS = [
     _column("Blocked", ".status.progress.partitionsBlocked", "integer", wide=True),
     _column("Adding", ".status.adding", "integer", wide=True),
     _column("Removing", ".status.removing", "integer", wide=True),
+    _column("Message", f"{_READY}.message", wide=True),
+]
+_PLAN_COLUMNS = [
+    _column("Ready", f"{_READY}.status"),
+    _column("Reason", f"{_READY}.reason"),
+    _column("Progress", ".status.summary"),
+    _AGE,
+    _column("Cluster", ".spec.clusterRef.name", wide=True),
+    _column("Replicas", ".status.moves.replicas", "integer", wide=True),
+    _column("Bytes", ".status.moves.bytes", "integer", wide=True),
+    _column("Least-Bytes", ".status.lowerBound.bytes", "integer", wide=True),
+    _column("Digest", ".status.digest", wide=True),
     _column("Message", f"{_READY}.message", wide=True),
 ]
 

@@ -24,6 +24,7 @@ from reassign.api.common import (
     SecretKeyRef,
     ShortText,
     Time,
+    TopicPattern,
     rule,
 )
 from reassign.api.partition_reassignment import Throttle
@@ -161,9 +162,6 @@ class Limits(Model):
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
     """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
     what is on its way there already counted. Volumes whose size is not known have room."""
-
-
-TopicPattern = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._*?-]+$")]
 
 
 class AllowedNamespace(Model):

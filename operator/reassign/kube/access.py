@@ -27,8 +27,10 @@ class Right:
 RIGHTS = (
     Right(GROUP, "kafkaclusters", ("get", "list", "watch", "patch")),
     Right(GROUP, "kafkaclusters/status", ("patch",)),
-    Right(GROUP, "partitionreassignments", ("get", "list", "watch", "patch")),
+    Right(GROUP, "partitionreassignments", ("get", "list", "watch", "patch", "create", "delete")),
     Right(GROUP, "partitionreassignments/status", ("patch",)),
+    Right(GROUP, "reassignmentplans", ("get", "list", "watch", "patch")),
+    Right(GROUP, "reassignmentplans/status", ("patch",)),
     Right("", "secrets", ("get",)),
     Right("", "configmaps", ("create",)),
     Right("events.k8s.io", "events", ("create", "patch")),
