@@ -168,3 +168,9 @@ def test_some_choice_of_brokers_is_always_spread(racks: list[str], data: st.Data
     groups = levels(racks, Awareness.TREE, range(len(racks)))
     choices = list(combinations(range(len(racks)), data.draw(st.integers(1, len(racks)))))
     assert spread(groups, np.array(choices, np.int32)).any()
+
+
+def test_many_partitions_are_judged_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reassign.planning.racks.AT_ONCE", 8)  # two partitions of four brokers
+    replicas = np.array([[0, 2], [0, 1], [1, 1], [3, 1], [2, 3]], np.int32)
+    assert spread(levels(FOUR, Awareness.TREE, range(4)), replicas).tolist() == [True, False, False, True, False]

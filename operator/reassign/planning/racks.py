@@ -16,7 +16,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.model import UNKNOWN, Awareness, Bools, Ints
 
 MAX_NAMED = 5
-AT_ONCE = 10_000  # partitions, which keeps the counts at a few MiB for hundreds of brokers
+AT_ONCE = 3_000_000  # counts, at most one for each partition and broker; a few times their size is what it takes
 
 
 def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> Ints:
@@ -81,9 +81,12 @@ def spread(groups: Ints, replicas: Ints, usable: Bools | None = None) -> Bools:
     `replicas` are indices of brokers, UNKNOWN fills rows; `usable` (B,) brokers count as left, all of them for None.
     It shares nothing with what places replicas, so that certificates and tests can judge that by it.
     """
-    parts = range(0, len(replicas), AT_ONCE)
-    left = np.ones(groups.shape[1], np.bool_) if usable is None else usable
-    return np.concatenate([_spread(groups, replicas[i : i + AT_ONCE], left) for i in parts] or [np.ones(0, np.bool_)])
+    usable = np.ones(groups.shape[1], np.bool_) if usable is None else usable
+    good = np.empty(len(replicas), np.bool_)
+    step = max(1, AT_ONCE // max(1, len(usable)))
+    for i in range(0, len(replicas), step):
+        good[i : i + step] = _spread(groups, replicas[i : i + step], usable)
+    return good
 
 
 def _spread(groups: Ints, replicas: Ints, usable: Bools) -> Bools:
