@@ -33,6 +33,7 @@ class Problem:
     What is not movable counts as load and nothing else.
     """
 
+    brokers: Ints  # (B,) ids
     current: Ints  # (P, R)
     keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
     rf: Ints  # (P,) wanted replication factor
@@ -77,6 +78,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     largest = int(size[movable].max(initial=0))
     low, high = bands(target, fixed, allowed, goal.tolerance, largest)
     return Problem(
+        brokers=cluster.brokers,
         current=cluster.replicas,
         keep=held & (~movable[:, None] | (online & allowed[cluster.replicas])),
         rf=rf,
@@ -98,7 +100,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     )
 
 
-def loads(replicas: Ints, size: Bytes, brokers: int) -> Bytes:
+def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
     """(K, B): bytes, replicas and preferred leaders on each broker."""
     held = replicas >= 0
     load = np.zeros((3, brokers), np.int64)

@@ -18,14 +18,16 @@ from .model import Bools, Ints
 class Tree:
     """Letters: N nodes, the root is 0, then level by level, the last B are the brokers; D depth, without the root.
 
-    `level`, `least` and `most` are tables by number of replicas, 0 to R. `least` and `most` are how many replicas of
-    a partition with that replication factor lie below a node in any legal placement.
+    `level`, `extra`, `least` and `most` are tables by number of replicas, 0 to R. `extra` is what is left of n replicas
+    when each child has min(cap, level). `least` and `most` are how many replicas of a partition with that replication
+    factor lie below a node in any legal placement.
     """
 
     path: Ints  # (B, D) the nodes from below the root down to the broker itself
     parent: Ints  # (N,) of the root: 0
     cap: Ints  # (N,) brokers below that may hold replicas
     level: Ints  # (N, R + 1)
+    extra: Ints  # (N, R + 1)
     least: Ints  # (N, R + 1)
     most: Ints  # (N, R + 1)
 
@@ -56,7 +58,7 @@ def grow(groups: Ints, allowed: Bools, replicas: int) -> Tree:
     cap[0] = allowed.sum()
     for depth in range(path.shape[1]):
         np.add.at(cap, path[allowed, depth], 1)
-    tree = Tree(path, parent, cap, *(np.zeros((len(parent), replicas + 1), np.int32) for _ in range(3)))
+    tree = Tree(path, parent, cap, *(np.zeros((len(parent), replicas + 1), np.int32) for _ in range(4)))
     tree.least[0] = tree.most[0] = np.arange(replicas + 1)
     for node, children in enumerate(tree.children):
         if not children:
@@ -65,6 +67,7 @@ def grow(groups: Ints, allowed: Bools, replicas: int) -> Tree:
         filled = [int(np.minimum(below, level).sum()) for level in range(replicas + 2)]
         for n in range(replicas + 1):
             tree.level[node, n] = max(level for level in range(n + 1) if filled[level] <= n)
+            tree.extra[node, n] = n - filled[tree.level[node, n]]
         for n in range(replicas + 1):
             low, high = int(tree.least[node, n]), int(tree.most[node, n])
             tree.least[children, n] = np.minimum(below, tree.level[node, low])

@@ -1,0 +1,175 @@
+"""What the parts of the kernel share: the state that they change, what a legal move is, and how a broker is chosen.
+
+Partitions are sorted by size, greatest first, so that a broker's list of partitions is sorted by size too. Everything
+is compiled (numba), whole numbers where they are compared with bands, with ties broken by the lower index: the same
+input gives the same bytes. Without Python's lock held, so that other threads go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .model import Bools, Bytes
+
+Floats = npt.NDArray[np.float64]
+Compiled = TypeVar("Compiled", bound=Callable[..., object])
+
+
+def entry(function: Compiled) -> Compiled:
+    """`function` as machine code, kept on disk beside its module (or where NUMBA_CACHE_DIR says)."""
+    return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inner(function: Compiled) -> Compiled:
+    """The same for what only compiled code calls: without a way in from Python, which takes long to compile."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+
+
+class State(NamedTuple):
+    """Row 0 of the pairs is bytes, row 1 replicas. P partitions, R slots, B brokers, N nodes, D depth of the tree.
+
+    All whole numbers are int64, so that each function is compiled once.
+    """
+
+    row: Bytes  # (P, R) brokers; -1 for a place that holds nothing
+    home: Bytes  # (P, R) where the replica in this place was; -1 for none
+    still: Bools  # (P,) is not touched
+    size: Bytes  # (P,)
+    load: Bytes  # (2, B)
+    room: Bytes  # (B,)
+    low: Bytes  # (2, B) band
+    high: Bytes  # (2, B)
+    floor: Bytes  # (2, B) inside the band: brokers are filled up to here
+    ceiling: Bytes  # (2, B) inside the band: brokers are emptied down to here
+    counts: Floats  # (2,) whether bytes and replicas are balanced, 1.0 or 0.0
+    mean: float  # bytes of a replica
+    path: Bytes  # (B, D)
+    cap: Bytes  # (N,)
+    level: Bytes  # (N, R + 1)
+    extra: Bytes  # (N, R + 1)
+
+
+@inner
+def below(s: State, p: int, depth: int, node: int) -> int:
+    """How many replicas of a partition lie below a node."""
+    n = 0
+    for k in range(s.row.shape[1]):
+        b = s.row[p, k]
+        if b >= 0 and s.path[b, depth] == node:
+            n += 1
+    return n
+
+
+@inner
+def fits(s: State, p: int, slot: int, to: int) -> bool:
+    """Whether a legal row stays legal when the replica in `slot` goes to another broker."""
+    n = 0
+    for k in range(s.row.shape[1]):
+        if s.row[p, k] == to:
+            return False
+        n += s.row[p, k] >= 0
+    origin = s.row[p, slot]
+    depth, parent = 0, 0
+    while s.path[origin, depth] == s.path[to, depth]:
+        parent = s.path[to, depth]
+        n = below(s, p, depth, parent)
+        depth += 1
+    loses, gains = s.path[origin, depth], s.path[to, depth]
+    had, has = below(s, p, depth, loses), below(s, p, depth, gains)
+    level = s.level[parent, n]
+    if has + 1 > min(s.cap[gains], level + 1) or had - 1 < min(s.cap[loses], level):
+        return False
+    for d in range(depth + 1, s.path.shape[1]):
+        level = s.level[loses, had - 1]
+        loses = s.path[origin, d]
+        had = below(s, p, d, loses)
+        if had - 1 < min(s.cap[loses], level):
+            return False
+        level = s.level[gains, has]
+        gains = s.path[to, d]
+        has = below(s, p, d, gains)
+        if has + 1 > min(s.cap[gains], level + 1):
+            return False
+    return True
+
+
+@inner
+def slot_of(s: State, p: int, b: int) -> int:
+    for k in range(s.row.shape[1]):
+        if s.row[p, k] == b:
+            return k
+    return -1
+
+
+@inner
+def move(s: State, p: int, slot: int, to: int) -> None:
+    origin = s.row[p, slot]
+    s.load[0, origin] -= s.size[p]
+    s.load[1, origin] -= 1
+    s.load[0, to] += s.size[p]
+    s.load[1, to] += 1
+    s.row[p, slot] = to
+
+
+@inner
+def need(s: State, size: float, b: int) -> float:
+    """How much a broker lacks of what a replica of that size brings: the larger it is, the more its bytes count."""
+    share = size / s.mean
+    lacks = (s.floor[0, b] - s.load[0, b]) / s.mean
+    return float(s.counts[0] * share * lacks + s.counts[1] * (s.floor[1, b] - s.load[1, b]))
+
+
+@inner
+def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
+    """The broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none."""
+    best, most = -1, -np.inf
+    size = s.size[p]
+    for b in range(s.load.shape[1]):
+        needs = need(s, size, b)
+        if needs <= most or s.load[1, b] + 1 > s.high[1, b] + replicas_slack:
+            continue
+        if s.load[0, b] + size > min(s.high[0, b] + bytes_slack, s.room[b]) or not fits(s, p, slot, b):
+            continue
+        best, most = b, needs
+    return best
+
+
+@entry
+def lists(s: State) -> tuple[Bytes, Bytes]:
+    """(B + 1,) where each broker's list starts, and the lists: partitions that may be moved, greatest first."""
+    start = np.zeros(s.load.shape[1] + 1, np.int64)
+    for p in range(len(s.row)):
+        if not s.still[p]:
+            for k in range(s.row.shape[1]):
+                if s.row[p, k] >= 0:
+                    start[s.row[p, k] + 1] += 1
+    for b in range(1, len(start)):
+        start[b] += start[b - 1]
+    end = start.copy()
+    item = np.empty(start[len(start) - 1], np.int64)
+    for p in range(len(s.row)):
+        if not s.still[p]:
+            for k in range(s.row.shape[1]):
+                b = s.row[p, k]
+                if b >= 0:
+                    item[end[b]] = p
+                    end[b] += 1
+    return start, item
+
+
+@inner
+def first_not_above(s: State, item: Bytes, start: int, end: int, size: float) -> int:
+    """The place in a broker's list of its greatest partition of at most that size; `end` for none."""
+    while start < end:
+        middle = (start + end) // 2
+        if s.size[item[middle]] > size:
+            start = middle + 1
+        else:
+            end = middle
+    return start

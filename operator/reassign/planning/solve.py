@@ -1,0 +1,140 @@
+"""A problem solved: what has to move, then balance at the fewest bytes, then leaders, each by a part of the kernel.
+
+No clock and no chance: bounds on the work, in place of a time limit, so that the same problem gives the same plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .kernel import State, lists
+from .kernel_leaders import lead
+from .kernel_repair import repair
+from .kernel_rounds import outside, rounds
+from .kernel_shed import level, shed, smallest
+from .kernel_trim import tidy, undo
+from .model import Bools, By, Bytes, Ints, Unmet
+from .problem import RESOURCES, Problem, loads
+from .targets import OPEN
+
+ROUNDS = 12
+CHAINS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`target` (P, R') in the order of the problem's partitions, R' its greatest replication factor."""
+
+    target: Ints
+    unmet: tuple[Unmet, ...]
+
+
+def solve(problem: Problem) -> Solution:
+    """The replicas' brokers, in their order; what stays, stays in its place, and what replaces it comes there."""
+    order = np.argsort(-problem.size, kind="stable")
+    partitions, width = len(order), max(problem.current.shape[1], int(problem.rf.max(initial=0)))
+    row = np.full((partitions, width), -1, np.int64)
+    row[:, : problem.current.shape[1]] = problem.current[order]
+    keep = np.zeros((partitions, width), np.bool_)
+    keep[:, : problem.current.shape[1]] = problem.keep[order]
+    state = _state(problem, row, ~problem.movable[order], problem.size[order])
+    left = np.zeros(partitions, np.bool_)
+    repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), left)
+    if state.counts.any():
+        _balance(problem, state, keep)
+    tidy(state)
+    state.row[:] = np.take_along_axis(state.row, np.argsort(state.row < 0, axis=1, kind="stable"), axis=1)
+    if problem.balanced[RESOURCES.index(By.LEADERS)]:
+        _lead(problem, state)
+    target = np.empty(state.row.shape, np.int32)
+    target[order] = state.row
+    target = np.ascontiguousarray(target[:, : max(1, int((target >= 0).sum(axis=1).max(initial=0)))])
+    return Solution(target, (*problem.unmet, *_unmet(problem, target, int(left.sum()))))
+
+
+def _state(problem: Problem, row: Bytes, still: Bools, size: Bytes) -> State:
+    low, high = np.zeros((2, len(problem.brokers)), np.int64), np.full((2, len(problem.brokers)), OPEN, np.int64)
+    low[problem.balanced[:2]] = problem.low[:2][problem.balanced[:2]]
+    high[problem.balanced[:2]] = problem.high[:2][problem.balanced[:2]]
+    replicas = int(problem.load[1].sum())
+    return State(
+        row=row,
+        home=row.copy(),
+        still=still,
+        size=size,
+        load=problem.load[:2].copy(),
+        room=problem.room.copy(),
+        low=low,
+        high=high,
+        floor=problem.target[:2].copy(),
+        ceiling=high.copy(),
+        counts=problem.balanced[:2].astype(np.float64),
+        mean=max(1.0, int(problem.load[0].sum()) / max(1, replicas)),
+        path=problem.tree.path.astype(np.int64),
+        cap=problem.tree.cap.astype(np.int64),
+        level=problem.tree.level.astype(np.int64),
+        extra=problem.tree.extra.astype(np.int64),
+    )
+
+
+def _balance(problem: Problem, state: State, keep: Bools) -> None:
+    group = _groups(problem)
+    start, item = lists(state)
+    forced = np.zeros(len(group), np.int64)
+    if state.counts[1]:
+        state.floor[1], state.ceiling[1] = level(state.load[1], state.low[1], state.high[1], group, forced)
+        forced = smallest(state, start, item)
+    if state.counts[0]:
+        state.floor[0], state.ceiling[0] = level(state.load[0], state.low[0], state.high[0], group, forced)
+    shed(state, start, item)
+    if outside(state):
+        rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
+    tidy(state)
+    undo(state, keep)
+
+
+def _groups(problem: Problem) -> Bytes:
+    """(B,) the brokers that can only exchange among themselves, because racks force a number of replicas on them."""
+    tree, kinds = problem.tree, np.unique(problem.rf[problem.movable])
+    forced = (tree.least[:, kinds] == tree.most[:, kinds]).all(axis=1)
+    group = np.zeros(len(problem.brokers), np.int64)
+    open_ = np.ones(len(problem.brokers), bool)
+    for depth in range(tree.path.shape[1] - 1):
+        open_ &= forced[tree.path[:, depth]]
+        group[open_] = tree.path[open_, depth]
+    return np.unique(group, return_inverse=True)[1].astype(np.int64)
+
+
+def _lead(problem: Problem, state: State) -> None:
+    leads = loads(state.row, state.size, len(problem.brokers))[2]
+    kind = RESOURCES.index(By.LEADERS)
+    band = np.stack((problem.low[kind], problem.high[kind]))
+    whole = np.zeros(len(leads), np.int64)
+    aim = np.stack(level(leads, band[0], band[1], whole, np.zeros(len(leads), np.int64)))
+    lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
+
+
+def _unmet(problem: Problem, target: Ints, left: int) -> list[Unmet]:
+    unmet = []
+    if left:
+        unmet.append(
+            Unmet(
+                f"{left} partitions find no place with room on disk that racks allow",
+                "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
+            )
+        )
+    after = loads(target, problem.size, len(problem.brokers))
+    for row, by in enumerate(RESOURCES):
+        outside = (after[row] < problem.low[row]) | (after[row] > problem.high[row])
+        if problem.balanced[row] and outside.any():
+            share = after[row, problem.allowed] / np.maximum(1, problem.target[row, problem.allowed])
+            unmet.append(
+                Unmet(
+                    f"{by} outside the band on {int(outside.sum())} brokers: "
+                    f"{', '.join(map(str, problem.brokers[outside][:10].tolist()))}",
+                    f"shares of the target from {share.min():.3f} to {share.max():.3f}",
+                )
+            )
+    return unmet

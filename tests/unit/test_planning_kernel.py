@@ -1,0 +1,346 @@
+"""The planner's kernel on small clusters: each case a sentence, then properties on made clusters.
+
+Racks are checked with `racks.spread`, which shares no code with the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import UNKNOWN, Awareness, By, Cluster, Directories, Goal
+from reassign.planning.problem import Problem, loads, pose
+from reassign.planning.racks import spread
+from reassign.planning.solve import Solution, solve
+
+ALL = frozenset(By)
+NEVER = 1 << 60
+
+
+def directories(
+    brokers: int, total: int = UNKNOWN, usable: int | list[int] = UNKNOWN, cordoned: tuple[int, ...] = ()
+) -> Directories:
+    """One directory each."""
+    return Directories(
+        np.arange(brokers, dtype=np.int32),
+        ("/data",) * brokers,
+        np.full(brokers, total, np.int64),
+        np.full(brokers, usable, np.int64) if isinstance(usable, int) else np.array(usable, np.int64),
+        np.isin(np.arange(brokers), cordoned),
+        np.ones(brokers, bool),
+    )
+
+
+def cluster(
+    rows: list[list[int]],
+    sizes: list[int] | None = None,
+    racks: tuple[str, ...] = ("",) * 4,
+    dead: tuple[int, ...] = (),
+    topics: tuple[str, ...] = ("a",),
+    topic: list[int] | None = None,
+    disks: Directories | None = None,
+) -> Cluster:
+    """Broker ids are the indices and 100."""
+    width = max(map(len, rows))
+    count = len(racks)
+    return Cluster(
+        id="made",
+        brokers=np.arange(100, 100 + count, dtype=np.int32),
+        racks=racks,
+        alive=~np.isin(np.arange(count), dead),
+        directories=disks or directories(count),
+        topics=topics,
+        topic=np.array(topic or [0] * len(rows), np.int32),
+        partition=np.arange(len(rows), dtype=np.int32),
+        replicas=np.array([row + [-1] * (width - len(row)) for row in rows], np.int32),
+        sizes=np.array(sizes or [10] * len(rows), np.int64),
+        in_flight=np.zeros(len(rows), bool),
+    )
+
+
+def plan(made: Cluster, **goal: object) -> list[list[int]]:
+    rows = solve(pose(made, Goal(**goal))).target.tolist()  # type: ignore[arg-type]
+    return [[b for b in row if b >= 0] for row in rows]
+
+
+def test_nothing_moves_that_need_not() -> None:
+    rows = [[0, 1], [0, 1], [0, 2]]
+    assert plan(cluster(rows)) == rows
+
+
+def test_a_drained_broker_ends_empty_and_the_others_keep_their_places() -> None:
+    assert plan(cluster([[0, 1, 2], [1, 0, 2]]), drain=frozenset({100})) == [[3, 1, 2], [1, 3, 2]]
+
+
+def test_what_leaves_goes_to_the_emptiest_broker() -> None:
+    assert plan(cluster([[0, 1], [2, 1]], sizes=[10, 99]), drain=frozenset({100}))[0] == [3, 1]
+
+
+def test_what_leaves_goes_to_the_emptiest_broker_by_weight() -> None:
+    disks = replace(directories(4, usable=NEVER), total=np.array([100, 100, 1000, 100], np.int64))
+    made = cluster([[0], [2], [3]], sizes=[10, 20, 5], disks=disks)
+    assert plan(made, drain=frozenset({100, 101})) == [[2], [2], [3]]
+
+
+def test_a_higher_replication_factor_adds_replicas_behind_the_ones_there() -> None:
+    rows = plan(cluster([[0, 1], [1, 0]]), replication_factor=3)
+    assert [row[:2] for row in rows] == [[0, 1], [1, 0]]
+    assert sorted(row[2] for row in rows) == [2, 3]
+
+
+def test_a_higher_replication_factor_goes_to_racks_that_have_none() -> None:
+    assert plan(cluster([[0, 2]], racks=("x", "x", "y", "z")), replication_factor=3) == [[0, 2, 3]]
+
+
+def test_a_lower_replication_factor_takes_from_the_crowded_rack() -> None:
+    assert plan(cluster([[0, 1, 2]], racks=("x", "x", "y", "z")), replication_factor=2) in ([[0, 2]], [[1, 2]])
+
+
+def test_a_lower_replication_factor_never_removes_the_last_live_replica() -> None:
+    assert plan(cluster([[1, 0, 2]], dead=(1, 2)), replication_factor=1) == [[0]]
+
+
+def test_replicas_of_a_dead_broker_are_made_anew_in_their_place() -> None:
+    assert plan(cluster([[1, 0]], dead=(1, 3))) == [[2, 0]]
+
+
+def test_a_partition_without_a_live_replica_stays_and_is_said() -> None:
+    problem = pose(cluster([[1], [0]], dead=(1,)), Goal())
+    solution = solve(problem)
+    assert solution.target.tolist() == [[1], [0]]
+    assert solution.unmet[0].what == "a-0 has no replica on a live broker or directory"
+
+
+def test_the_only_replica_on_a_drained_broker_moves() -> None:
+    assert plan(cluster([[0], [1], [2]]), drain=frozenset({100}))[0] == [3]
+
+
+def test_a_row_that_its_racks_do_not_allow_is_put_right_with_one_move() -> None:
+    row = plan(cluster([[0, 1]], racks=("x", "x", "y", "y")))[0]
+    assert len({0, 1} & set(row)) == 1
+    assert len({2, 3} & set(row)) == 1
+
+
+def test_a_rack_of_racks_is_put_right_below_as_well() -> None:
+    racks = ("/p/1", "/p/1", "/p/2", "/q/1", "/q/2")
+    assert plan(cluster([[0, 1, 3]], racks=racks))[0] in ([2, 1, 3], [0, 2, 3])
+
+
+def test_racks_do_not_count_when_that_is_said() -> None:
+    assert plan(cluster([[0, 1]], racks=("x", "x", "y", "y")), awareness=Awareness.NONE) == [[0, 1]]
+
+
+def test_replicas_end_on_the_brokers_that_are_named() -> None:
+    rows = plan(cluster([[0, 1], [2, 3], [1, 3]]), brokers=frozenset({100, 101, 102}))
+    assert rows[0] == [0, 1]
+    assert all(set(row) <= {0, 1, 2} for row in rows)
+
+
+def test_leaders_are_balanced_by_reordering_alone() -> None:
+    made = cluster([[0, 1], [0, 2], [0, 3], [0, 1]])
+    rows = plan(made, balance=frozenset({By.LEADERS}))
+    assert [sorted(row) for row in rows] == [[0, 1], [0, 2], [0, 3], [0, 1]]
+    assert sorted(row[0] for row in rows) == [0, 1, 2, 3]
+
+
+def test_leaders_are_balanced_along_a_chain_where_no_single_change_does_it() -> None:
+    made = cluster([[0, 1], [0, 1], [1, 2], [2, 0]], racks=("",) * 3)
+    only = replace(made, replicas=np.array([[0, 1], [0, 1], [1, 2], [1, 2]], np.int32))
+    rows = plan(only, balance=frozenset({By.LEADERS}))
+    assert sorted(np.bincount([row[0] for row in rows], minlength=3).tolist()) == [1, 1, 2]
+
+
+def test_disk_is_balanced_with_the_fewest_bytes() -> None:
+    made = cluster([[0], [0], [0], [1]], sizes=[40, 30, 20, 30], racks=("", ""))
+    assert plan(made, balance=frozenset({By.DISK})) == [[0], [1], [0], [1]]
+
+
+def test_topics_that_are_not_selected_stay_where_they_are() -> None:
+    made = cluster([[0], [0]], topics=("__offsets", "a"), topic=[0, 1])
+    assert plan(made, drain=frozenset({100}))[0] == [0]
+
+
+def test_a_partition_in_flight_is_planned_around_and_said() -> None:
+    made = replace(cluster([[0], [0]]), in_flight=np.array([True, False]))
+    solution = solve(pose(made, Goal(drain=frozenset({100}))))
+    assert solution.target[0].tolist() == [0]
+    assert solution.target[1].tolist() != [0]
+    assert solution.unmet[0].what == "1 partitions in flight go to brokers that the goal does not allow"
+
+
+def test_a_disk_takes_no_more_than_leaves_the_share_free() -> None:
+    made = cluster([[0], [0]], sizes=[50, 40], disks=directories(4, 100, [0, 55, 49, 49]))
+    assert plan(made, drain=frozenset({100}), min_free=0.05) == [[1], [2]]
+
+
+def test_what_finds_no_room_stays_and_is_said() -> None:
+    made = cluster([[0], [0]], sizes=[50, 40], disks=directories(4, 100, [0, 45, 10, 10]))
+    solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
+    assert solution.target.tolist() == [[0], [1]]
+    assert solution.unmet[0].what.startswith("1 partitions find no place")
+
+
+def test_a_cordoned_directory_takes_nothing() -> None:
+    made = cluster([[0], [3]], disks=directories(4, 100, 90, cordoned=(1,)))
+    assert plan(made, drain=frozenset({100})) == [[2], [3]]
+
+
+def test_a_size_that_is_not_known_is_the_mean_of_its_topic_or_of_all() -> None:
+    made = cluster([[0]] * 5, [10, 30, -1, -1, 200], topics=("a", "b", "c"), topic=[0, 0, 0, 1, 2])
+    problem = pose(made, Goal())
+    assert problem.size.tolist() == [10, 30, 20, 80, 200]
+    assert problem.size_known.tolist() == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("goal", "reason"),
+    [
+        (Goal(replication_factor=5), Reason.NOT_ENOUGH_BROKERS),
+        (Goal(drain=frozenset({100, 101}), replication_factor=3), Reason.NOT_ENOUGH_BROKERS),
+        (Goal(brokers=frozenset({100}), replication_factor=2), Reason.NOT_ENOUGH_BROKERS),
+        (Goal(include=("b*",)), Reason.NOTHING_SELECTED),
+        (Goal(exclude=("*",)), Reason.NOTHING_SELECTED),
+        (Goal(drain=frozenset({7})), Reason.INVALID_GOAL),
+        (Goal(brokers=frozenset({7})), Reason.INVALID_GOAL),
+        (Goal(drain=frozenset({100, 101, 102, 103})), Reason.INVALID_GOAL),
+        (Goal(replication_factor=0), Reason.INVALID_GOAL),
+        (Goal(tolerance=0.0), Reason.INVALID_GOAL),
+        (Goal(min_free=1.0), Reason.INVALID_GOAL),
+    ],
+)
+def test_a_goal_that_cannot_be_planned_is_refused(goal: Goal, reason: Reason) -> None:
+    with pytest.raises(PlanningError) as refused:
+        pose(cluster([[0, 1]]), goal)
+    assert refused.value.reason is reason
+
+
+def test_targets_follow_what_racks_force() -> None:
+    """With as many racks as replicas each rack holds one of each, however few brokers it has."""
+    rows = [[0, 1 + i % 2, 3 + i % 4] for i in range(40)]
+    problem = pose(cluster(rows, racks=("x", "y", "y", "z", "z", "z", "z")), Goal(balance=ALL))
+    assert problem.target[1].tolist() == [40, 20, 20, 10, 10, 10, 10]
+
+
+@st.composite
+def made_clusters(draw: st.DrawFn) -> Cluster:
+    brokers = draw(st.integers(3, 12))
+    kind = draw(st.sampled_from(["none", "plain", "paths"]))
+    names = {"none": [""], "plain": ["x", "y", "z"], "paths": ["/p/1", "/p/2", "/q/1", "/q/2"]}[kind]
+    racks = tuple(draw(st.lists(st.sampled_from(names), min_size=brokers, max_size=brokers)))
+    dead = draw(st.lists(st.integers(0, brokers - 1), max_size=1))
+    partitions = draw(st.integers(1, 60))
+    chance = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    most = min(draw(st.integers(1, 5)), brokers - 1)
+    some = draw(st.booleans())
+    skew = chance.dirichlet(np.full(brokers, draw(st.sampled_from([0.5, 50.0]))) + 0.05) + 1e-6
+    rows = [
+        chance.choice(brokers, chance.integers(1, most + 1) if some else most, False, skew / skew.sum()).tolist()
+        for _ in range(partitions)
+    ]
+    sizes = chance.lognormal(0, 1, partitions) * 1000
+    sizes[chance.random(partitions) < 0.05] = UNKNOWN
+    free = [int(x) for x in chance.lognormal(0, 1, brokers) * 4000]
+    topic = np.sort(chance.integers(0, 3, partitions)).tolist()
+    made = cluster(
+        rows,
+        sizes.astype(int).tolist(),
+        racks,
+        tuple(dead),
+        ("__own", "a", "b"),
+        topic,
+        directories(brokers, 20000, free) if draw(st.booleans()) else None,
+    )
+    return replace(made, in_flight=chance.random(partitions) < 0.05)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Cluster, Goal]:
+    made = draw(made_clusters())
+    ids = made.brokers.tolist()
+    return made, Goal(
+        exclude=draw(st.sampled_from([("__*",), (), ("a",)])),
+        drain=frozenset(draw(st.lists(st.sampled_from(ids), max_size=1))),
+        brokers=draw(st.sampled_from([None, frozenset(ids[1:])])),
+        replication_factor=draw(st.sampled_from([None, None, 1, 2, 3])),
+        balance=draw(
+            st.sampled_from([frozenset[By](), ALL, frozenset({By.DISK}), frozenset({By.REPLICAS, By.LEADERS})])
+        ),
+        min_free=0.0,
+    )
+
+
+def posed(made: Cluster, goal: Goal) -> tuple[Problem, Solution] | None:
+    """None when the goal is refused."""
+    try:
+        problem = pose(made, goal)
+    except PlanningError:
+        return None
+    return problem, solve(problem)
+
+
+def row_of(rows: np.ndarray[tuple[int, ...], np.dtype[np.int32]], p: int) -> list[int]:
+    return [b for b in rows[p].tolist() if b >= 0]
+
+
+def stuck(solution: Solution) -> bool:
+    return any("find no place" in unmet.what for unmet in solution.unmet)
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems())
+def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
+    made, goal = given_
+    if (found := posed(made, goal)) is None:
+        return
+    problem, solution = found
+    even = spread(problem.groups, solution.target, problem.allowed)
+    added = np.zeros(len(made.brokers), np.int64)
+    for p in range(len(made.topic)):
+        before, after = row_of(made.replicas, p), row_of(solution.target, p)
+        assert len(set(after)) == len(after), "no broker twice"
+        if not problem.movable[p]:
+            assert after == before, "untouched"
+            continue
+        new = set(after) - set(before)
+        assert all(problem.allowed[b] for b in new), "only where it may go"
+        assert any(made.alive[b] for b in after)
+        if after != before or not stuck(solution):
+            assert len(after) == problem.rf[p], "the wanted replication factor"
+            assert all(problem.allowed[b] for b in after)
+            assert even[p], "racks"
+        added[list(new)] += problem.size[p]
+    load = loads(solution.target, problem.size, len(made.brokers))
+    grown = added > 0
+    assert (load[0, grown] <= problem.room[grown]).all(), "room"
+    for k, by in enumerate((By.DISK, By.REPLICAS, By.LEADERS)):
+        if by in goal.balance:
+            inside = (problem.low[k] <= load[k]) & (load[k] <= problem.high[k])
+            assert inside.all() or any(by in unmet.what for unmet in solution.unmet), "in its band, or said"
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_a_second_plan_moves_nothing(given_: tuple[Cluster, Goal]) -> None:
+    made, goal = given_
+    if (found := posed(made, goal)) is None or found[1].unmet:
+        return
+    problem, solution = found
+    again = replace(made, replicas=solution.target, sizes=problem.size)
+    disks = made.directories
+    if disks.usable[0] != UNKNOWN:
+        grown = loads(solution.target, problem.size, len(made.brokers))[0] - problem.load[0]
+        again = replace(again, directories=replace(disks, usable=disks.usable - grown))
+    assert solve(pose(again, goal)).target.tolist() == solution.target.tolist()
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems())
+def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> None:
+    first, second = posed(*given_), posed(*given_)
+    if first is not None and second is not None:
+        assert first[1].target.tobytes() == second[1].target.tobytes()
