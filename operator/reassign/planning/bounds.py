@@ -60,7 +60,7 @@ def certify(
         waves_bound=waves_bound,
         makespan=makespan,
         makespan_bound=makespan_bound,
-        unmet=problem.unmet + unmet,
+        unmet=unmet,
     )
 
 

@@ -166,7 +166,7 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
     said = f" Not alive: {_ids(dead)}." if dead else ""
     raise PlanningError(
         Reason.NOT_ENOUGH_BROKERS,
-        f"{_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
+        f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
         f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}.{said} "
         "Allow more brokers, or lower the replication factor.",
     )
@@ -215,7 +215,7 @@ def _left(cluster: Cluster, selected: Bools, living: Bools, elsewhere: Bools) ->
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
             Unmet(
-                f"{_name(cluster, row)} has no replica on a live broker or directory",
+                f"{partition_name(cluster, row)} has no replica on a live broker or directory",
                 "it stays where it is; bring one of its brokers back, then plan again",
             )
         )
@@ -230,7 +230,7 @@ def _left(cluster: Cluster, selected: Bools, living: Bools, elsewhere: Bools) ->
     return tuple(unmet)
 
 
-def _name(cluster: Cluster, row: int) -> str:
+def partition_name(cluster: Cluster, row: int) -> str:
     return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"
 
 

@@ -1,0 +1,60 @@
+"""From a cluster and a goal to a plan: where the replicas go, in which waves, and how far from the optimum that is."""
+
+from __future__ import annotations
+
+from reassign.planning import directories, waves
+from reassign.planning.bounds import certify
+from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
+from reassign.planning.problem import partition_name, pose
+from reassign.planning.solve import solve
+
+
+def make(
+    cluster: Cluster,
+    goal: Goal,
+    max_partitions: int | None = None,
+    max_bytes: int | None = None,
+    rate: int | None = None,
+) -> Plan:
+    """The plan that reaches a goal, or comes as near as it can and says where it does not.
+
+    Waves have at most `max_partitions` and copy at most `max_bytes`; `rate` are the bytes per second that a broker may
+    give, and take, and only serve to say how long it takes. Deterministic: the same input gives the same plan.
+
+    Raises PlanningError: InvalidGoal, InvalidRacks, NothingSelected, NotEnoughBrokers.
+    """
+    problem = pose(cluster, goal)
+    found = solve(problem)
+    named, homeless = directories.name(cluster, found.target, problem.size, goal.min_free)
+    cut = waves.split(cluster.replicas, found.target, problem.size, max_partitions=max_partitions, max_bytes=max_bytes)
+    took = None
+    if rate is not None:
+        took = waves.makespan(cluster.replicas, found.target, problem.size, cut.wave, rate)
+    certificate = certify(
+        problem,
+        found.target,
+        waves=cut.number,
+        waves_bound=cut.bound,
+        makespan=took and took.seconds,
+        makespan_bound=took and took.bound,
+        unmet=(*found.unmet, *_roomless(cluster, homeless), *_alone(cluster, cut.alone)),
+    )
+    return Plan(found.target, named, cut.wave, certificate)
+
+
+def _roomless(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
+    if not partitions:
+        return []
+    what = f"no single volume of a broker has room for {_some(cluster, partitions)}"
+    return [Unmet(what, "the broker chooses the directory, and the move waits until there is room")]
+
+
+def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
+    if not len(partitions):
+        return []
+    return [Unmet(f"{_some(cluster, partitions.tolist())} copies more than a wave may", "each is a wave of its own")]
+
+
+def _some(cluster: Cluster, partitions: list[int]) -> str:
+    more = f" and {len(partitions) - 1} more partitions" if len(partitions) > 1 else ""
+    return partition_name(cluster, partitions[0]) + more
