@@ -2,107 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassign.errors import PlanningError
 from reassign.planning import bounds
-from reassign.planning.model import By, Bytes, Cluster, Directories, Goal, Ints
+from reassign.planning.model import By, Goal
 from reassign.planning.problem import Problem, loads, pose
-from reassign.planning.racks import spread
 from tests.benchmarks.instances import Made, cluster, goal
-
-RACKS = (
-    ("", "", "", "", ""),
-    ("a", "a", "b", "b", "c"),
-    ("a", "a", "a", "b", "b"),
-    ("a", "b", "b", "b", "b"),
-    ("/x/1", "/x/2", "/y/1", "/y/1", "/y/2"),
-    ("/x/1", "/x/1", "/y/1", "/y/2", "/z"),
-)
-
-
-def tiny(racks: tuple[str, ...], rows: list[list[int]], sizes: list[int], capacity: list[int]) -> Cluster:
-    brokers = len(racks)
-    width = max(map(len, rows))
-    return Cluster(
-        id="tiny",
-        brokers=np.arange(1, brokers + 1, dtype=np.int32),
-        racks=racks,
-        alive=np.ones(brokers, np.bool_),
-        directories=Directories(
-            broker=np.arange(brokers, dtype=np.int32),
-            path=("/kafka",) * brokers,
-            total=np.array(capacity, np.int64) * 10_000,
-            usable=np.array(capacity, np.int64) * 10_000,
-            cordoned=np.zeros(brokers, np.bool_),
-            online=np.ones(brokers, np.bool_),
-        ),
-        topics=("t",),
-        topic=np.zeros(len(rows), np.int32),
-        partition=np.arange(len(rows), dtype=np.int32),
-        replicas=np.array([row + [-1] * (width - len(row)) for row in rows], np.int32),
-        sizes=np.array(sizes, np.int64),
-        in_flight=np.zeros(len(rows), np.bool_),
-    )
-
-
-@st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    racks = draw(st.sampled_from(RACKS))
-    count = draw(st.integers(1, 4))
-    factor = draw(st.integers(1, 3))
-    replicas = st.lists(st.integers(0, 4), min_size=factor, max_size=factor, unique=True)
-    rows = draw(st.lists(replicas, min_size=count, max_size=count))
-    sizes = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
-    made = tiny(racks, rows, sizes, draw(st.lists(st.sampled_from([1, 1, 2]), min_size=5, max_size=5)))
-    in_flight = np.array(draw(st.lists(st.sampled_from([False, False, True]), min_size=count, max_size=count)))
-    wanted = Goal(
-        drain=frozenset(draw(st.sets(st.integers(1, 5), max_size=2))),
-        replication_factor=draw(st.none() | st.integers(1, 4)),
-        balance=draw(st.frozensets(st.sampled_from(By))),
-        tolerance=draw(st.sampled_from([0.01, 0.1, 0.5])),
-    )
-    try:
-        return pose(replace(made, in_flight=in_flight), wanted)
-    except PlanningError:
-        assume(False)
-        raise
-
-
-def choices(problem: Problem) -> list[list[tuple[int, ...]]]:
-    """Per partition all legal sets of brokers."""
-    found = []
-    for row, movable, factor in zip(problem.current, problem.movable, problem.rf, strict=True):
-        sets = list(combinations(np.flatnonzero(problem.allowed).tolist(), int(factor)))
-        good = spread(problem.groups, np.array(sets, np.int32), problem.allowed) if movable else []
-        found.append(
-            [s for s, ok in zip(sets, good, strict=True) if ok] if movable else [tuple(row[row >= 0].tolist())]
-        )
-    return found
-
-
-def as_target(sets: tuple[tuple[int, ...], ...]) -> Ints:
-    width = max(map(len, sets))
-    return np.array([[*s, *[-1] * (width - len(s))] for s in sets], np.int32)
-
-
-def every_plan(problem: Problem) -> tuple[Bytes, Bytes, Bytes]:
-    """Loads (N, 2, B), bytes and moves (N,) of all legal plans."""
-    options = choices(problem)
-    lies = [np.array([[b in s for b in range(len(problem.alive))] for s in sets], np.int64) for sets in options]
-    held = np.array([[b in row for b in range(len(problem.alive))] for row in problem.current])
-    pick = np.indices([len(sets) for sets in options]).reshape(len(options), -1)
-    placed = np.stack([of[which] for of, which in zip(lies, pick, strict=True)])
-    added = (placed * ~held[:, None]).sum(axis=2)
-    load = np.stack(((placed * problem.size[:, None, None]).sum(axis=0), placed.sum(axis=0)), axis=1)
-    return load, (added * problem.size[:, None]).sum(axis=0), added.sum(axis=0)
+from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 
 @settings(max_examples=300, deadline=None)
@@ -150,6 +62,13 @@ def test_what_balancing_one_broker_costs_is_its_excess() -> None:
     assert certificate.balance[0].before == (0.5, 2.0)
     assert certificate.balance[0].after == (1.0, 1.0)
     assert certificate.balance[0].reachable == 1.0
+
+
+def test_what_a_plan_leaves_undone_is_not_counted_in_its_bounds() -> None:
+    made = tiny(("a", "b", "c"), [[0], [1]], [5, 7], [1] * 3)
+    problem = pose(made, Goal(drain=frozenset({1, 2})))
+    certificate = bounds.certify(problem, np.array([[2], [1]], np.int32))
+    assert (certificate.bytes, certificate.bytes_bound) == (5, 5)
 
 
 def test_a_drained_broker_costs_all_that_lies_on_it() -> None:

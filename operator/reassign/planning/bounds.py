@@ -15,7 +15,7 @@ Sets of brokers that share none add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -46,7 +46,12 @@ def certify(
     makespan_bound: float | None = None,
     unmet: tuple[Unmet, ...] = (),
 ) -> Certificate:
-    """The certificate of a plan with these replicas (P, R'), -1 fills rows; waves and makespan are passed on."""
+    """The certificate of a plan with these replicas (P, R'), -1 fills rows; the rest is passed on.
+
+    Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
+    """
+    done = counting.done(target, problem.rf, problem.allowed, problem.tree.path, problem.tree.level, _rest(problem))
+    problem = replace(problem, movable=problem.movable & done)
     after = loads(target, problem.size, len(problem.alive))
     paid, least = cost(problem, target), bound(problem, after)
     return Certificate(

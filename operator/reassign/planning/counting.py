@@ -62,6 +62,21 @@ def _legal(brokers: Ints, path: Ints, level: Ints, rest: Ints) -> bool:
 
 
 @njit(cache=True)
+def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, rest: Ints) -> Bools:
+    """Which partitions have as many replicas as wanted, where they may be, and spread."""
+    good = np.zeros(len(target), np.bool_)
+    brokers = np.empty(target.shape[1], np.int32)
+    for p in range(len(target)):
+        held = 0
+        for b in target[p]:
+            if b >= 0 and allowed[b]:
+                brokers[held] = b
+                held += 1
+        good[p] = held == rf[p] and _legal(brokers[:held], path, level, rest)
+    return good
+
+
+@njit(cache=True)
 def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, rest: Ints, kept: Ints) -> None:
     """`kept[d, i, n]`: below the node at depth d above brokers[i], of n replicas legally placed there, the most that
     can be on these brokers. Filled where brokers[i] is the first below that node."""
