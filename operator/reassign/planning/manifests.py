@@ -1,0 +1,202 @@
+"""A plan as PartitionReassignments, one per wave: what a person reads, approves by its digest, and can take back.
+
+They are suspended, and begin only from what the plan was made from (`expectedReplicas`). Their names tell the plan, its
+content and the wave, so that the same plan has the same names and another one has others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from reassign.api.common import API_VERSION, GROUP, Model
+from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
+    MAX_PARTITIONS,
+    MAX_TOPIC_CHARACTERS,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+    ReplicationFactorChange,
+)
+from reassign.errors import PlanningError, Reason
+from reassign.planning.model import UNKNOWN, Cluster, Plan
+
+PLAN_LABEL = f"{GROUP}/plan"
+MAX_WAVE_PARTITIONS = 500
+MAX_STORED_PARTITIONS = 20_000
+NAME_CHARACTERS, LABEL_CHARACTERS = 253, 63
+HASH_CHARACTERS = 8
+KEPT_BY_ROLLBACK = ("clusterRef", "throttle", "concurrency", "preferredLeader")
+
+Manifest = dict[str, Any]
+M = TypeVar("M", bound=Model)
+
+
+def reassignments(
+    cluster: Cluster,
+    plan: Plan,
+    *,
+    name: str,
+    namespace: str,
+    cluster_ref: Mapping[str, Any],
+    template: Mapping[str, Any],
+    max_partitions: int = MAX_WAVE_PARTITIONS,
+) -> list[Manifest]:
+    """The waves of a plan in their order; `name` is the plan's, `template` are options of a spec; both it and
+    `cluster_ref` are as on the wire.
+
+    Raises PlanningError where a wave has more than `max_partitions`, or than one object can hold.
+    """
+    order = np.argsort(plan.wave, kind="stable")
+    order = order[plan.wave[order] != UNKNOWN]
+    waves = np.split(order, np.flatnonzero(np.diff(plan.wave[order])) + 1) if len(order) else []
+    specs = []
+    for number, those in enumerate(waves, 1):
+        entries = [_entry(cluster, plan, int(index)) for index in those]
+        check_limits(f"wave {number}", entries, min(max_partitions, MAX_PARTITIONS))
+        changes = any(len(entry["replicas"]) != len(entry["expectedReplicas"]) for entry in entries)
+        change = ReplicationFactorChange.ALLOW if changes else ReplicationFactorChange.FORBID
+        own = {"partitions": entries, "replicationFactorChange": change.value, "suspend": True}
+        specs.append(spec_of({**template, "clusterRef": cluster_ref, **own}))
+    content = _hash([name, specs])
+    width = len(str(len(specs)))
+    labels = {PLAN_LABEL: plan_label(name)}
+    return [
+        manifest(shortened(name, f"-{content}-{number:0{width}}"), namespace, spec, labels)
+        for number, spec in enumerate(specs, 1)
+    ]
+
+
+def check_stored(plan: Plan) -> None:
+    """Refuse a plan that is too large to be kept in the API server as its reassignments."""
+    changed = int((plan.wave != UNKNOWN).sum())
+    if changed > MAX_STORED_PARTITIONS:
+        raise PlanningError(
+            Reason.PLAN_TOO_LARGE,
+            f"the plan changes {changed} partitions, of which the operator keeps at most {MAX_STORED_PARTITIONS}: "
+            "select fewer topics, or write its reassignments to Git with kubectl kafka-reassign plan, "
+            "or with the fleet pipeline, and apply them from there",
+        )
+
+
+def plan_label(name: str) -> str:
+    """The value of PLAN_LABEL for a plan: its name; with a hash in place of its end where that is too long."""
+    return name if len(name) <= LABEL_CHARACTERS else shortened(name, f"-{_hash(name)}", LABEL_CHARACTERS)
+
+
+def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
+    """What an approval names: a hash over what these would do, in any order, as made or as the API server has them.
+
+    Neither `suspend` counts, nor status, nor metadata but name, namespace and our labels; what is left out of a spec is
+    as good as its default.
+    """
+    content = []
+    for each in manifests:
+        metadata, spec = each["metadata"], _parsed(PartitionReassignmentSpec, each["spec"]).wire()
+        del spec["suspend"]
+        ours = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(f"{GROUP}/")}
+        content.append([metadata["namespace"], metadata["name"], ours, spec])
+    return f"sha256:{hashlib.sha256(_canonical(sorted(content, key=_canonical))).hexdigest()}"
+
+
+def rollback(live: Mapping[str, Any]) -> Manifest:
+    """The reassignment that brings back what this one, with its status, has moved: to the brokers, not to directories.
+
+    Of the entries those that the record has, each only from where this one put it.
+    """
+    parsed = _parsed(PartitionReassignment, live)
+    record = {(topic.topic, each.partition): each for topic in parsed.status.record for each in topic.partitions}
+    entries: list[Manifest] = [
+        {
+            "topic": entry.topic,
+            "partition": entry.partition,
+            "replicas": list(done.original_replicas),
+            "expectedReplicas": list(done.target_replicas),
+        }
+        for entry in parsed.spec.partitions
+        if (done := record.get((entry.topic, entry.partition))) and done.original_replicas != done.target_replicas
+    ]
+    name = parsed.metadata.name
+    if not entries:
+        raise PlanningError(
+            Reason.NOTHING_SELECTED,
+            f"{name} has nothing to roll back: its status.record has no replicas that it moved. "
+            "Give the object as it is in the cluster, with its status",
+        )
+    spec = {key: live["spec"][key] for key in KEPT_BY_ROLLBACK if key in live["spec"]} | {"partitions": entries}
+    if any(len(entry["replicas"]) != len(entry["expectedReplicas"]) for entry in entries):
+        spec["replicationFactorChange"] = ReplicationFactorChange.ALLOW.value
+    content = _hash([name, entries])
+    return manifest(shortened(name, f"-rollback-{content}"), parsed.metadata.namespace, spec_of(spec))
+
+
+def manifest(name: str, namespace: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Manifest:
+    metadata = {"name": name, "namespace": namespace} | ({"labels": dict(labels)} if labels else {})
+    return {"apiVersion": API_VERSION, "kind": PartitionReassignment.KIND, "metadata": metadata, "spec": dict(spec)}
+
+
+def spec_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """These fields of a spec, and no defaults, as the API server wants them; PlanningError for what it would refuse."""
+    spec = _parsed(PartitionReassignmentSpec, fields)
+    return spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+
+
+def _parsed(model: type[M], fields: Mapping[str, Any]) -> M:
+    try:
+        return model.parse(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"no PartitionReassignment can have this {where}: {first['msg']}. Change it"
+        ) from error
+
+
+def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions: int) -> None:
+    """Refuse what one object cannot hold (design of the resource: topic names, entries)."""
+    if len(entries) > max_partitions:
+        raise PlanningError(
+            Reason.INVALID_GOAL,
+            f"{what} has {len(entries)} partitions of at most {max_partitions}: lower the waves' maxPartitions",
+        )
+    characters = sum(len(entry["topic"]) for entry in entries)
+    if characters >= MAX_TOPIC_CHARACTERS:
+        raise PlanningError(
+            Reason.INVALID_GOAL,
+            f"the topic names of {what} have {characters} characters, and must have less than {MAX_TOPIC_CHARACTERS}: "
+            "lower the waves' maxPartitions",
+        )
+
+
+def _entry(cluster: Cluster, plan: Plan, index: int) -> Manifest:
+    target, current = plan.target[index], cluster.replicas[index]
+    there = target != UNKNOWN
+    entry: Manifest = {
+        "topic": cluster.topics[cluster.topic[index]],
+        "partition": int(cluster.partition[index]),
+        "replicas": cluster.brokers[target[there]].tolist(),
+        "expectedReplicas": cluster.brokers[current[current != UNKNOWN]].tolist(),
+    }
+    directories = plan.target_directory[index][there].tolist()
+    if any(directory != UNKNOWN for directory in directories):
+        path = cluster.directories.path
+        entry["logDirs"] = [ANY_LOG_DIR if directory == UNKNOWN else path[directory] for directory in directories]
+    return entry
+
+
+def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
+    """A name with this ending, and of the limit's length at most."""
+    return name[: limit - len(ending)].rstrip("-.") + ending
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(_canonical(content)).hexdigest()[:HASH_CHARACTERS]
+
+
+def _canonical(content: object) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
