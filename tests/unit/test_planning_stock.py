@@ -1,0 +1,166 @@
+"""The stock tool's JSON becomes PartitionReassignments and comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.errors import PlanningError, Reason
+from reassign.planning.manifests import Manifest
+from reassign.planning.stock import read, write
+
+topics = st.text("aZ9._-", min_size=1, max_size=9).filter(lambda name: name not in (".", "..")) | st.just("t" * 249)
+ids = st.integers(0, 5) | st.integers(0, 2**31 - 1)
+directories = st.just("any") | st.text(
+    st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=9
+).map(lambda path: "/" + path)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> dict[str, Any]:
+    replicas = draw(st.lists(ids, min_size=1, max_size=6, unique=True))
+    made = {"topic": draw(st.sampled_from(["a", "b"]) | topics), "partition": draw(ids), "replicas": replicas}
+    if draw(st.booleans()):
+        made["log_dirs"] = draw(st.lists(directories, min_size=len(replicas), max_size=len(replicas)))
+    return made
+
+
+files = st.lists(entries(), min_size=1, max_size=5, unique_by=lambda e: (e["topic"], e["partition"])).map(
+    lambda partitions: {"version": 1, "partitions": partitions}
+)
+
+
+def converted(document: object, **options: Any) -> list[Manifest]:
+    template = options.pop("template", {})
+    text = document if isinstance(document, (str, bytes)) else json.dumps(document)
+    return read(text, name="moves", namespace="kafka", cluster_ref={"name": "main"}, template=template, **options)
+
+
+@settings(max_examples=1000)
+@given(files, st.integers(1, 4))
+def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
+    options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
+    manifests = converted(document, **options)
+    file = write(manifests)
+    assert json.loads(file) == document
+    assert converted(file, **options) == manifests
+    assert all(len(manifest["spec"]["partitions"]) <= max_partitions for manifest in manifests)
+
+
+@given(files)
+def test_the_manifests_are_what_the_resource_reads(document: dict[str, Any]) -> None:
+    for manifest in converted(document):
+        entries = PartitionReassignment.parse(json.loads(json.dumps(manifest))).spec.partitions
+        assert [e.topic for e in entries] == [e["topic"] for e in document["partitions"]]
+        assert [e.log_dirs and list(e.log_dirs) for e in entries] == [e.get("log_dirs") for e in document["partitions"]]
+
+
+def move(**fields: Any) -> dict[str, Any]:
+    return {"topic": "orders", "partition": 0, "replicas": [1, 2]} | fields
+
+
+def test_a_file_is_one_manifest_with_the_options_of_the_template() -> None:
+    options = {"replicationFactorChange": "Allow", "throttle": {"interBroker": "5Mi"}}
+    [manifest] = converted({"version": 1, "partitions": [move(log_dirs=["any", "/data/b"])]}, template=options)
+    assert manifest["metadata"] == {"name": "moves", "namespace": "kafka"}
+    assert manifest["spec"] == {
+        "clusterRef": {"name": "main"},
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "logDirs": ["any", "/data/b"]}],
+        **options,
+    }
+
+
+def test_a_large_file_is_split_and_the_names_sort_in_its_order() -> None:
+    manifests = converted({"version": 1, "partitions": [move(partition=n) for n in range(5001)]})
+    names = [manifest["metadata"]["name"] for manifest in manifests]
+    assert names == sorted(names) == [f"moves-{n:02}" for n in range(1, 12)]
+    assert [len(manifest["spec"]["partitions"]) for manifest in manifests] == [500] * 10 + [1]
+
+
+def test_long_topic_names_split_a_file_too() -> None:
+    partitions = [move(topic=f"{n:03}" + "t" * 246) for n in range(700)]
+    manifests = converted({"version": 1, "partitions": partitions}, max_partitions=2000)
+    assert [len(manifest["spec"]["partitions"]) for manifest in manifests] == [642, 58]
+
+
+def test_what_a_file_cannot_say_is_left_out() -> None:
+    manifest = {"spec": {"suspend": True, "partitions": [move(expectedReplicas=[3, 4])]}}
+    assert json.loads(write([manifest])) == {"version": 1, "partitions": [move()]}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ([], "no list named partitions"),
+        ({"version": 1}, "no list named partitions"),
+        ({"version": 1, "partitions": {}}, "no list named partitions"),
+        ({"partitions": [move()]}, "version is None, not 1"),
+        ({"version": 2, "partitions": [move()]}, "version is 2, not 1"),
+        ({"version": "1", "partitions": [move()]}, "version is '1', not 1"),
+        ({"version": True, "partitions": [move()]}, "version is True, not 1"),
+        ({"version": 1, "partitions": []}, "no partitions"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(document: object, message: str) -> None:
+    with pytest.raises(PlanningError, match=message) as refusal:
+        converted(document)
+    assert refusal.value.reason is Reason.INVALID_GOAL
+    assert "kafka-reassign-partitions" in refusal.value.message
+
+
+def without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in move().items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (5, "not an object"),
+        (without("topic"), "no topic"),
+        (without("partition"), "no partition"),
+        (without("replicas"), "no replicas"),
+        (move(logDirs=["any", "any"]), "'logDirs' is not known"),
+        (move(topic=""), "no topic can be named ''"),
+        (move(topic=".."), r"no topic can be named '\.\.'"),
+        (move(topic="a b"), "no topic can be named 'a b'"),
+        (move(topic="a\n"), "no topic can be named"),
+        (move(topic="ö"), "no topic can be named 'ö'"),
+        (move(topic="t" * 250), "no topic can be named"),
+        (move(topic=5), "no topic can be named 5"),
+        (move(partition=-1), "no partition has the number -1"),
+        (move(partition="0"), "no partition has the number '0'"),
+        (move(partition=True), "no partition has the number True"),
+        (move(partition=2**31), "no partition has the number 2147483648"),
+        (move(replicas=[]), "not a list of 1 to 16"),
+        (move(replicas=list(range(17))), "not a list of 1 to 16"),
+        (move(replicas="1,2"), "not a list of 1 to 16"),
+        (move(replicas=[1, -2]), "no broker has the id -2"),
+        (move(replicas=[1, 2.5]), "no broker has the id 2.5"),
+        (move(replicas=[1, 2, 1]), "more than once"),
+        (move(log_dirs=["any"]), "as many items as replicas"),
+        (move(log_dirs=None), "as many items as replicas"),
+        (move(log_dirs=["any", "data"]), "'data', which is neither any nor an absolute path"),
+        (move(log_dirs=["any", "/a\n"]), "neither any nor"),
+        (move(log_dirs=["any", "/" * 1025]), "neither any nor"),
+        (move(log_dirs=["any", 5]), "neither any nor"),
+        (move(topic="payments"), "payments-0 is there already"),
+    ],
+)
+def test_an_entry_that_is_wrong_is_named(entry: object, message: str) -> None:
+    document = {"version": 1, "partitions": [move(topic="payments"), entry]}
+    with pytest.raises(PlanningError, match=rf"^partitions\[1\]: .*{message}"):
+        converted(document)
+
+
+def test_manifests_that_name_a_partition_twice_make_no_file() -> None:
+    manifest = {"spec": {"partitions": [move()]}}
+    with pytest.raises(PlanningError, match="orders-0 is there already"):
+        write([manifest, manifest])
