@@ -25,8 +25,9 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.model import UNKNOWN, Bytes, Ints
 
 TRAILS_TRIED = 64
-WAVES_TRIED = 16
+WAVES_TRIED = 5
 SURPLUS_TRIED = 4
+MOVES_LOOKED_AT = 300_000
 CLASSES = 64
 
 
@@ -42,6 +43,11 @@ class Moves:
     size: Bytes  # (M,) of one replica
     adds: Ints  # (M,) replicas added
     port_count: int
+
+    @property
+    def shares(self) -> tuple[Bytes, ...]:
+        """How often each uses each of its ports: the source once per replica added."""
+        return tuple(np.array([adds, *[1] * adds] if adds else [], np.int64) for adds in self.adds.tolist())
 
     @property
     def bytes(self) -> Bytes:
@@ -128,9 +134,10 @@ def makespan(current: Ints, target: Ints, sizes: Bytes, wave: Ints, rate: int) -
     """
     moves = moves_of(current, target, sizes)
     load = np.zeros((int(wave.max(initial=-1)) + 1, moves.port_count), np.int64)
-    for at, ports, size, adds in zip(wave[moves.partition], moves.ports, moves.size, moves.adds, strict=True):
-        load[at, ports[1:]] += size
-        load[at, ports[:1]] += size * adds
+    if len(moves):
+        ports = [len(ports) for ports in moves.ports]
+        where = np.repeat(wave[moves.partition], ports), np.concatenate(moves.ports)
+        np.add.at(load, where, np.repeat(moves.size, ports) * np.concatenate(moves.shares))
     return Makespan(float(load.max(axis=1, initial=0).sum()) / rate, float(load.sum(axis=0).max(initial=0)) / rate)
 
 
@@ -154,10 +161,10 @@ class _Packing:
         self.moves, self.max_partitions = moves, max_partitions
         self.mixed = bool((moves.adds[those] > 1).any())
         self.copied = moves.bytes
-        self.shares = [
-            np.array([len(ports) - 1, *[1] * (len(ports) - 1)][: len(ports)], np.int64) for ports in moves.ports
-        ]
-        """How often each move uses each of its ports: the source once per replica added."""
+        self.shares = moves.shares
+        self.ends = np.array([ports if len(ports) == 2 else (0, 0) for ports in moves.ports], np.int32)
+        """Both ports of those that add one replica."""
+        self.pairs: list[list[int]] = self.ends.tolist()
         self.max_bytes = int(self.copied.sum()) if max_bytes is None else max_bytes
         degree = np.zeros(moves.port_count, np.int64)
         for move in those:
@@ -182,7 +189,9 @@ class _Packing:
                 self._place(move) or self._make_place(move) or self._place(move, evenly=False)
             ):
                 return False
-        self._level()
+        if not self.mixed:
+            self._level()
+            self._polish()
         if (self.partitions > self.max_partitions).any() or (self.bytes > self.max_bytes).any():
             return False
         emptiest = [(int(there), wave) for wave, there in enumerate(self.partitions)]
@@ -220,7 +229,7 @@ class _Packing:
         self.longest[wave] = max(self.longest[wave], self.load[ports, wave].max())
         self.wave[move] = wave
         if self.moves.adds[move] == 1:
-            for port in ports.tolist():
+            for port in self.pairs[move]:
                 self.single[port, wave].append(move)
 
     def _count(self, move: int, wave: int, sign: int) -> None:
@@ -238,7 +247,7 @@ class _Packing:
         """
         if self.moves.adds[move] != 1:
             return False
-        source, destination = self.moves.ports[move].tolist()
+        source, destination = self.pairs[move]
         emptiest_first = np.argsort(self.partitions, kind="stable")
         free = self.left[:, emptiest_first] > 0
         both, ours, theirs = (
@@ -253,7 +262,7 @@ class _Packing:
         for wave, other in islice(chain(zip(both, both, strict=True), product(ours, theirs)), TRAILS_TRIED):
             trail = [] if wave == other else self._trail(destination, wave, other)
             if trail is not None:
-                cost = self._cost(trail, wave, other, move)
+                cost = self._cost(wave, other, [*trail, move])
                 if best is None or cost < best[0]:
                     best = cost, trail, wave, other
         if best is None or (best[0][0] and self.mixed):
@@ -263,25 +272,21 @@ class _Packing:
         self._put(move, wave)
         return True
 
-    def _cost(self, trail: Sequence[int], wave: int, other: int, new: int | None = None) -> tuple[bool, int]:
-        """Whether a cap is broken, and how much longer the two waves get, if these swap and `new` comes to `wave`."""
-        load, partitions, copied = (
-            np.array([counts[..., wave], counts[..., other]]) for counts in (self.load, self.partitions, self.bytes)
-        )
-        for move in trail:
-            sign = 1 if self.wave[move] == other else -1
-            for there, by in ((0, sign), (1, -sign)):
-                load[there, self.moves.ports[move]] += by * self.moves.size[move]
-                partitions[there] += by
-                copied[there] += by * self.copied[move]
-        if new is not None:
-            load[0, self.moves.ports[new]] += self.moves.size[new]
-            partitions[0] += 1
-            copied[0] += self.copied[new]
-        if wave == other:
-            load, partitions, copied = load[:1], partitions[:1], copied[:1]
-        over = bool(partitions.max() > self.max_partitions or copied.max() > self.max_bytes)
-        return over, int(load.max(axis=1).sum() - self.longest[list({wave, other})].sum())
+    def _cost(self, wave: int, other: int, those: Sequence[int]) -> tuple[bool, int]:
+        """Whether a cap is broken, and how much longer the two waves get, if these single replicas swap.
+
+        One that is in no wave yet comes to `wave`.
+        """
+        moves = np.array(those)
+        leaves, comes = self.wave[moves] == wave, self.wave[moves] == other
+        over, longer = False, 0
+        for there, by in {other: 1 * leaves - comes, wave: 1 - 2 * leaves}.items():
+            load = self.load[:, there].copy()
+            np.add.at(load, self.ends[moves], (by * self.moves.size[moves])[:, None])
+            longer += int(load.max() - self.longest[there])
+            over |= bool(self.partitions[there] + by.sum() > self.max_partitions)
+            over |= bool(self.bytes[there] + (by * self.copied[moves]).sum() > self.max_bytes)
+        return over, longer
 
     def _trail(self, start: int, wave: int, other: int) -> list[int] | None:
         """Moves, by turns in `wave` and `other`, from a full port to one that has a place for what it would gain."""
@@ -299,14 +304,14 @@ class _Packing:
                 return trail
 
     def _across(self, move: int, port: int) -> int:
-        source, destination = self.moves.ports[move].tolist()
-        return int(destination if port == source else source)
+        source, destination = self.pairs[move]
+        return destination if port == source else source
 
     def _swap(self, trail: Sequence[int], wave: int, other: int) -> None:
         for move in trail:
             here = int(self.wave[move])
             self._count(move, here, -1)
-            for port in self.moves.ports[move].tolist():
+            for port in self.pairs[move]:
                 self.single[port, here].remove(move)
         for move in trail:
             self._put(move, other if self.wave[move] == wave else wave)
@@ -320,7 +325,7 @@ class _Packing:
                 roomy = [w for w in np.argsort(self.partitions).tolist() if self.partitions[w] < self.max_partitions]
                 best = min(
                     (
-                        (self._cost(trail, wave, other), trail, other)
+                        (self._cost(wave, other, trail), trail, other)
                         for other in roomy[:WAVES_TRIED]
                         for trail in islice(self._surplus(wave, other), SURPLUS_TRIED)
                     ),
@@ -331,16 +336,39 @@ class _Packing:
                 self._swap(best[1], wave, best[2])
 
     def _surplus(self, wave: int, other: int) -> Iterator[list[int]]:
-        """Trails with one move more in `wave` than in `other`: swapped, no port has more than it had in either."""
+        """Trails that have one move more in `wave` than in `other`."""
+        return (trail for trail in self._trails(wave, other) if len(trail) % 2 and self.wave[trail[0]] == wave)
+
+    def _polish(self) -> None:
+        """Swap trails of two waves where that makes them shorter together, until none does or enough were looked at."""
+        waves, looked_at, gained = len(self.partitions), 0, True
+        shortest = self.load.sum(axis=1).max(initial=0)
+        while gained:
+            gained = False
+            for wave, other in ((at, at + by) for by in range(1, waves) for at in range(waves - by)):
+                if looked_at > MOVES_LOOKED_AT or self.longest.sum() <= shortest:
+                    return
+                looked_at += int(self.partitions[[wave, other]].sum())
+                for trail in [*self._trails(wave, other)]:
+                    if self._cost(wave, other, trail) < (False, 0):
+                        self._swap(trail, wave, other)
+                        gained = True
+
+    def _trails(self, wave: int, other: int) -> Iterator[list[int]]:
+        """All moves of two waves as trails that take them by turns, each as long as can be, cycles last.
+
+        At each port all are paired but the surplus of one wave. So whichever of these trails swap, no port has more in
+        either wave than it had in the fuller one.
+        """
         free = {(port, w): self.single[port, w][:] for w in (wave, other) for port in range(self.moves.port_count)}
-        for start in range(self.moves.port_count):
-            while len(free[start, wave]) > len(free[start, other]):
-                trail: list[int] = []
-                port, leave = start, wave
-                while those := free[port, leave]:
-                    trail.append(those[-1])
-                    for end in self.moves.ports[trail[-1]].tolist():
-                        free[end, leave].remove(trail[-1])
-                    port, leave = self._across(trail[-1], port), other if leave == wave else wave
-                if len(trail) % 2:
+        for first, second, surplus_only in ((wave, other, True), (other, wave, True), (wave, other, False)):
+            for start in range(self.moves.port_count):
+                while len(free[start, first]) > len(free[start, second]) * surplus_only:
+                    trail: list[int] = []
+                    port, leave, then = start, first, second
+                    while those := free[port, leave]:
+                        trail.append(those[-1])
+                        for end in self.pairs[trail[-1]]:
+                            free[end, leave].remove(trail[-1])
+                        port, leave, then = self._across(trail[-1], port), then, leave
                     yield trail
