@@ -70,6 +70,7 @@ class Reason(StrEnum):
     NOTHING_SELECTED = "NothingSelected"
     INVALID_SNAPSHOT = "InvalidSnapshot"
     PLAN_TOO_LARGE = "PlanTooLarge"
+    PLANNING_FAILED = "PlanningFailed"
     PLANNING = "Planning"
     APPROVAL_REQUIRED = "ApprovalRequired"
     APPROVED_DIGEST_MISMATCH = "ApprovedDigestMismatch"

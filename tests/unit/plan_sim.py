@@ -1,0 +1,273 @@
+"""A plan whose waves run in memory, ticked against the core: nothing moves here but what a wave is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from reassign.api.common import Condition, ConditionStatus
+from reassign.api.partition_reassignment import (
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+    RecordState,
+)
+from reassign.api.reassignment_plan import (
+    BalanceStatus,
+    LowerBound,
+    Moves,
+    ReassignmentPlanSpec,
+    ReassignmentPlanStatus,
+    Unmet,
+    Wave,
+    WaveState,
+)
+from reassign.core.model import Problem, TopicPartition
+from reassign.core.plan import (
+    Create,
+    Decision,
+    Delete,
+    Hold,
+    Keep,
+    LetGo,
+    Make,
+    Manifest,
+    Plan,
+    Planned,
+    Release,
+    Step,
+    manifest_digest,
+)
+from reassign.core.plans import decide
+from reassign.core.resource import Entry, Resource, write_record
+from tests.unit.sim import START, SimKafka
+
+OLD, NEW = (1, 2, 3), (4, 2, 3)
+Target = Mapping[TopicPartition, tuple[int, ...]]
+
+
+@dataclass
+class SimWave:
+    """One PartitionReassignment: `moving` while it has partitions in flight."""
+
+    uid: str
+    name: str
+    spec: PartitionReassignmentSpec
+    moving: bool = False
+    outcome: str | None = None
+    """Succeeded or Failed, at its end."""
+    deleted: bool = False
+
+    @property
+    def targets(self) -> dict[TopicPartition, tuple[int, ...]]:
+        return {TopicPartition(e.topic, e.partition): e.replicas for e in self.spec.partitions}
+
+    def resource(self) -> Resource:
+        states = {None: RecordState.IN_FLIGHT, "Succeeded": RecordState.COMPLETED, "Failed": RecordState.FAILED}
+        known = self.targets if self.moving or self.outcome else {}
+        record = {tp: Entry("id", OLD, target, states[self.outcome]) for tp, target in known.items()}
+        said = [condition(self.outcome)] if self.outcome else []
+        status = PartitionReassignmentStatus(
+            observed_generation=1,
+            conditions=tuple(said),
+            completion_time=START if self.outcome else None,
+            record=write_record(record),
+        )
+        deleted = START if self.deleted else None
+        return Resource(self.uid, 1, "kafka", self.name, 1, START, self.spec, status, True, deleted=deleted)
+
+
+def condition(type: str, reason: str = "Because") -> Condition:
+    return Condition(
+        type=type, status=ConditionStatus.TRUE, last_transition_time=START, reason=reason, message="it is so"
+    )
+
+
+@dataclass
+class Stage:
+    """A plan, its waves, and the cluster. `targets` is what planning comes to: one wave each."""
+
+    targets: Sequence[Target]
+    spec: dict[str, Any] = field(default_factory=dict)
+    kafka: SimKafka = field(init=False)
+    waves: dict[str, SimWave] = field(default_factory=dict)
+    status: ReassignmentPlanStatus = field(default_factory=ReassignmentPlanStatus)
+    unmet: tuple[Unmet, ...] = ()
+    made: Planned | Problem | None = None
+    fails: Problem | None = None
+    unseen: Problem | None = None
+    has_finalizer: bool = False
+    deleted: bool = False
+    gone: bool = False
+    generation: int = 1
+    plans_made: int = 0
+    now: int = 0
+    released: list[str] = field(default_factory=list)
+    """Names of waves that were let go, in order."""
+
+    def __post_init__(self) -> None:
+        self.kafka = SimKafka({tp: OLD for target in self.targets for tp in target})
+        self.spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}} | self.spec
+
+    @property
+    def plan(self) -> Plan:
+        spec = ReassignmentPlanSpec.parse(self.spec)
+        return Plan(
+            "uid", 1, "kafka", "drain", self.generation, spec, self.status, self.has_finalizer, deleted=self.deleted
+        )
+
+    def edit(self, **fields: Any) -> None:
+        """Somebody edits the plan; None removes a field."""
+        self.spec = {key: value for key, value in (self.spec | fields).items() if value is not None}
+        self.generation += 1
+
+    def edit_wave(self, name: str, **fields: Any) -> None:
+        """Somebody edits a wave."""
+        self.waves[name].spec = self.waves[name].spec.model_copy(update=fields)
+
+    def approve(self) -> None:
+        self.edit(approvedDigest=self.status.digest)
+
+    def tick(self, times: int = 1, die_after: int | None = None) -> Decision:
+        """Look, decide and act; `die_after` so many steps the process ends and what it knew is lost."""
+        for _ in range(times):
+            self.now += 1
+            resources = [wave.resource() for wave in sorted(self.waves.values(), key=lambda wave: wave.name)]
+            seen = self.unseen or self.kafka.snapshot()
+            plan = self.plan
+            outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
+            decision = decide(plan, resources, seen, outcome, START + timedelta(seconds=self.now))
+            for index, step in enumerate(decision.steps):
+                if index == die_after:
+                    self.made = None
+                    return decision
+                self._perform(step)
+            if die_after is not None:
+                self.made = None
+                return decision
+            self.status = decision.status
+        return decision
+
+    def _made_for(self, plan: Plan) -> bool:
+        return isinstance(self.made, Planned) and self.made.input_hash == plan.input_hash
+
+    def _perform(self, step: Step) -> None:
+        match step:
+            case Keep():
+                self.has_finalizer = True
+            case LetGo():
+                self.has_finalizer, self.gone = False, self.deleted
+            case Make():
+                self.plans_made += 1
+                self.made = self.fails or self.planned()
+            case Create(manifest):
+                name = manifest["metadata"]["name"]
+                self.waves[name] = SimWave(f"uid-{name}", name, PartitionReassignmentSpec.parse(manifest["spec"]))
+            case Release(wave):
+                assert self.waves[wave.name].spec.suspend
+                self.released.append(wave.name)
+                self.edit_wave(wave.name, suspend=False)
+            case Hold(wave):
+                self.edit_wave(wave.name, suspend=True)
+            case Delete(wave):
+                self.delete_wave(wave.name)
+
+    def planned(self) -> Planned:
+        plan = self.plan
+        manifests = [self._manifest(plan, number, target) for number, target in enumerate(self.targets, 1)]
+        waves = tuple(
+            Wave(
+                name=m["metadata"]["name"],
+                partitions=len(m["spec"]["partitions"]),
+                bytes=100,
+                state=WaveState.PENDING,
+                digest=manifest_digest(m),
+            )
+            for m in manifests
+        )
+        return Planned(
+            input_hash=plan.input_hash,
+            manifests=tuple(manifests),
+            waves=waves,
+            digest=f"sha256:{self.plans_made:064x}",
+            moves=Moves(replicas=len(manifests), bytes=2**30, leaders=0),
+            lower_bound=LowerBound(replicas=1, bytes=2**29, waves=1),
+            balance=BalanceStatus(),
+            unmet=self.unmet,
+        )
+
+    def _manifest(self, plan: Plan, number: int, target: Target) -> Manifest:
+        entries = [
+            {"topic": tp.topic, "partition": tp.partition, "replicas": new, "expectedReplicas": self.kafka.replicas[tp]}
+            for tp, new in target.items()
+        ]
+        spec = {"clusterRef": {"name": "main"}, "partitions": entries, "suspend": True, **self.spec.get("template", {})}
+        return {"kind": "PartitionReassignment", "metadata": {"name": f"{plan.wave_prefix}-{number}"}, "spec": spec}
+
+    # What becomes of waves
+
+    def delete_wave(self, name: str) -> None:
+        """Deleted: gone at once, unless something is in flight that has to be taken back."""
+        if self.waves[name].moving:
+            self.waves[name].deleted = True
+        else:
+            del self.waves[name]
+
+    def begin(self) -> None:
+        """What is let go has its partitions in flight."""
+        for wave in self.waves.values():
+            if not wave.spec.suspend and wave.outcome is None and not wave.deleted:
+                wave.moving = True
+
+    def finish(self, outcome: str = "Succeeded") -> None:
+        """What is in flight comes to its end, and what is taken back has been."""
+        for name, wave in list(self.waves.items()):
+            if wave.deleted:
+                del self.waves[name]
+            elif wave.moving:
+                wave.moving, wave.outcome = False, outcome
+                self.kafka.replicas |= wave.targets if outcome == "Succeeded" else {}
+
+    def run(self, ticks: int = 30) -> None:
+        """Everything goes its way."""
+        for _ in range(ticks):
+            self.tick()
+            self.begin()
+            self.finish()
+
+    # What is said
+
+    def name(self, number: int) -> str:
+        """The name of a wave, from 1, of the plan in status."""
+        return self.status.waves[number - 1].name
+
+    @property
+    def states(self) -> list[str]:
+        return [wave.state.value for wave in self.status.waves]
+
+    @property
+    def reason(self) -> str:
+        """The reason of Ready."""
+        return next(c.reason for c in self.status.conditions if c.type == "Ready")
+
+    @property
+    def message(self) -> str:
+        return next(c.message for c in self.status.conditions if c.type == "Ready")
+
+    @property
+    def true(self) -> set[str]:
+        return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE}
+
+
+def stage(waves: int = 2, **spec: Any) -> Stage:
+    """A plan of so many waves, each of which moves one partition off broker 1."""
+    return Stage([{TopicPartition("orders", number): NEW} for number in range(waves)], spec)
+
+
+def approved(waves: int = 2, **spec: Any) -> Stage:
+    """The same, made and approved."""
+    made = stage(waves, **spec)
+    made.tick(4)
+    made.approve()
+    return made

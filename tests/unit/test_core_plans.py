@@ -1,0 +1,607 @@
+"""What is done about a ReassignmentPlan: sentences, and what holds whatever happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from reassign.api.partition_reassignment import WhenInFlight
+from reassign.api.reassignment_plan import MAX_WAVES, Unmet
+from reassign.core.model import Broker, Problem, TopicPartition
+from reassign.core.plans import decide
+from reassign.errors import Reason
+from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
+from tests.unit.sim import START
+
+ORDERS = [TopicPartition("orders", number) for number in range(4)]
+OTHER = f"sha256:{'f' * 64}"
+
+
+# --- Making it ---
+
+
+def test_all_waves_are_made_at_once_and_suspended_and_wait_for_approval() -> None:
+    plan = stage(3)
+    plan.tick(10)
+    assert len(plan.waves) == 3
+    assert all(wave.spec.suspend for wave in plan.waves.values())
+    assert plan.states == ["Pending"] * 3
+    assert plan.reason == "ApprovalRequired"
+    assert plan.true == set()
+    assert plan.status.digest is not None
+    assert plan.status.digest in plan.message
+    assert plan.plans_made == 1
+
+
+def test_nothing_is_made_before_its_deletion_would_wait_for_us() -> None:
+    plan = stage()
+    plan.tick()
+    assert plan.has_finalizer
+    assert plan.plans_made == 0
+
+
+def test_a_goal_that_is_met_already_has_succeeded_without_approval() -> None:
+    plan = stage(0)
+    plan.tick(4)
+    assert plan.true == {"Ready", "Succeeded"}
+    assert plan.message == "nothing has to move"
+
+
+def test_what_is_not_met_is_said() -> None:
+    plan = stage(1, approval="NotRequired")
+    plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
+    plan.run()
+    assert plan.reason == "GoalPartlyMet"
+    assert "not met: broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
+
+
+def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_waves() -> None:
+    plan = stage()
+    plan.fails = Problem(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas")
+    plan.tick(5)
+    assert plan.reason == "NotEnoughBrokers"
+    assert plan.true == {"Stalled"}
+    assert plan.waves == {}
+    plan.fails = None
+    plan.tick(3)
+    assert plan.reason == "ApprovalRequired"
+
+
+def test_more_waves_than_a_status_can_list_are_refused() -> None:
+    plan = stage(MAX_WAVES + 1)
+    plan.tick(5)
+    assert plan.reason == "PlanTooLarge"
+    assert plan.waves == {}
+
+
+def test_nothing_is_planned_for_a_cluster_that_cannot_be_seen() -> None:
+    plan = stage()
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.tick(5)
+    assert plan.reason == "ClusterUnreachable"
+    assert plan.plans_made == 0
+
+
+def test_waves_that_a_crash_left_behind_are_deleted_before_it_is_planned_anew() -> None:
+    plan = stage(3)
+    plan.tick(2)
+    plan.tick(die_after=2)
+    assert len(plan.waves) == 2
+    plan.tick()
+    assert plan.waves == {}
+    plan.tick(4)
+    assert plan.states == ["Pending"] * 3
+    assert plan.plans_made == 2
+
+
+# --- Approval ---
+
+
+def test_without_approval_nothing_is_let_go() -> None:
+    plan = stage()
+    plan.run()
+    assert plan.released == []
+
+
+def test_an_approval_of_another_plan_lets_nothing_go_and_names_both() -> None:
+    plan = stage(approvedDigest=OTHER)
+    plan.run()
+    assert plan.released == []
+    assert plan.reason == "ApprovedDigestMismatch"
+    assert OTHER in plan.message
+    assert str(plan.status.digest) in plan.message
+
+
+def test_approved_the_waves_run_one_after_the_other() -> None:
+    plan = approved(3)
+    plan.tick(5)
+    assert plan.released == [plan.name(1)]
+    plan.begin()
+    plan.tick(5)
+    assert plan.states == ["Running", "Pending", "Pending"]
+    assert plan.reason == "WaveInFlight"
+    assert plan.status.summary == "0/3 waves, 0/3 partitions"
+    plan.finish()
+    plan.tick()
+    assert plan.released == [plan.name(1), plan.name(2)]
+    plan.run()
+    assert plan.released == [plan.name(number) for number in (1, 2, 3)]
+    assert plan.true == {"Ready", "Succeeded"}
+    assert plan.states == ["Succeeded"] * 3
+
+
+def test_where_approval_is_not_required_the_first_wave_begins_at_once_but_not_before_status_has_the_plan() -> None:
+    plan = stage(approval="NotRequired")
+    plan.tick(3)
+    assert plan.status.digest is None
+    plan.tick()
+    assert plan.status.digest is not None
+    assert plan.released == []
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_an_approval_that_is_taken_back_holds_back_what_has_not_begun() -> None:
+    plan = approved()
+    plan.tick()
+    plan.edit(approvedDigest=None)
+    plan.tick()
+    assert plan.waves[plan.name(1)].spec.suspend
+    plan.approve()
+    plan.tick()
+    plan.begin()
+    plan.edit(approvedDigest=None)
+    plan.tick(2)
+    assert not plan.waves[plan.name(1)].spec.suspend
+    assert f"what has begun goes on: {plan.name(1)}" in plan.message
+    plan.finish()
+    plan.tick(3)
+    assert plan.states == ["Succeeded", "Pending"]
+    assert plan.reason == "ApprovalRequired"
+
+
+def test_a_finished_plan_needs_nothing_of_us_when_it_is_deleted() -> None:
+    plan = approved(1)
+    plan.run()
+    assert not plan.has_finalizer
+
+
+# --- What somebody else does to a wave ---
+
+
+def test_a_wave_that_failed_stalls_the_plan_until_it_has_succeeded_after_all() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    plan.finish("Failed")
+    plan.tick(3)
+    assert plan.states == ["Failed", "Pending"]
+    assert (plan.reason, plan.true) == ("WaveFailed", {"Stalled"})
+    assert plan.name(1) in plan.message
+    plan.waves[plan.name(1)].outcome = "Succeeded"
+    plan.tick()
+    assert plan.released == [plan.name(1), plan.name(2)]
+
+
+def test_a_wave_that_somebody_deleted_stalls_the_plan() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    name = plan.name(2)
+    plan.delete_wave(name)
+    plan.finish()
+    plan.tick(3)
+    assert plan.states == ["Succeeded", "Missing"]
+    assert plan.reason == "WaveFailed"
+    assert f"somebody deleted the PartitionReassignment {name}" in plan.message
+
+
+def test_a_wave_that_is_done_may_be_cleared_away() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    plan.finish()
+    plan.tick()
+    plan.delete_wave(plan.name(1))
+    plan.run()
+    assert plan.states == ["Succeeded"] * 2
+    assert plan.true == {"Ready", "Succeeded"}
+
+
+def test_a_wave_that_was_edited_is_not_let_go_until_it_is_as_planned() -> None:
+    plan = approved()
+    name = plan.name(1)
+    before = plan.waves[name].spec
+    plan.edit_wave(name, partitions=(before.partitions[0].model_copy(update={"replicas": (5, 2, 3)}),))
+    plan.tick(3)
+    assert plan.released == []
+    assert (plan.reason, plan.true) == ("WaveEdited", {"Stalled"})
+    assert name in plan.message
+    plan.edit_wave(name, partitions=before.partitions)
+    plan.tick()
+    assert plan.released == [name]
+
+
+def test_an_edit_of_a_later_wave_or_of_one_that_is_done_holds_back_the_next() -> None:
+    plan = approved(3)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(3), when_in_flight=WhenInFlight.SUPERSEDE)
+    plan.finish()
+    plan.tick(3)
+    assert plan.released == [plan.name(1)]
+    assert plan.reason == "WaveEdited"
+
+
+def test_a_wave_let_go_by_hand_is_suspended_again_before_it_moves() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.edit_wave(plan.name(1), suspend=False)
+    plan.tick()
+    assert plan.waves[plan.name(1)].spec.suspend
+    plan.approve()
+    plan.edit_wave(plan.name(2), suspend=False)
+    plan.tick()
+    assert plan.waves[plan.name(2)].spec.suspend
+    assert plan.released == []
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.edit_wave(plan.name(2), suspend=False)
+    plan.begin()
+    plan.tick()
+    assert not plan.waves[plan.name(2)].spec.suspend
+    assert plan.reason == "ApprovalRequired"
+    assert f"what has begun goes on: {plan.name(2)}" in plan.message
+    plan.approve()
+    plan.tick(3)
+    assert plan.released == []
+    plan.finish()
+    plan.run()
+    assert plan.released == [plan.name(1)]
+    assert plan.states == ["Succeeded"] * 2
+
+
+def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    resource = plan.waves[plan.name(1)].resource()
+    status = resource.status.model_copy(update={"conditions": (condition("Stalled", "BrokerFenced"),)})
+    waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
+    decision = decide(plan.plan, waves, plan.kafka.snapshot(), None, START)
+    assert {c.reason for c in decision.status.conditions} == {"BrokerFenced"}
+
+
+# --- Suspend ---
+
+
+def test_suspended_no_wave_begins_and_the_running_one_starts_nothing_new() -> None:
+    plan = approved(suspend=True)
+    plan.tick(3)
+    assert plan.released == []
+    assert plan.reason == "Suspended"
+    plan.edit(suspend=False)
+    plan.tick()
+    plan.begin()
+    plan.edit(suspend=True)
+    plan.tick()
+    assert plan.waves[plan.name(1)].spec.suspend
+    plan.edit(suspend=False)
+    plan.tick()
+    assert plan.released == [plan.name(1)] * 2
+
+
+# --- Planned anew ---
+
+
+def test_neither_approval_nor_suspend_has_it_planned_anew() -> None:
+    plan = approved()
+    plan.edit(suspend=True)
+    plan.tick(3)
+    plan.edit(suspend=False, approval="NotRequired")
+    plan.tick(3)
+    assert plan.plans_made == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"goal": {"drainBrokers": [2]}},
+        {"topics": {"include": ["orders"]}},
+        {"racks": {"awareness": "Flat"}},
+        {"waves": {"maxPartitions": 10}},
+        {"template": {"throttle": {"interBroker": "1Mi"}}},
+    ],
+)
+def test_what_the_waves_are_made_from_has_it_planned_anew(change: dict[str, object]) -> None:
+    plan = approved()
+    names, digest = set(plan.waves), plan.status.digest
+    plan.edit(**change)
+    plan.tick(4)
+    assert plan.plans_made == 2
+    assert len(plan.waves) == 2
+    assert names.isdisjoint(plan.waves)
+    assert plan.status.digest != digest
+    assert plan.reason == "ApprovedDigestMismatch"
+
+
+def test_a_default_that_is_written_out_changes_nothing() -> None:
+    plan = approved()
+    plan.edit(racks={"awareness": "Tree"}, topics={"include": ["*"], "exclude": ["__*"]})
+    plan.tick()
+    assert plan.plans_made == 1
+
+
+def test_planned_anew_in_flight_it_ends_what_is_in_flight_first_and_keeps_what_is_done() -> None:
+    plan = approved(3)
+    plan.tick()
+    plan.begin()
+    plan.finish()
+    plan.tick()
+    plan.begin()
+    done, running, left = (plan.name(number) for number in (1, 2, 3))
+    plan.edit(goal={"drainBrokers": [2]})
+    plan.tick(3)
+    assert plan.waves[running].spec.suspend
+    assert plan.waves[running].moving
+    assert set(plan.waves) == {done, running, left}
+    assert running in plan.message
+    assert plan.plans_made == 1
+    plan.targets = []
+    plan.finish()
+    plan.tick(4)
+    assert set(plan.waves) == {done, running}
+    assert plan.plans_made == 2
+    assert plan.true == {"Ready", "Succeeded"}
+
+
+def test_a_wave_that_was_held_in_the_middle_is_deleted_when_it_is_planned_anew() -> None:
+    plan = approved(1)
+    plan.tick()
+    name = plan.name(1)
+    plan.edit(goal={"drainBrokers": [2]})
+    plan.tick(2)
+    assert name not in plan.waves
+
+
+# --- A cluster that has changed ---
+
+
+def fence(plan: Stage, broker: int = 4) -> None:
+    plan.kafka.brokers[broker] = Broker(broker, "r", fenced=True)
+
+
+def unfence(plan: Stage, broker: int = 4) -> None:
+    plan.kafka.brokers[broker] = Broker(broker, "r")
+
+
+def test_a_plan_that_no_longer_fits_waits_for_another_approval_on_a_cluster_that_fits() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    fence(plan)
+    plan.tick()
+    assert plan.reason == "WaveInFlight"
+    plan.finish()
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
+    assert "broker 4 is fenced" in plan.message
+    unfence(plan)
+    plan.tick(3)
+    assert plan.true == {"Stalled", "PlanStale"}
+    assert "remove spec.approvedDigest" in plan.message
+    plan.edit(approvedDigest=None)
+    plan.tick()
+    assert plan.reason == "ApprovalRequired"
+    assert plan.true == set()
+    plan.approve()
+    plan.tick()
+    assert plan.released == [plan.name(1), plan.name(2)]
+
+
+def test_an_approval_given_while_the_cluster_does_not_fit_is_not_enough() -> None:
+    plan = stage()
+    plan.tick(4)
+    fence(plan)
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
+    plan.approve()
+    plan.tick()
+    unfence(plan)
+    plan.tick(3)
+    assert plan.released == []
+    assert plan.true == {"Stalled", "PlanStale"}
+
+
+def test_while_it_waits_for_approval_it_is_stale_only_as_long_as_the_cluster_does_not_fit() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.tick()
+    assert "orders-0 is on 0, 2, 3, not on 1, 2, 3" in plan.message
+    plan.kafka.replicas[ORDERS[0]] = (3, 2, 1)
+    plan.tick()
+    assert plan.true == set()
+
+
+def test_where_approval_is_not_required_it_goes_on_when_the_cluster_fits_again() -> None:
+    plan = stage(approval="NotRequired")
+    fence(plan)
+    plan.tick(6)
+    assert plan.released == []
+    assert "PlanStale" in plan.true
+    unfence(plan)
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_what_it_says_of_a_cluster_that_does_not_fit() -> None:
+    plan = Stage([{ORDERS[0]: (4, 2, 3), ORDERS[1]: (5, 2, 3), TopicPartition("gone", 0): NEW, ORDERS[2]: NEW}])
+    plan.tick(4)
+    for tp in (TopicPartition("gone", 0), ORDERS[2]):
+        del plan.kafka.replicas[tp]
+    del plan.kafka.brokers[5]
+    plan.tick()
+    for said in ("the topic gone is not there", "broker 5 is not registered", "orders-2 is not there"):
+        assert said in plan.message
+
+
+def test_a_partition_that_is_where_it_is_to_go_is_no_difference() -> None:
+    plan = stage(1)
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = NEW
+    plan.tick()
+    assert plan.reason == "ApprovalRequired"
+
+
+def test_another_plan_ends_what_was_stale() -> None:
+    plan = approved()
+    fence(plan)
+    plan.tick(2)
+    assert "PlanStale" in plan.true
+    unfence(plan)
+    plan.edit(goal={"drainBrokers": [2]}, approval="NotRequired")
+    plan.run()
+    assert plan.true == {"Ready", "Succeeded"}
+
+
+# --- Deletion ---
+
+
+def test_deleted_it_cancels_the_wave_in_flight_deletes_the_others_and_keeps_what_is_done() -> None:
+    plan = approved(3)
+    plan.tick()
+    plan.begin()
+    plan.finish()
+    plan.tick()
+    plan.begin()
+    done, running = plan.name(1), plan.name(2)
+    plan.deleted = True
+    plan.tick()
+    assert set(plan.waves) == {done, running}
+    assert plan.waves[running].deleted
+    plan.tick(3)
+    assert not plan.gone
+    assert running in plan.message
+    plan.finish()
+    plan.tick()
+    assert plan.gone
+    assert set(plan.waves) == {done}
+
+
+def test_deletion_needs_no_cluster() -> None:
+    plan = approved()
+    plan.tick(2)
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.deleted = True
+    plan.tick(2)
+    assert plan.gone
+    assert plan.waves == {}
+
+
+# --- What holds whatever happens ---
+
+
+class Plans(RuleBasedStateMachine):
+    """One plan of up to four waves, which people, crashes and other movers get at. At the end it is deleted."""
+
+    stage: Stage
+
+    @initialize(waves=st.integers(0, 4), required=st.booleans())
+    def begin(self, waves: int, required: bool) -> None:
+        self.stage = stage(waves, approval="Required" if required else "NotRequired")
+        self.ever_approved: set[str | None] = set()
+        self.by_hand: set[str] = set()
+
+    @rule(times=st.integers(1, 5))
+    def ticks(self, times: int) -> None:
+        self.stage.tick(times)
+
+    @rule(after=st.integers(0, 3))
+    def is_killed(self, after: int) -> None:
+        self.stage.tick(die_after=after)
+
+    @rule()
+    def begins(self) -> None:
+        self.stage.begin()
+
+    @rule(outcome=st.sampled_from(["Succeeded", "Succeeded", "Succeeded", "Failed"]))
+    def finishes(self, outcome: str) -> None:
+        self.stage.finish(outcome)
+
+    @rule()
+    def is_approved(self) -> None:
+        self.stage.approve()
+
+    @rule()
+    def loses_its_approval(self) -> None:
+        self.stage.edit(approvedDigest=None)
+
+    @rule(suspend=st.booleans())
+    def is_suspended(self, suspend: bool) -> None:
+        self.stage.edit(suspend=suspend)
+
+    @rule(broker=st.sampled_from([2, 3]))
+    def gets_another_goal(self, broker: int) -> None:
+        self.stage.edit(goal={"drainBrokers": [broker]})
+
+    @rule(fenced=st.booleans())
+    def a_broker_comes_or_goes(self, fenced: bool) -> None:
+        (fence if fenced else unfence)(self.stage)
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3))
+    def a_wave_is_let_go_by_hand(self, choice: int) -> None:
+        name = sorted(self.stage.waves)[choice % len(self.stage.waves)]
+        self.by_hand.add(name)
+        self.stage.edit_wave(name, suspend=False)
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3))
+    def a_wave_is_deleted_by_hand(self, choice: int) -> None:
+        self.stage.delete_wave(sorted(self.stage.waves)[choice % len(self.stage.waves)])
+
+    @invariant()
+    def of_the_waves_that_it_let_go_one_runs_at_most(self) -> None:
+        running = [
+            wave.name
+            for wave in self.stage.waves.values()
+            if not wave.spec.suspend and wave.outcome is None and wave.name not in self.by_hand and not wave.deleted
+        ]
+        assert len(running) <= 1
+
+    @invariant()
+    def nothing_is_let_go_without_approval(self) -> None:
+        plan = self.stage.plan
+        if plan.planned and plan.approved:
+            self.ever_approved.update(wave.name for wave in self.stage.status.waves)
+        assert set(self.stage.released) <= self.ever_approved
+
+    def teardown(self) -> None:
+        if not hasattr(self, "stage"):
+            return
+        done = {name for name, wave in self.stage.waves.items() if wave.outcome and not wave.deleted}
+        had_finalizer = self.stage.has_finalizer
+        self.stage.deleted = True
+        for _ in range(10):
+            self.stage.tick()
+            self.stage.finish("Succeeded")
+        if had_finalizer:
+            assert self.stage.gone
+            assert {name for name, wave in self.stage.waves.items() if wave.outcome is None} == set()
+            assert done <= set(self.stage.waves)
+
+
+Plans.TestCase.settings = settings(
+    max_examples=200, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_whatever_happens = Plans.TestCase
