@@ -1,0 +1,228 @@
+"""`kubectl kafka-reassign`: plans, assignments and checks from the command line. Nothing here changes a cluster.
+
+What a command needs is imported when it runs: help and completion start no client, and compile nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from reassign.cli import options
+from reassign.cli.options import AssignmentOutput, Output, PlanOutput, Racks
+from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
+
+PROGRAM = "kubectl-kafka_reassign"
+EXITS = (
+    "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
+    "3 the cluster or the API server cannot be reached, or refuses us."
+)
+NO, WRONG, UNREACHABLE = 1, 2, 3
+
+
+class Commands(TyperGroup):
+    """Whatever an error of ours says is one line on stderr, and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ReassignError as error:
+            typer.echo(f"error: {error.message} ({error.reason})", err=True)
+            away = isinstance(error, ClusterError | ApiServerError) or error.reason is Reason.NOT_AUTHORIZED
+            raise typer.Exit(UNREACHABLE if away else WRONG) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Plan and check the moves of Kafka partitions. No command changes a cluster.",
+    epilog=EXITS,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(epilog=EXITS)
+def plan(
+    cluster: options.Cluster = None,
+    namespace: options.Namespace = None,
+    bootstrap_server: options.BootstrapServer = None,
+    snapshot: options.SnapshotFolder = None,
+    drain_broker: Annotated[
+        list[str] | None, typer.Option(metavar="ID,...", help="Brokers that no replica stays on.")
+    ] = None,
+    broker: Annotated[
+        list[str] | None, typer.Option(metavar="ID,...", help="The brokers that may have replicas; by default all.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, max=16, help="How many replicas each partition has; by default as many as now.")
+    ] = None,
+    balance: Annotated[
+        str | None, typer.Option(metavar="disk,replicas,leaders", help="What is to lie evenly on the brokers.")
+    ] = None,
+    tolerance: Annotated[
+        int, typer.Option(min=1, max=100, help="How far a broker's share may be from the best reachable, in percent.")
+    ] = 10,
+    racks: Annotated[
+        Racks, typer.Option(help="Spread over racks as paths level by level, as plain names, or not at all.")
+    ] = Racks.TREE,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Topics to plan; by default all.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Topics that stay as they are; by default __*.")
+    ] = None,
+    max_partitions: Annotated[int, typer.Option(min=1, max=500, help="Partitions of one wave.")] = 200,
+    max_bytes: options.MaxBytes = None,
+    throttle: options.Throttle = None,
+    output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TEXT,
+    name: Annotated[str, typer.Option(help="What the manifests' names begin with.")] = "plan",
+) -> None:
+    """Work a goal out into moves: what they cost beside what any plan must cost, and each broker's load.
+
+    Exits with 1 when the plan does not reach the whole goal; the plan says the nearest that it reaches.
+
+    Manifests are suspended PartitionReassignments for the KafkaCluster that --cluster names, one for each wave.
+
+    Example: kubectl kafka-reassign plan --cluster main -n kafka --drain-broker 5 --balance disk,leaders
+    """
+    from reassign.cli import planning
+    from reassign.cli.source import Where
+
+    goal = planning.goal_of(
+        drain=options.broker_ids(drain_broker or []),
+        brokers=options.broker_ids(broker) if broker else None,
+        replication_factor=replication_factor,
+        balance=balance,
+        tolerance=tolerance,
+        racks=racks,
+        include=include,
+        exclude=exclude,
+    )
+    waves = planning.WaveOptions(max_partitions, max_bytes, throttle, name)
+    if not planning.run(Where(cluster, namespace, bootstrap_server), snapshot, goal, waves, output):
+        raise typer.Exit(NO)
+
+
+@app.command(epilog=EXITS)
+def assign(
+    topic: Annotated[str, typer.Option(help="The topic that is to be made.")],
+    partitions: Annotated[int, typer.Option(min=1, help="How many partitions it has.")],
+    replication_factor: Annotated[int, typer.Option(min=1, max=16, help="How many replicas each of them has.")],
+    cluster: options.Cluster = None,
+    namespace: options.Namespace = None,
+    bootstrap_server: options.BootstrapServer = None,
+    snapshot: options.SnapshotFolder = None,
+    broker: Annotated[
+        list[str] | None, typer.Option(metavar="ID,...", help="The brokers to choose from; by default all that are up.")
+    ] = None,
+    force_simple: Annotated[bool, typer.Option("--force-simple", help="Let racks not count.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides where the rings of racks begin; by default at their first child.")
+    ] = None,
+    output: Annotated[
+        AssignmentOutput, typer.Option("--output", "-o", help="The stock tool's JSON, or kafka-topics.sh's string.")
+    ] = AssignmentOutput.JSON,
+) -> None:
+    """Where the replicas of a new topic should be, over racks of racks (KIP-879).
+
+    Example: kafka-topics.sh --create --topic orders --replica-assignment "$(kubectl kafka-reassign assign
+    --cluster main --topic orders --partitions 12 --replication-factor 3 -o kafka-topics)"
+    """
+    from reassign.cli import assigning
+    from reassign.cli.source import Where
+
+    asked = assigning.Asked(topic, partitions, replication_factor, force_simple, seed)
+    chosen = options.broker_ids(broker) if broker else None
+    assigning.run(Where(cluster, namespace, bootstrap_server), snapshot, asked, chosen, output)
+
+
+@app.command(epilog=EXITS)
+def convert(
+    file: options.File,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The KafkaCluster that manifests are for; they need one.")
+    ] = None,
+    namespace: options.Namespace = None,
+    name: Annotated[str, typer.Option(help="The manifest's name; of several, what their names begin with.")] = "move",
+    max_partitions: Annotated[int, typer.Option(min=1, max=2000, help="Partitions of one manifest.")] = 500,
+    throttle: options.Throttle = None,
+) -> None:
+    """The stock tool's JSON as PartitionReassignments, or the reverse: which it is, is seen from the file.
+
+    Example: kubectl kafka-reassign convert -f reassignment.json --cluster main -n kafka
+    """
+    from reassign.cli.converting import run
+
+    run(file, cluster, namespace, name, max_partitions, throttle)
+
+
+@app.command(epilog=EXITS)
+def rollback(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A live PartitionReassignment.")] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Its namespace; by default that of the kubeconfig's context."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
+    ] = None,
+) -> None:
+    """The PartitionReassignment that brings back what another one has moved, by the record in its status.
+
+    Example: kubectl kafka-reassign rollback drain-5 -n kafka | kubectl apply --server-side -f -
+    """
+    from reassign.cli.converting import roll_back
+
+    if (name is None) == (file is None):
+        raise typer.BadParameter("name a PartitionReassignment, or a file with --file")
+    roll_back(name, namespace, file)
+
+
+@app.command(epilog=EXITS)
+def snapshot(
+    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")],
+    cluster: options.Cluster = None,
+    namespace: options.Namespace = None,
+    bootstrap_server: options.BootstrapServer = None,
+) -> None:
+    """Keep what a live cluster looks like, as Parquet files, for `plan --snapshot` and for Spark.
+
+    Example: kubectl kafka-reassign snapshot --cluster main -n kafka ./date=2026-01-31/cluster=main
+    """
+    from reassign.cli.source import Where, keep
+
+    keep(folder, Where(cluster, namespace, bootstrap_server))
+
+
+@app.command(epilog=EXITS)
+def verify(
+    file: options.File,
+    cluster: options.Cluster = None,
+    namespace: options.Namespace = None,
+    bootstrap_server: options.BootstrapServer = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")] = Output.TEXT,
+) -> None:
+    """Make every check of the operator on PartitionReassignments against the live cluster, and write nothing.
+
+    The cluster is the KafkaCluster that they refer to, or the one that is named. Exits with 1 when anything in them
+    would be blocked.
+
+    Example: kubectl kafka-reassign verify -n kafka -f waves.yaml
+    """
+    from reassign.cli.source import Where
+    from reassign.cli.verifying import run
+
+    if not run(file, Where(cluster, namespace, bootstrap_server), output):
+        raise typer.Exit(NO)
+
+
+def main() -> None:
+    """The program."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what libraries warn of, errors say
+    app(prog_name=PROGRAM)

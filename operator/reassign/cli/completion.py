@@ -1,0 +1,35 @@
+"""Completion of `kubectl kafka-reassign`: kubectl runs `kubectl_complete-kafka_reassign` with the words so far.
+
+It writes a completion a line, and last what the shell is to do where there is none, as cobra numbers it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+
+from reassign.cli.app import PROGRAM, app
+
+FILES, NO_FILES = ":0", ":4"
+
+
+def main() -> None:
+    """The program."""
+    found = completions(sys.argv[1:])
+    print("\n".join([*found, NO_FILES if found else FILES]))
+
+
+def completions(words: Sequence[str]) -> list[str]:
+    """What the last word can become, by typer's own completion for bash."""
+    os.environ |= {
+        f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE": "complete_bash",
+        "COMP_WORDS": shlex.join([PROGRAM, *words]),
+        "COMP_CWORD": str(max(len(words), 1)),
+    }
+    with redirect_stdout(StringIO()) as written, suppress(SystemExit):
+        app(prog_name=PROGRAM)
+    return written.getvalue().split()

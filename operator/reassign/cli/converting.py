@@ -1,0 +1,65 @@
+"""The commands `convert` and `rollback`: manifests out of the stock tool's JSON, into it, and the way back of one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from reassign.cli import manifests
+from reassign.cli import output as out
+from reassign.cli.source import api_server, namespace_or_default
+from reassign.errors import MissingReferenceError, Reason
+from reassign.kube.client import Kind
+from reassign.planning import stock
+from reassign.planning.manifests import rollback
+
+
+def run(
+    file: Path, cluster: str | None, namespace: str | None, name: str, max_partitions: int, throttle: str | None
+) -> None:
+    """Write what is in the file in the other form."""
+    text = out.read(file)
+    if not _is_stock(text):
+        out.write(stock.write(manifests.read(text, file)))
+        return
+    found = stock.read(
+        text,
+        name=name,
+        namespace=namespace_or_default(namespace),
+        cluster_ref=manifests.cluster_ref(cluster),
+        template=manifests.template(throttle),
+        max_partitions=max_partitions,
+    )
+    out.write(manifests.write(found))
+
+
+def _is_stock(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "kind" not in document
+
+
+def roll_back(name: str | None, namespace: str | None, file: Path | None) -> None:
+    """Write the reverse of the PartitionReassignment of that name, or of each one in a file."""
+    namespace = namespace_or_default(namespace)
+    if file is not None:
+        found = [_placed(manifest, namespace) for manifest in manifests.read(out.read(file), file)]
+    else:
+        found = [asyncio.run(_live(namespace, name or ""))]
+    out.write(manifests.write([rollback(manifest) for manifest in found]))
+
+
+async def _live(namespace: str, name: str) -> manifests.Manifest:
+    async with api_server() as kube:
+        found = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
+    if found is None:
+        message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
+        raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
+    return found
+
+
+def _placed(manifest: manifests.Manifest, namespace: str) -> manifests.Manifest:
+    return manifest | {"metadata": {"namespace": namespace, **manifest["metadata"]}}

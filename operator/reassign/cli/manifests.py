@@ -1,0 +1,113 @@
+"""Manifests of PartitionReassignments as YAML: what the API server's schema would refuse is refused here, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from pydantic import ValidationError
+
+from reassign.api.common import API_VERSION
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.cli.source import first_of
+from reassign.errors import PlanningError, Reason
+
+Manifest = dict[str, Any]
+MAX_DEPTH = 50
+
+
+def read(text: str, file: Path) -> list[Manifest]:
+    """The PartitionReassignments in a file of YAML documents (or JSON); at least one, and nothing else."""
+    try:
+        if _is_deep(text):
+            raise _refusal(f"{file} is nested too deeply for a PartitionReassignment; name another file")
+        documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        at = f" at line {where.line + 1}" if where else ""
+        raise _refusal(f"{file} is neither JSON nor YAML{at}; correct it") from None
+    found = [item for document in documents for item in _items(document)]
+    if not found:
+        raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
+    for manifest in found:
+        _check(manifest, file)
+    return found
+
+
+def cluster_ref(name: str | None) -> Manifest:
+    """To the KafkaCluster of that name; manifests need one."""
+    if name is None:
+        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
+    return {"name": name}
+
+
+def template(throttle: str | None) -> Manifest:
+    """The options of a spec."""
+    return {"throttle": {"interBroker": throttle}} if throttle else {}
+
+
+def write(manifests: Sequence[Manifest]) -> str:
+    """One document each, with lists of numbers in one line."""
+    return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
+
+
+def _is_deep(text: str) -> bool:
+    """Whether lists and maps are nested so deeply that libyaml's loader might end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _items(document: Any) -> list[Any]:
+    return list(document["items"]) if isinstance(document, dict) and "items" in document else [document]
+
+
+def _check(manifest: Any, file: Path) -> None:
+    if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
+        kind = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__
+        raise _refusal(f"{file} has a {kind}, not only PartitionReassignments; take that out")
+    if manifest.get("apiVersion") != API_VERSION:
+        raise _refusal(f"{file} is of {manifest.get('apiVersion')}, not {API_VERSION}; convert it")
+    if not (isinstance(manifest.get("metadata"), dict) and isinstance(manifest["metadata"].get("name"), str)):
+        raise _refusal(f"a PartitionReassignment in {file} has no metadata.name; add it")
+    name = manifest["metadata"]["name"]
+    try:
+        parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
+    except ValidationError as error:
+        raise _refusal(f"{file}, {name}: {first_of(error)}") from None
+    seen: set[tuple[str, int]] = set()
+    for entry in parsed.spec.partitions:
+        what = f"{file}, {name}: partition {entry.partition} of {entry.topic}"
+        if (entry.topic, entry.partition) in seen:
+            raise _refusal(f"{what} is there twice; keep one")
+        seen.add((entry.topic, entry.partition))
+        if len(set(entry.replicas)) < len(entry.replicas):
+            raise _refusal(f"{what} names a broker more than once; name each once")
+        if entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas):
+            raise _refusal(f"{what} has {len(entry.log_dirs)} logDirs for {len(entry.replicas)} replicas; name as many")
+
+
+def _refusal(message: str) -> PlanningError:
+    return PlanningError(Reason.CANNOT_BE_READ, message)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Numbers in one line, as people write replicas."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _list(dumper: yaml.CSafeDumper, data: Sequence[Any]) -> yaml.Node:
+    flat = all(isinstance(item, int | str) for item in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
+
+
+_Dumper.add_representer(list, _list)
+_Dumper.add_representer(tuple, _list)

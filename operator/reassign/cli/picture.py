@@ -1,0 +1,154 @@
+"""A plan for people: what it costs beside what any plan must cost, what it does not reach, and each broker's load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from reassign.core.progress import amount, duration
+from reassign.planning.model import By, Certificate, Cluster, Ints, Plan
+
+BAR = 16
+PARTS = " ▏▎▍▌▋▊▉█"
+
+
+class Load(NamedTuple):
+    """What each broker holds: bytes on disk, replicas, preferred leaders; each (B,) in the order of the brokers."""
+
+    disk: Any
+    replicas: Any
+    leaders: Any
+
+
+def load(cluster: Cluster, replicas: Ints) -> Load:
+    """What the brokers hold with these replicas; sizes that are not known count as nothing."""
+    there = replicas >= 0
+    brokers, count = replicas[there], len(cluster.brokers)
+    sizes = np.broadcast_to(np.maximum(cluster.sizes, 0)[:, None], replicas.shape)[there]
+    disk = np.zeros(count, np.int64)
+    np.add.at(disk, brokers, sizes)  # exact, where bincount's weights would be floats
+    leaders = replicas[:, 0] if replicas.size else replicas.ravel()
+    return Load(disk, np.bincount(brokers, minlength=count), np.bincount(leaders, minlength=count))
+
+
+def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
+    """What it costs, how evenly it lies, what is not met, and the brokers."""
+    certificate = plan.certificate
+    yield _costs(certificate)
+    if certificate.balance:
+        yield _balance(certificate)
+    if certificate.unmet:
+        lines = [f"  {one.what}; the nearest that is reached: {one.nearest}" for one in certificate.unmet]
+        yield Text("\n".join(["NOT MET", *lines]))
+    yield _brokers(cluster, load(cluster, cluster.replicas), load(cluster, plan.target))
+
+
+def _table(*columns: str) -> Table:
+    """The first column is a name, as are those without a head; the others are numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i and column else "left", no_wrap=True)
+    return table
+
+
+def _costs(certificate: Certificate) -> RenderableType:
+    table = _table("PLAN", "costs", "at least", "ratio")
+    rows: list[tuple[str, float | None, float | None, Any]] = [
+        ("bytes copied", certificate.bytes, certificate.bytes_bound, amount),
+        ("replicas moved", certificate.moves, certificate.moves_bound, str),
+        ("waves", certificate.waves, certificate.waves_bound, str),
+        ("time at the throttle", certificate.makespan, certificate.makespan_bound, duration),
+    ]
+    for name, cost, bound, write in rows:
+        if cost is not None and bound is not None:
+            table.add_row(name, write(cost), write(bound), f"{cost / bound:.3f}" if bound else "")
+    table.add_row("preferred leaders changed", str(certificate.leaders))
+    return table
+
+
+def _balance(certificate: Certificate) -> RenderableType:
+    table = _table("BALANCE", "before", "after", "asked for", "best reachable maximum")
+    for one in certificate.balance:
+        spans = (f"{least:.2f} to {greatest:.2f}" for least, greatest in (one.before, one.after, one.band))
+        table.add_row(one.by.lower(), *spans, f"{one.reachable:.2f}")
+    return Group(table, Text("in shares of what each broker should have", style="dim"))
+
+
+def _brokers(cluster: Cluster, before: Load, after: Load) -> RenderableType:
+    table = _table("BROKER", "", "disk before", "", "after", "", "replicas", "", "leaders")
+    scales = [max(1, int(max(b.max(initial=0), a.max(initial=0)))) for b, a in zip(before, after, strict=True)]
+    for i, broker in enumerate(cluster.brokers):
+        table.add_row(
+            str(broker),
+            cluster.racks[i] if cluster.alive[i] else f"{cluster.racks[i]} (down)".strip(),
+            amount(int(before.disk[i])),
+            _bar(before.disk[i] / scales[0]),
+            amount(int(after.disk[i])),
+            _bar(after.disk[i] / scales[0]),
+            f"{before.replicas[i]} → {after.replicas[i]}",
+            _bar(after.replicas[i] / scales[1]),
+            f"{before.leaders[i]} → {after.leaders[i]}",
+        )
+    return table
+
+
+def _bar(share: float) -> str:
+    """A share of the greatest."""
+    eighths = round(share * BAR * 8)
+    return ("█" * (eighths // 8) + PARTS[eighths % 8]).strip()
+
+
+def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
+    """The certificate, the brokers and every partition that changes, for programs."""
+    certificate = plan.certificate
+    before, after = load(cluster, cluster.replicas), load(cluster, plan.target)
+    return {
+        "clusterId": cluster.id,
+        "bytes": _beside(certificate.bytes, certificate.bytes_bound),
+        "replicas": _beside(certificate.moves, certificate.moves_bound),
+        "waves": _beside(certificate.waves, certificate.waves_bound),
+        "seconds": _beside(certificate.makespan, certificate.makespan_bound),
+        "leaders": certificate.leaders,
+        "balance": [
+            {
+                "by": By(one.by).value,
+                "before": list(one.before),
+                "after": list(one.after),
+                "band": list(one.band),
+                "reachable": one.reachable,
+            }
+            for one in certificate.balance
+        ],
+        "unmet": [one._asdict() for one in certificate.unmet],
+        "brokers": [
+            {"id": int(broker), "before": _of(before, i), "after": _of(after, i)}
+            for i, broker in enumerate(cluster.brokers)
+        ],
+        "partitions": [
+            {
+                "topic": cluster.topics[cluster.topic[p]],
+                "partition": int(cluster.partition[p]),
+                "from": _ids(cluster, cluster.replicas[p]),
+                "to": _ids(cluster, plan.target[p]),
+                "wave": int(plan.wave[p]),
+            }
+            for p in np.flatnonzero(plan.wave >= 0)
+        ],
+    }
+
+
+def _beside(cost: float | None, bound: float | None) -> dict[str, float | None]:
+    return {"plan": cost, "bound": bound}
+
+
+def _of(load: Load, broker: int) -> dict[str, int]:
+    return {name: int(column[broker]) for name, column in load._asdict().items()}
+
+
+def _ids(cluster: Cluster, row: Sequence[int] | Ints) -> list[int]:
+    return [int(cluster.brokers[i]) for i in row if i >= 0]

@@ -1,0 +1,181 @@
+"""Every check that the operator makes before a move, made now, with nothing written: to Kafka, or to the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
+from reassign.cli import manifests
+from reassign.cli import output as out
+from reassign.cli.options import Output
+from reassign.cli.source import Where, api_server, client_of, kafka_cluster, namespace_or_default
+from reassign.controller.connect import connection_of
+from reassign.controller.serving import Stance, permission_of, policy_of
+from reassign.controller.store import ClusterKey, cluster_key
+from reassign.core.admit import Policy
+from reassign.core.decide import decide
+from reassign.core.follow import Recent
+from reassign.core.model import Problem, Snapshot, TopicPartition
+from reassign.core.resource import Resource
+from reassign.core.size import too_large
+from reassign.core.throttled import bounded
+from reassign.errors import Reason, ReassignError
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kube.client import Kind, KubeClient, Object
+
+
+class Finding(NamedTuple):
+    """What would become of one entry; without a partition, of the whole manifest."""
+
+    manifest: str
+    tp: TopicPartition | None
+    state: PartitionState
+    problem: Problem | None
+
+    def __str__(self) -> str:
+        """One line: where, what would become of it, and why."""
+        where = f"{self.manifest} {self.tp}" if self.tp else self.manifest
+        if self.state is PartitionState.COMPLETED:
+            return f"{where}: is at its target"
+        if self.problem is None or self.state is not PartitionState.BLOCKED:
+            return f"{where}: {self.problem.message if self.problem else self.state}"
+        return f"{where}: blocked, {self.problem.reason}: {self.problem.message}"
+
+    def wire(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "manifest": self.manifest,
+            "topic": self.tp and self.tp.topic,
+            "partition": self.tp and self.tp.partition,
+            "state": self.state,
+            "reason": self.problem and self.problem.reason,
+            "message": self.problem and self.problem.message,
+        }
+
+
+class Served(NamedTuple):
+    """A cluster, and what its KafkaCluster says to its resources; `others` are those that it has already."""
+
+    connection: Connection
+    spec: KafkaClusterSpec
+    policy: Policy
+    others: Sequence[Resource] = ()
+
+
+def run(file: Path, where: Where, output: Output) -> bool:
+    """Verify what is in a file, and say it; whether nothing would be blocked."""
+    read = manifests.read(out.read(file), file)
+    with out.progress("checking"):
+        found = asyncio.run(verify(read, where))
+    passed = all(finding.state is not PartitionState.BLOCKED for finding in found)
+    if output is Output.JSON:
+        out.write_json({"passed": passed, "entries": [finding.wire() for finding in found]})
+    else:
+        out.write("".join(f"{finding}\n" for finding in found))
+    return passed
+
+
+async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
+    """Judge manifests against the live cluster that they refer to, or `where` says."""
+    default = namespace_or_default(where.namespace)
+    objects = [_placed(obj, default) for obj in objects]
+    served = await _served(objects, where)
+    async with client_of(served.connection) as client:
+        resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
+        began = time.monotonic()
+        snapshot = await _look(client, [*resources, *served.others])
+    recent = Recent(started=began)
+    recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
+    return findings(resources, served.others, snapshot, served.policy, recent)
+
+
+def findings(
+    resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, recent: Recent
+) -> list[Finding]:
+    """What the operator would say of these dry runs beside the other resources of their cluster."""
+    verdicts = {v.resource.uid: v for v in decide([*others, *resources], snapshot, policy, recent, datetime.now(UTC))}
+    found: list[Finding] = []
+    for resource in resources:
+        name = f"{resource.namespace}/{resource.name}"
+        if resource.unsupported:
+            found.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
+        waiting = verdicts[resource.uid].waiting
+        found += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
+    return found
+
+
+async def _served(objects: Sequence[Object], where: Where) -> Served:
+    if where.bootstrap_servers:
+        spec = KafkaClusterSpec(bootstrap_servers=where.bootstrap_servers)
+        return Served(Connection(where.bootstrap_servers), spec, Policy(spec.limits))
+    keys = {_key(obj, where) for obj in objects}
+    if len(keys) > 1:
+        named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
+        raise ReassignError(Reason.CLUSTER_NOT_FOUND, f"the manifests are for {named}; verify those of one at a time")
+    key = keys.pop()
+    async with api_server() as kube:
+        cluster = await kafka_cluster(kube, *key)
+        permission = permission_of(cluster)
+        for obj in objects:
+            if problem := permission.of_namespace(obj["metadata"]["namespace"]):
+                raise ReassignError(problem.reason, problem.message)
+        connection = await connection_of(cluster, kube)
+        others = await _others(kube, objects, key)
+    return Served(connection, cluster.spec, policy_of(cluster, Stance()), others)
+
+
+def _key(obj: Object, where: Where) -> ClusterKey:
+    return (namespace_or_default(where.namespace), where.cluster) if where.cluster else cluster_key(obj)
+
+
+async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
+    """The PartitionReassignments of the cluster but for these, should they be applied already."""
+    ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
+    found: list[Resource] = []
+    for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
+        if cluster_key(obj) == key and (obj["metadata"]["namespace"], obj["metadata"]["name"]) not in ours:
+            try:
+                found.append(_resource(obj, PartitionReassignment.parse(obj)))
+            except ValidationError:
+                continue  # the operator leaves it alone, too
+    return found
+
+
+async def _look(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
+    asked = {tp for resource in resources for tp in resource.named}
+    destinations = {b for resource in resources for replicas in resource.wanted.values() for b in replicas}
+    return await client.observe({tp.topic for tp in asked}, asked, destinations)
+
+
+def _placed(obj: Object, namespace: str) -> Object:
+    """As it would be, were it applied now as a dry run, in this namespace where it names none."""
+    name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", namespace)
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
+    metadata["creationTimestamp"] = datetime.now(UTC).isoformat()
+    return {"kind": obj["kind"], "metadata": metadata, "spec": obj["spec"] | {"mode": Mode.DRY_RUN}}
+
+
+def _resource(obj: Object, parsed: PartitionReassignment) -> Resource:
+    meta = parsed.metadata
+    return Resource(
+        uid=meta.uid,
+        version=0,
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        created=meta.creation_timestamp or datetime.now(UTC),
+        spec=parsed.spec,
+        status=parsed.status,
+        has_finalizer=bool(meta.finalizers),
+        deleted=meta.deletion_timestamp,
+        unsupported=too_large(obj, parsed.spec),
+    )

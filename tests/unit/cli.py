@@ -1,0 +1,129 @@
+"""The command line as a user has it, with a made cluster where brokers and an API server would be."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from reassign.cli import converting, source, verifying
+from reassign.cli.app import app
+from reassign.core.model import LogDir, Snapshot, TopicPartition
+from reassign.core.survey import survey
+from reassign.errors import MissingReferenceError, Reason
+from reassign.files import snapshots
+from reassign.planning.model import Balance, By, Certificate, Cluster, Goal, Plan, Unmet
+from tests.unit.sim import SimKafka, partitions
+
+TAKEN = datetime(2026, 1, 31, tzinfo=UTC)
+P0, P1 = partitions(2)
+GIB = 2**30
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(*arguments: object, stdin: str | None = None) -> Ran:
+    """A command; whatever it does, it never ends in a traceback."""
+    result = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def error_of(ran: Ran, code: int) -> str:
+    """The one line on stderr of a command that fails, with nothing on stdout."""
+    assert (ran.code, ran.out) == (code, ""), ran
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+def sim() -> SimKafka:
+    return SimKafka(
+        {P0: (0, 1), P1: (1, 0)},
+        sizes={P0: {0: GIB, 1: GIB}, P1: {1: 2 * GIB, 0: 2 * GIB}},
+        log_dirs={2: {"/a": LogDir(), "/b": LogDir()}},
+    )
+
+
+def taken(folder: Path, kafka: SimKafka | None = None) -> Path:
+    """A snapshot's folder."""
+    snapshots.write(folder / "snapshot", snapshots.Snapshot(survey((kafka or sim()).snapshot()), TAKEN))
+    return folder / "snapshot"
+
+
+class Planner:
+    """In place of the planner: from broker 1 to broker 2, and what it was asked."""
+
+    def __init__(self, *unmet: Unmet) -> None:
+        self.unmet = unmet
+        self.goal = Goal()
+        self.waves: tuple[int, int | None, int | None] = (0, None, None)
+
+    def make(self, cluster: Cluster, goal: Goal, *waves: int | None) -> Plan:
+        self.goal, self.waves = goal, waves  # type: ignore[assignment]
+        target = np.where(cluster.replicas == 1, 2, cluster.replicas).astype(np.int32)
+        balance = Balance(By.DISK, (0.0, 1.5), (0.9, 1.1), 1.05, (0.9, 1.1))
+        certificate = Certificate(
+            bytes=3 * GIB,
+            bytes_bound=2 * GIB,
+            moves=2,
+            moves_bound=2,
+            leaders=1,
+            balance=(balance,),
+            waves=1,
+            waves_bound=1,
+            makespan=90.0 if waves[2] else None,
+            makespan_bound=60.0 if waves[2] else None,
+            unmet=self.unmet,
+        )
+        changed = (target != cluster.replicas).any(axis=1)
+        return Plan(target, np.full_like(target, -1), np.where(changed, 0, -1).astype(np.int32), certificate)
+
+
+class Live:
+    """In place of a live cluster and its API server, which has these objects."""
+
+    def __init__(self, kafka: SimKafka, *objects: dict[str, Any]) -> None:
+        self.kafka, self.objects = kafka, objects
+
+    async def observe_everything(self) -> Snapshot:
+        return self.kafka.snapshot()
+
+    async def observe(
+        self, topics: Collection[str], sizes_of: Collection[TopicPartition], destinations: Collection[int]
+    ) -> Snapshot:
+        return self.kafka.snapshot()
+
+    async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        found = [
+            o for o in await self.list(kind) if (o["metadata"]["namespace"], o["metadata"]["name"]) == (namespace, name)
+        ]
+        return found[0] if found else None
+
+    async def list(self, kind: str) -> list[dict[str, Any]]:
+        return [obj for obj in self.objects if obj["kind"] == kind]
+
+    async def secret(self, namespace: str, name: str) -> dict[str, bytes]:
+        raise MissingReferenceError(Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in {namespace}; create it")
+
+    def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        @asynccontextmanager
+        async def itself(*_: object) -> AsyncIterator[Live]:
+            yield self
+
+        for module in (source, verifying, converting):
+            for name in ("client_of", "api_server"):
+                monkeypatch.setattr(module, name, itself, raising=False)

@@ -1,0 +1,152 @@
+"""The command line as a whole: what it loads, how it ends, what it tells a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reassign.cli import source
+from reassign.cli.completion import completions
+from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
+from reassign.files import snapshots
+from tests.unit.cli import Live, error_of, run, sim
+from tests.unit.test_cli_verify import kafka_cluster
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
+HEAVY = {
+    "numba",
+    "numpy",
+    "pyspark",
+    "pyarrow",
+    "kafka",
+    "confluent_kafka",
+    "kubernetes",
+    "kopf",
+    "aiohttp",
+}
+
+
+@pytest.mark.parametrize("command", [(), *((command,) for command in COMMANDS)])
+def test_help_says_the_exit_codes_and_loads_no_client_and_no_compiler(command: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from reassign.cli.app import main;\n"
+        "try: main()\n"
+        "finally: print('LOADED', *{name.partition('.')[0] for name in sys.modules})"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *command, "--help"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    help, _, loaded = ran.stdout.partition("LOADED")
+    assert "Exit codes: 0" in help
+    assert all(name in help for name in COMMANDS) or command
+    assert "Example: " in help or not command
+    assert set(loaded.split()) & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ClusterError(Reason.CLUSTER_UNREACHABLE, "the brokers do not answer"), 3),
+        (ClusterError(Reason.AUTHENTICATION_FAILED, "refused"), 3),
+        (ApiServerError("the API server did not answer"), 3),
+        (ReassignError(Reason.NOT_AUTHORIZED, "not allowed"), 3),
+        (ReassignError(Reason.INVALID_SECRET, "key ca.crt is empty"), 2),
+    ],
+)
+def test_every_error_of_ours_is_one_line_with_its_reason_and_an_exit_code(
+    error: ReassignError, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(source, "look", fail)
+    ran = run("snapshot", tmp_path / "s", "--cluster", "main")
+    assert error_of(ran, code) == f"error: {error.message} ({error.reason})\n"
+
+
+def test_no_cluster_at_all_is_a_usage_error(tmp_path: Path) -> None:
+    assert "no cluster is named" in error_of(run("snapshot", tmp_path / "s"), 2)
+
+
+def test_brokers_that_are_not_there_are_unreachable(tmp_path: Path) -> None:
+    ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "127.0.0.1:1")
+    assert "ClusterUnreachable" in error_of(ran, 3)
+
+
+@pytest.mark.parametrize("text", [None, "", "a: [", "apiVersion: v1\nkind: Config\n"])
+def test_a_kubeconfig_that_is_missing_or_broken_is_one_line(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    assert "ApiServerUnavailable" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main"), 3)
+
+
+KUBECONFIG = """
+current-context: here
+contexts: [{name: here, context: {cluster: c, user: u, namespace: kafka}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+"""
+
+
+def test_the_namespace_is_the_contexts_as_kubectl_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    assert source.namespace_or_default(None) == "default"
+    (tmp_path / "config").write_text(KUBECONFIG)
+    assert source.namespace_or_default(None) == "kafka"
+    assert source.namespace_or_default("mine") == "mine"
+    (tmp_path / "config").write_text(KUBECONFIG.replace(", namespace: kafka", ""))
+    assert source.namespace_or_default(None) == "default"
+
+
+def test_an_api_server_that_is_not_there_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text(KUBECONFIG)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    assert "ApiServerUnavailable" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main"), 3)
+
+
+def test_a_snapshot_of_a_live_cluster_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = sim()
+    kafka.sizes = {}
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    ran = run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka")
+    assert ran == (0, f"{tmp_path / 's'}: 6 brokers, 1 topics, 2 partitions, 2 of them of unknown size\n", "")
+    assert snapshots.read(tmp_path / "s").cluster.id == "sim"
+    assert "there already" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka"), 2)
+
+
+def test_a_secret_that_is_missing_is_named_and_nothing_of_others_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sasl = {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "s", "key": "k"}}
+    Live(sim(), kafka_cluster(sasl=sasl)).serve(monkeypatch)
+    ran = run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka")
+    assert "there is no Secret s in kafka" in error_of(ran, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([""], COMMANDS),
+        (["pl"], ("plan",)),
+        (["plan", "--dr"], ("--drain-broker",)),
+        (["plan", "--racks", ""], ("tree", "flat", "none")),
+        (["verify", "-f", ""], ()),
+    ],
+)
+def test_kubectl_is_told_what_a_word_can_become(
+    words: list[str], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    assert tuple(completions(words)) == found

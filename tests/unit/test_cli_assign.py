@@ -1,0 +1,72 @@
+"""The command `assign`: a new topic's replicas over racks of racks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reassign.core.model import Broker
+from tests.unit.cli import error_of, run, sim, taken
+
+RACKS = {1: "/a/1", 2: "/a/2", 3: "/b/1", 4: "/b/2"}
+TOPIC = ("--topic", "new", "--partitions", 2, "--replication-factor", 3)
+
+
+def snapshot(folder: Path, brokers: dict[int, Broker] | None = None) -> Path:
+    kafka = sim()
+    kafka.replicas.clear()
+    kafka.brokers = brokers or {id: Broker(id, rack) for id, rack in RACKS.items()}
+    return taken(folder, kafka)
+
+
+def test_the_worked_example_as_the_stock_tools_json(tmp_path: Path) -> None:
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC)
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == {
+        "version": 1,
+        "partitions": [
+            {"topic": "new", "partition": 0, "replicas": [1, 3, 2]},
+            {"topic": "new", "partition": 1, "replicas": [4, 1, 3]},
+        ],
+    }
+
+
+def test_the_same_for_the_option_of_kafka_topics(tmp_path: Path) -> None:
+    assert run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "-o", "kafka-topics") == (0, "1:3:2,4:1:3\n", "")
+
+
+def test_a_seed_makes_the_rings_begin_elsewhere_and_always_there(tmp_path: Path) -> None:
+    folder = snapshot(tmp_path)
+    found = {run("assign", "--snapshot", folder, *TOPIC, "--seed", seed).out for seed in (*range(8), *range(8))}
+    assert 1 < len(found) <= 8
+
+
+def test_simple_assignment_does_not_look_at_racks(tmp_path: Path) -> None:
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "--force-simple", "-o", "kafka-topics")
+    assert ran.out == "1:2:3,2:3:4\n"
+
+
+def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Path) -> None:
+    brokers = {id: Broker(id, rack, fenced=id == 1) for id, rack in RACKS.items()}
+    folder = snapshot(tmp_path, brokers)
+    assert "1" not in run("assign", "--snapshot", folder, *TOPIC, "-o", "kafka-topics").out
+    named = run("assign", "--snapshot", folder, *TOPIC, "--broker", "1,2,3", "-o", "kafka-topics").out
+    assert sorted(named.split(",")[0].split(":")) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("racks", "arguments", "why"),
+    [
+        (RACKS, ("--broker", "9"), "the cluster has no broker 9"),
+        (RACKS, ("--broker", "1,2"), "NotEnoughBrokers"),
+        ({1: "/a//1", 2: "/b", 3: "/c"}, (), "InvalidRacks"),
+        ({1: "/a/1", 2: "b", 3: "/c"}, (), "InvalidRacks"),
+    ],
+)
+def test_what_cannot_be_assigned_is_said(
+    tmp_path: Path, racks: dict[int, str], arguments: tuple[str, ...], why: str
+) -> None:
+    folder = snapshot(tmp_path, {id: Broker(id, rack) for id, rack in racks.items()})
+    assert why in error_of(run("assign", "--snapshot", folder, *TOPIC, *arguments), 2)

@@ -1,0 +1,154 @@
+"""The commands `convert` and `rollback`: the stock tool's JSON and manifests, both ways, and the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.cli import Live, error_of, run, sim
+from tests.unit.test_cli_verify import entry, manifest
+
+HERE = ("--cluster", "main", "-n", "kafka")
+STOCK = {
+    "version": 1,
+    "partitions": [
+        {"topic": "orders", "partition": 0, "replicas": [2, 3], "log_dirs": ["any", "/data/b"]},
+        {"topic": "orders", "partition": 1, "replicas": [0, 3]},
+    ],
+}
+
+
+def convert(value: object, *arguments: object) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return run("convert", "-f", "-", *arguments, stdin=text)
+
+
+def test_the_stock_tools_json_becomes_a_manifest_for_the_cluster_that_is_named() -> None:
+    ran = convert(STOCK, *HERE, "--name", "first", "--throttle", "10Mi")
+    assert (ran.code, ran.err) == (0, "")
+    assert yaml.safe_load(ran.out) == {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": "first", "namespace": "kafka"},
+        "spec": {
+            "clusterRef": {"name": "main"},
+            "throttle": {"interBroker": "10Mi"},
+            "partitions": [
+                {"topic": "orders", "partition": 0, "replicas": [2, 3], "logDirs": ["any", "/data/b"]},
+                {"topic": "orders", "partition": 1, "replicas": [0, 3]},
+            ],
+        },
+    }
+
+
+def test_a_long_file_becomes_several_manifests() -> None:
+    ran = convert(STOCK, *HERE, "--max-partitions", 1)
+    assert [one["metadata"]["name"] for one in yaml.safe_load_all(ran.out)] == ["move-1", "move-2"]
+
+
+def test_manifests_become_one_file_of_the_stock_tool() -> None:
+    manifests = [manifest(entry(0, 2, 3, logDirs=["any", "/data/b"])), manifest(entry(1, 0, 3), name="second")]
+    ran = convert(yaml.safe_dump_all(manifests))
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == STOCK
+    assert json.loads(convert({"kind": "List", "items": manifests}).out) == STOCK
+
+
+brokers = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=16, unique=True)
+
+
+@st.composite
+def stock_files(draw: st.DrawFn) -> dict[str, Any]:
+    keys = st.tuples(
+        st.text("abc.-_0", min_size=1, max_size=6).filter(lambda t: t not in (".", "..")), st.integers(0, 9)
+    )
+    partitions = []
+    for topic, number in draw(st.lists(keys, min_size=1, max_size=6, unique=True)):
+        replicas = draw(brokers)
+        one: dict[str, Any] = {"topic": topic, "partition": number, "replicas": replicas}
+        if draw(st.booleans()):
+            one["log_dirs"] = [draw(st.sampled_from(["any", "/d", "/d: #'\"ü"])) for _ in replicas]
+        partitions.append(one)
+    return {"version": 1, "partitions": partitions}
+
+
+@given(stock_files(), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_there_and_back_nothing_is_lost(stock: dict[str, Any], size: int) -> None:
+    there = convert(stock, *HERE, "--max-partitions", size)
+    back = convert(there.out)
+    assert (there.code, back.code) == (0, 0), (there, back)
+    assert json.loads(back.out) == stock
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        "[" * 100_000,
+        "{}",
+        '{"version": 2, "partitions": []}',
+        '{"version": 1, "partitions": [{"topic": "t"}]}',
+        '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}',
+        '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": []}]}',
+        "kind: ConfigMap",
+    ],
+)
+def test_what_is_neither_is_refused(text: str) -> None:
+    error_of(convert(text, *HERE), 2)
+
+
+def test_manifests_need_the_name_of_a_kafka_cluster() -> None:
+    ran = convert(STOCK)
+    assert (ran.code, ran.out) == (2, "")
+    assert "manifests refer to a KafkaCluster; name it" in ran.err
+
+
+# --- rollback ---
+
+
+def moved() -> dict[str, Any]:
+    """Partition 0 has moved, partition 1 was there already, partition 2 has not begun."""
+    done = [
+        {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": [2, 3], "state": "Completed"},
+        {"partition": 1, "originalReplicas": [1, 0], "targetReplicas": [1, 0], "state": "Completed"},
+    ]
+    found = manifest(entry(0, 2, 3), entry(1, 1, 0), entry(2, 4, 5), namespace="kafka", throttle={"interBroker": "1Mi"})
+    return found | {"status": {"record": [{"topic": "orders", "topicId": "x", "partitions": done}]}}
+
+
+def test_a_live_reassignment_is_turned_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(sim(), moved()).serve(monkeypatch)
+    ran = run("rollback", "move", "-n", "kafka")
+    assert (ran.code, ran.err) == (0, "")
+    back = yaml.safe_load(ran.out)
+    assert back["spec"]["partitions"] == [
+        {"topic": "orders", "partition": 0, "replicas": [0, 1], "expectedReplicas": [2, 3]}
+    ]
+    assert back["spec"]["throttle"] == {"interBroker": "1Mi"}
+    assert back["metadata"]["namespace"] == "kafka"
+    assert "status" not in back
+
+
+def test_one_in_a_file_is_turned_round(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(yaml.safe_dump(moved()))
+    assert "replicas: [0, 1]\n" in run("rollback", "-f", tmp_path / "f").out
+
+
+def test_what_cannot_be_turned_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Live(sim(), manifest(entry(0, 2, 3), namespace="kafka")).serve(monkeypatch)
+    assert "nothing to roll back" in error_of(run("rollback", "move", "-n", "kafka"), 2)
+    assert "there is no PartitionReassignment other in namespace kafka" in error_of(
+        run("rollback", "other", "-n", "kafka"), 2
+    )
+    for arguments in ((), ("move", "-f", tmp_path / "f")):
+        ran = run("rollback", *arguments)
+        assert (ran.code, "name a PartitionReassignment, or a file" in ran.err) == (2, True)

@@ -1,0 +1,152 @@
+"""The command `plan`: what is asked of the planner, and how its answer is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reassign.cli import planning
+from reassign.planning.model import Awareness, By, Goal, Unmet
+from tests.unit.cli import Live, Planner, error_of, run, sim, taken
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return taken(tmp_path)
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
+    found = Planner()
+    monkeypatch.setattr(planning, "make", found.make)
+    return found
+
+
+def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) -> None:
+    ran = run(
+        *("plan", "--snapshot", folder, "--drain-broker", "5", "--broker", "0,1,2", "--broker", 3),
+        *("--replication-factor", 2, "--balance", "disk,leaders", "--tolerance", 5, "--racks", "flat"),
+        *("--include", "a*", "--include", "b", "--exclude", "c", "--max-partitions", 7, "--max-bytes", "1Gi"),
+        *("--throttle", "50Mi"),
+    )
+    assert ran.code == 0, ran
+    assert planner.goal == Goal(
+        include=("a*", "b"),
+        exclude=("c",),
+        drain=frozenset({5}),
+        brokers=frozenset({0, 1, 2, 3}),
+        replication_factor=2,
+        balance=frozenset({By.DISK, By.LEADERS}),
+        tolerance=0.05,
+        awareness=Awareness.FLAT,
+    )
+    assert planner.waves == (7, 2**30, 50 * 2**20)
+
+
+def test_without_options_nothing_is_asked_but_what_has_to_be(folder: Path, planner: Planner) -> None:
+    assert run("plan", "--snapshot", folder).code == 0
+    assert planner.goal == Goal()
+    assert planner.waves == (200, None, None)
+
+
+def test_text_has_each_cost_beside_its_bound_and_each_broker_before_and_after(folder: Path, planner: Planner) -> None:
+    ran = run("plan", "--snapshot", folder, "--drain-broker", 1, "--throttle", "50Mi")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "bytes copied 3.0 GiB 2.0 GiB 1.500" in lines
+    assert "replicas moved 2 2 1.000" in lines
+    assert "time at the throttle 90 s 60 s 1.500" not in lines
+    assert "time at the throttle 2 min 60 s 1.500" in lines
+    assert "preferred leaders changed 1" in lines
+    assert "disk 0.00 to 1.50 0.90 to 1.10 0.90 to 1.10 1.05" in lines
+    assert "1 r1 3.0 GiB ████████████████ 0 B 2 → 0 1 → 0" in lines
+    assert "2 r2 0 B 3.0 GiB ████████████████ 0 → 2 ████████████████ 0 → 1" in lines
+    assert "\x1b" not in ran.out
+    assert ran.err == ""
+
+
+def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:
+    ran = run("plan", "--snapshot", folder, "--drain-broker", 1, "--output", "json")
+    found = json.loads(ran.out)
+    assert found["bytes"] == {"plan": 3 * 2**30, "bound": 2 * 2**30}
+    assert found["seconds"] == {"plan": None, "bound": None}
+    assert found["partitions"][0] == {"topic": "orders", "partition": 0, "from": [0, 1], "to": [0, 2], "wave": 0}
+    assert found["brokers"][2] == {
+        "id": 2,
+        "before": {"disk": 0, "replicas": 0, "leaders": 0},
+        "after": {"disk": 3 * 2**30, "replicas": 2, "leaders": 1},
+    }
+    assert ran.err == ""
+
+
+def test_what_is_not_met_is_said_with_the_nearest_and_the_answer_is_no(folder: Path, planner: Planner) -> None:
+    planner.unmet = (Unmet("broker 1 has 2 GiB too much", "12 % over"),)
+    ran = run("plan", "--snapshot", folder)
+    assert ran.code == 1
+    assert "NOT MET\n  broker 1 has 2 GiB too much; the nearest that is reached: 12 % over\n" in ran.out
+    ran = run("plan", "--snapshot", folder, "-o", "json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["unmet"] == [{"what": "broker 1 has 2 GiB too much", "nearest": "12 % over"}]
+
+
+def test_a_live_cluster_is_looked_at_where_there_is_no_snapshot(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(sim()).serve(monkeypatch)
+    ran = run("plan", "--bootstrap-server", "b:9092", "-o", "json")
+    assert json.loads(ran.out)["clusterId"] == "sim"
+
+
+def test_manifests_are_suspended_waves_for_the_kafka_cluster_that_is_named(folder: Path, planner: Planner) -> None:
+    ran = run(
+        *("plan", "--snapshot", folder, "-o", "manifests", "--cluster", "main", "-n", "kafka"),
+        *("--name", "drain-1", "--throttle", "50Mi"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    (manifest,) = yaml.safe_load_all(ran.out)
+    assert manifest["metadata"]["name"].startswith("drain-1-")
+    assert manifest["metadata"]["namespace"] == "kafka"
+    assert manifest["spec"]["clusterRef"] == {"name": "main"}
+    assert manifest["spec"]["suspend"] is True
+    assert manifest["spec"]["throttle"] == {"interBroker": "50Mi"}
+    assert manifest["spec"]["partitions"] == [
+        {"topic": "orders", "partition": 0, "replicas": [0, 2], "expectedReplicas": [0, 1]},
+        {"topic": "orders", "partition": 1, "replicas": [2, 0], "expectedReplicas": [1, 0]},
+    ]
+    assert "replicas: [0, 2]\n" in ran.out
+
+
+def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Planner) -> None:
+    ran = run("plan", "--snapshot", folder, "-o", "manifests")
+    assert (ran.code, ran.out) == (2, "")
+    assert "manifests refer to a KafkaCluster; name it" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--drain-broker", "five"), "'five' is not a broker id"),
+        (("--drain-broker", "1,"), "'' is not a broker id"),
+        (("--broker", "-1"), "'-1' is not a broker id"),
+        (("--balance", "disk,cpu"), "'cpu' is none of disk, replicas, leaders"),
+        (("--tolerance", "0"), "should be greater than or equal to 1"),
+        (("--replication-factor", "x"), "should be a valid integer"),
+        (("--racks", "forest"), "'forest' is not one of"),
+        (("--throttle", "50MB"), "'50MB' is not a quantity such as 50Mi"),
+        (("--throttle", "1"), "'1' is not between 1Ki and 1Ti bytes per second"),
+        (("--max-bytes", "lots"), "'lots' is not a quantity"),
+        (("--frobnicate",), "No such option: --frobnicate"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments: tuple[str, ...], why: str) -> None:
+    ran = run("plan", "--snapshot", folder, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert why in ran.err
+
+
+def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:
+    path = folder / "partitions.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "cut short" in error_of(run("plan", "--snapshot", folder), 2)

@@ -1,0 +1,191 @@
+"""The command `verify`: the operator's checks on manifests, with nothing written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reassign.core.model import Broker
+from tests.unit.cli import GIB, P0, P1, Live, error_of, run, sim
+from tests.unit.sim import SimKafka
+
+API = "kafka.reassign.dev/v1alpha1"
+Object = dict[str, Any]
+
+
+def entry(partition: int, *replicas: int, **more: object) -> Object:
+    return {"topic": "orders", "partition": partition, "replicas": list(replicas)} | more
+
+
+def manifest(*entries: Object, name: str = "move", namespace: str | None = None, **spec: object) -> Object:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "partitions": list(entries)} | spec
+    return {"apiVersion": API, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
+
+
+def kafka_cluster(**spec: object) -> Object:
+    return {
+        "apiVersion": API,
+        "kind": "KafkaCluster",
+        "metadata": {"name": "main", "namespace": "kafka", "uid": "c"},
+        "spec": {"bootstrapServers": "b:9092"} | spec,
+    }
+
+
+@pytest.fixture
+def kafka() -> SimKafka:
+    return sim()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "move.yaml"
+
+
+def verify(file: Path, *manifests: Object, output: str = "text", where: tuple[str, ...] = ()) -> Any:
+    file.write_text(yaml.safe_dump_all(manifests))
+    return run("verify", "-f", file, "-n", "kafka", "-o", output, *where)
+
+
+def test_each_entry_is_a_line_that_says_what_would_be_copied(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    assert verify(file, manifest(entry(0, 2, 3), entry(1, 1, 0))) == (
+        0,
+        "kafka/move orders-0: would copy 1.0 GiB each to broker 2, 3\nkafka/move orders-1: is at its target\n",
+        "",
+    )
+    assert kafka.writes == []
+
+
+def test_what_would_be_blocked_makes_the_answer_no(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    kafka.brokers[3] = Broker(3, fenced=True)
+    ran = verify(file, manifest(entry(0, 2, 4), entry(1, 1, 3)))
+    assert ran.code == 1
+    assert ran.out.splitlines()[1].startswith("kafka/move orders-1: blocked, BrokerFenced: broker 3 is fenced")
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        (entry(0, 2, 99), "UnknownBroker"),
+        (entry(0, 2), "ReplicationFactorChange"),
+        (entry(0, 2, 3, expectedReplicas=[4, 5]), "ExpectedReplicasMismatch"),
+        (entry(7, 2, 3), "UnknownTopicOrPartition"),
+        (entry(0, 2, 3, logDirs=["/c", "any"]), "UnknownLogDir"),
+    ],
+)
+def test_the_checks_are_the_operators(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch, entries: Object, reason: str
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    ran = verify(file, manifest(entries), output="json")
+    assert ran.code == 1
+    found = json.loads(ran.out)
+    assert not found["passed"]
+    assert [(one["state"], one["reason"]) for one in found["entries"]] == [("Blocked", reason)]
+
+
+def test_what_another_resource_holds_is_claimed(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka.move_as_another(P0, (2, 3))
+    record = {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": [2, 3], "state": "InFlight"}
+    other = manifest(entry(0, 2, 3), name="other", namespace="kafka")
+    other["metadata"] |= {"uid": "o", "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
+    other["status"] = {
+        "observedGeneration": 1,
+        "record": [{"topic": "orders", "topicId": kafka.topic_ids["orders"], "partitions": [record]}],
+    }
+    Live(kafka, kafka_cluster(), other).serve(monkeypatch)
+    assert (
+        "PartitionClaimed: the PartitionReassignment kafka/other has it" in verify(file, manifest(entry(0, 4, 5))).out
+    )
+    # the manifest itself, applied already, is not in its own way
+    ran = verify(file, manifest(entry(0, 2, 3), name="other"))
+    assert "PartitionClaimed" not in ran.out
+
+
+def test_the_clusters_limits_count(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(kafka, kafka_cluster(limits={"maxThrottle": "10Mi"})).serve(monkeypatch)
+    ran = verify(file, manifest(entry(0, 2, 3), throttle={"interBroker": "50Mi"}))
+    assert ran.code == 1
+    assert ran.out.startswith("kafka/move: blocked, ThrottleAboveMaximum: ")
+
+
+def test_a_namespace_that_the_cluster_does_not_allow_is_refused(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    assert "NamespaceNotAllowed" in error_of(verify(file, manifest(entry(0, 2, 3), namespace="team-a")), 2)
+    allowed = kafka_cluster(allowedNamespaces=[{"name": "team-a", "topics": ["other-*"]}])
+    Live(kafka, allowed).serve(monkeypatch)
+    ran = verify(file, manifest(entry(0, 2, 3), namespace="team-a"))
+    assert (ran.code, "blocked, NamespaceNotAllowed" in ran.out) == (1, True)
+
+
+def test_bootstrap_servers_need_no_kafka_cluster(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(kafka).serve(monkeypatch)
+    assert verify(file, manifest(entry(0, 2, 3)), where=("--bootstrap-server", "b:9092")).code == 0
+    assert "there is no KafkaCluster main in namespace kafka" in error_of(verify(file, manifest(entry(0, 2, 3))), 2)
+
+
+def test_several_manifests_are_judged_together_if_they_are_of_one_cluster(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    ran = verify(file, manifest(entry(0, 2, 3)), manifest(entry(1, 2, 3), name="second"))
+    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["kafka/move orders-0", "kafka/second orders-1"]
+    other = manifest(entry(1, 2, 3), name="second", clusterRef={"name": "other"})
+    assert "the manifests are for kafka/main and kafka/other" in error_of(
+        verify(file, manifest(entry(0, 2, 3)), other), 2
+    )
+
+
+def test_a_manifest_can_come_from_stdin(kafka: SimKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    text = json.dumps(manifest(entry(0, 2, 3)))
+    assert run("verify", "-f", "-", "-n", "kafka", stdin=text).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "has no PartitionReassignment"),
+        ("{", "is neither JSON nor YAML at line"),
+        ("a: [1\n b: ]", "is neither JSON nor YAML at line"),
+        ("5", "has a int"),
+        ("kind: ConfigMap", "has a ConfigMap, not only PartitionReassignments"),
+        ("kind: PartitionReassignment\napiVersion: kafka.reassign.dev/v9", "is of kafka.reassign.dev/v9"),
+        (f"kind: PartitionReassignment\napiVersion: {API}", "has no metadata.name"),
+        (yaml.safe_dump(manifest()), "spec.partitions: "),
+        (yaml.safe_dump(manifest(entry(0, -1))), "spec.partitions.0.replicas.0: "),
+        (yaml.safe_dump(manifest(entry(0, 1, 1))), "partition 0 of orders names a broker more than once"),
+        (yaml.safe_dump(manifest(entry(0, 1), entry(0, 2))), "partition 0 of orders is there twice"),
+        (yaml.safe_dump(manifest(entry(0, 1, 2, logDirs=["any"]))), "has 1 logDirs for 2 replicas"),
+    ],
+)
+def test_a_file_that_is_not_good_is_refused_with_what_is_wrong(file: Path, text: str, why: str) -> None:
+    file.write_text(text)
+    assert why in error_of(run("verify", "-f", file), 2)
+
+
+def test_a_file_that_is_not_there_or_not_text(file: Path) -> None:
+    assert "No such file" in error_of(run("verify", "-f", file), 2)
+    file.write_bytes(b"\xff\xfe")
+    assert "it is not text" in error_of(run("verify", "-f", file), 2)
+
+
+def test_a_size_is_known_of_every_partition_that_is_verified(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    assert kafka.sizes is not None
+    assert kafka.sizes[P1] == {1: 2 * GIB, 0: 2 * GIB}
+    assert "would copy 2.0 GiB each to broker 2" in verify(file, manifest(entry(1, 2, 0))).out
