@@ -41,7 +41,7 @@ def converted(document: object, **options: Any) -> list[Manifest]:
     return read(text, name="moves", namespace="kafka", cluster_ref={"name": "main"}, template=template, **options)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1000, deadline=None)
 @given(files, st.integers(1, 4))
 def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
     options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
@@ -52,6 +52,7 @@ def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], ma
     assert all(len(manifest["spec"]["partitions"]) <= max_partitions for manifest in manifests)
 
 
+@settings(deadline=None)
 @given(files)
 def test_the_manifests_are_what_the_resource_reads(document: dict[str, Any]) -> None:
     for manifest in converted(document):

@@ -27,7 +27,8 @@ from reassign.planning.model import UNKNOWN, Bytes, Ints
 TRAILS_TRIED = 64
 WAVES_TRIED = 5
 SURPLUS_TRIED = 4
-MOVES_LOOKED_AT = 300_000
+LOOKED_AT = 250_000
+IDLE_TURNS = 2
 CLASSES = 64
 
 
@@ -341,26 +342,30 @@ class _Packing:
 
     def _polish(self) -> None:
         """Swap trails of two waves where that makes them shorter together, until none does or enough were looked at."""
-        waves, looked_at, gained = len(self.partitions), 0, True
+        waves, looked_at, turn, idle = len(self.partitions), 0, 0, 0
         shortest = self.load.sum(axis=1).max(initial=0)
-        while gained:
-            gained = False
+        while idle < IDLE_TURNS:
+            turn, idle = turn + 1, idle + 1
             for wave, other in ((at, at + by) for by in range(1, waves) for at in range(waves - by)):
-                if looked_at > MOVES_LOOKED_AT or self.longest.sum() <= shortest:
+                if looked_at > LOOKED_AT or self.longest.sum() <= shortest:
                     return
-                looked_at += int(self.partitions[[wave, other]].sum())
-                for trail in [*self._trails(wave, other)]:
+                looked_at += int(self.partitions[[wave, other]].sum()) + self.moves.port_count
+                for trail in [*self._trails(wave, other, turn)]:
                     if self._cost(wave, other, trail) < (False, 0):
                         self._swap(trail, wave, other)
-                        gained = True
+                        idle = 0
 
-    def _trails(self, wave: int, other: int) -> Iterator[list[int]]:
+    def _trails(self, wave: int, other: int, turn: int = 0) -> Iterator[list[int]]:
         """All moves of two waves as trails that take them by turns, each as long as can be, cycles last.
 
         At each port all are paired but the surplus of one wave. So whichever of these trails swap, no port has more in
-        either wave than it had in the fuller one.
+        either wave than it had in the fuller one. At another `turn` others are paired.
         """
-        free = {(port, w): self.single[port, w][:] for w in (wave, other) for port in range(self.moves.port_count)}
+        free = {
+            (port, w): _turned(self.single[port, w], turn * (w + 1))
+            for w in (wave, other)
+            for port in range(self.moves.port_count)
+        }
         for first, second, surplus_only in ((wave, other, True), (other, wave, True), (wave, other, False)):
             for start in range(self.moves.port_count):
                 while len(free[start, first]) > len(free[start, second]) * surplus_only:
@@ -372,3 +377,8 @@ class _Packing:
                             free[end, leave].remove(trail[-1])
                         port, leave, then = self._across(trail[-1], port), then, leave
                     yield trail
+
+
+def _turned(those: list[int], by: int) -> list[int]:
+    at = by % len(those) if those else 0
+    return those[at:] + those[:at]
