@@ -140,14 +140,20 @@ def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int)
     return best
 
 
+@inner
+def listed(s: State, p: int, k: int, moved: bool) -> bool:
+    return bool(s.row[p, k] >= 0 and (not moved or s.row[p, k] != s.home[p, k]))
+
+
 @entry
-def lists(s: State) -> tuple[Bytes, Bytes]:
-    """(B + 1,) where each broker's list starts, and the lists: partitions that may be moved, greatest first."""
+def lists(s: State, moved: bool) -> tuple[Bytes, Bytes]:
+    """(B + 1,) where each broker's list starts, and the lists: partitions that may be moved, greatest first; `moved`:
+    only of replicas that are not where they were, which can go elsewhere at no cost."""
     start = np.zeros(s.load.shape[1] + 1, np.int64)
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
-                if s.row[p, k] >= 0:
+                if listed(s, p, k, moved):
                     start[s.row[p, k] + 1] += 1
     for b in range(1, len(start)):
         start[b] += start[b - 1]
@@ -156,8 +162,8 @@ def lists(s: State) -> tuple[Bytes, Bytes]:
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
-                b = s.row[p, k]
-                if b >= 0:
+                if listed(s, p, k, moved):
+                    b = s.row[p, k]
                     item[end[b]] = p
                     end[b] += 1
     return start, item

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .kernel import entry, inner
-from .model import Bools, Bytes
+from .model import Bools, Bytes, Ints
 
 
 @inner
@@ -35,58 +35,64 @@ def hand_over(
 
 
 @inner
-def edges(row: Bytes, still: Bools, brokers: int) -> Bytes:
+def edges(row: Bytes, still: Bools, edge: Ints) -> None:
     """(B, B) of each leader and follower a partition that they share; -1 for none."""
-    edge = np.empty((brokers, brokers), np.int64)
     edge.fill(-1)
     for p in range(len(row)):
         if not still[p]:
             for k in range(1, row.shape[1]):
                 if row[p, k] >= 0:
                     edge[row[p, 0], row[p, k]] = p
-    return edge
 
 
 @inner
-def augment(row: Bytes, still: Bools, leads: Bytes, low: Bytes, high: Bytes) -> bool:
-    """One chain of hand-overs, the shortest, from a broker that leads too many or to one that leads too few."""
-    brokers = len(leads)
-    edge = edges(row, still, brokers)
+def chain(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue: Bytes, came: Bytes) -> int:
+    """The nearest broker that can take from `source`, which leads too many, or give to it; -1 for none. `came` (B,)
+    is the way back."""
+    over = leads[source] > high[source]
+    came.fill(-1)
+    came[source] = source
+    queue[0] = source
+    head, tail = 0, 1
+    while head < tail:
+        b = queue[head]
+        head += 1
+        for c in range(len(leads)):
+            joined = edge[b, c] if over else edge[c, b]
+            if joined < 0 or came[c] >= 0:
+                continue
+            came[c] = b
+            if (over and leads[c] < high[c]) or (not over and leads[c] > low[c]):
+                return c
+            queue[tail] = c
+            tail += 1
+    return -1
+
+
+@inner
+def augment(row: Bytes, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge: Ints) -> int:
+    """Chains of hand-overs, one for each broker that leads too many or too few, while their partitions are unused."""
+    brokers, found = len(leads), 0
+    edges(row, still, edge)
     queue, came = np.empty(brokers, np.int64), np.empty(brokers, np.int64)
     for source in range(brokers):
-        over, under = leads[source] > high[source], leads[source] < low[source]
-        if not over and not under:
-            continue
-        came.fill(-1)
-        came[source] = source
-        queue[0] = source
-        head, tail, found = 0, 1, -1
-        while head < tail and found < 0:
-            b = queue[head]
-            head += 1
-            for c in range(brokers):
-                joined = edge[b, c] if over else edge[c, b]
-                if joined < 0 or came[c] >= 0:
-                    continue
-                came[c] = b
-                queue[tail] = c
-                tail += 1
-                if (over and leads[c] < high[c]) or (under and leads[c] > low[c]):
-                    found = c
-                    break
-        if found < 0:
-            continue
-        c = found
-        while c != source:
-            b = came[c]
-            p, to = (edge[b, c], c) if over else (edge[c, b], b)
-            for k in range(1, row.shape[1]):
-                if row[p, k] == to:
-                    swap(row, leads, p, k)
-                    break
-            c = b
-        return True
-    return False
+        while leads[source] > high[source] or leads[source] < low[source]:
+            over = leads[source] > high[source]
+            c = chain(edge, leads, low, high, source, queue, came)
+            if c < 0:
+                break
+            found += 1
+            while c != source:
+                leader, follower = (came[c], c) if over else (c, came[c])
+                p = int(edge[leader, follower])
+                for k in range(row.shape[1]):
+                    edge[leader, row[p, k]] = -1
+                for k in range(1, row.shape[1]):
+                    if row[p, k] == follower:
+                        swap(row, leads, p, k)
+                        break
+                c = came[c]
+    return found
 
 
 @entry
@@ -94,6 +100,7 @@ def lead(row: Bytes, still: Bools, first: Bytes, leads: Bytes, band: Bytes, aim:
     """Brings the leaders inside their band, as far as hand-overs can; `band` and `aim` are (2, B), low and high."""
     hand_over(row, still, first, leads, aim[0], aim[1], True)
     hand_over(row, still, first, leads, aim[0], aim[1], False)
+    edge = np.empty((len(leads), len(leads)), np.int32)
     for _ in range(chains):
-        if not augment(row, still, leads, band[0], band[1]):
+        if augment(row, still, leads, band[0], band[1], edge) == 0:
             break

@@ -11,8 +11,11 @@ import numpy as np
 from .kernel import State, entry, first_not_above, fits, inner, lists, move, neediest, slot_of
 from .model import Bytes
 
-TRIES = 48
+TRIES = 24
 """Replicas of one broker that are tried for one move."""
+
+FAR = 1e18
+"""More than any cost in bytes: of moves that do not suffice the greatest is the best."""
 
 
 @entry
@@ -29,56 +32,47 @@ def outside(s: State) -> float:
 @inner
 def push(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
     """Moves one replica away from a broker: for bytes the smallest that covers the excess, else a smaller one; for
-    counts one that moves anyway, else the smallest."""
+    counts the smallest. `margin` is how far the other kind may leave its band."""
+    wide, many = margin * kind, margin * (1 - kind)
+    if kind == 0 and s.load[1, b] - 1 < s.low[1, b] - many:
+        return False
     first, end = start[b], start[b + 1]
     excess = float(s.load[0, b] - s.high[0, b] - 1)
     at = end if kind else first_not_above(s, item, first, end, excess)
-    best, slot, to = -1, -1, -1
     for way in range(2):  # upwards to greater ones, then downwards
         i, tries = (at - 1, 0) if way == 0 else (at, 0)
-        while first <= i < end and tries < TRIES and best < 0:
+        while first <= i < end and tries < TRIES:
             p = item[i]
             i += -1 if way == 0 else 1
             k = slot_of(s, p, b)
             if k < 0:
                 continue
             tries += 1
-            if s.load[0, b] - s.size[p] < s.low[0, b] - (margin if kind else 0):
+            if s.load[0, b] - s.size[p] < s.low[0, b] - wide:
                 if way == 0:
                     break
                 continue
-            moves = s.row[p, k] != s.home[p, k]
-            other = neediest(s, p, k, margin if kind else 0, 0 if kind else 1)
-            if other >= 0:
-                best, slot, to = p, k, other
-                if kind and not moves:  # is there one a little greater that moves anyway?
-                    while first <= i < end and tries < TRIES:
-                        q = item[i]
-                        i -= 1
-                        tries += 1
-                        j = slot_of(s, q, b)
-                        if j >= 0 and s.row[q, j] != s.home[q, j]:
-                            other = neediest(s, q, j, margin, 0)
-                            if other >= 0:
-                                best, slot, to = q, j, other
-                                break
-    if best < 0:
-        return False
-    move(s, best, slot, to)
-    return True
+            to = neediest(s, p, k, wide, many)
+            if to >= 0:
+                move(s, p, k, to)
+                return True
+    return False
 
 
 @inner
 def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
     """Moves one replica to a broker: for bytes the smallest that covers the lack from who can spare it, else the
-    greatest that can be spared; for counts one that moves anyway, else the smallest."""
+    greatest that can be spared; for counts the smallest."""
+    wide, many = margin * kind, margin * (1 - kind)
+    if s.load[1, b] + 1 > s.high[1, b] + many:
+        return False
     best, slot, least = -1, -1, np.inf
     lack = s.low[0, b] - s.load[0, b]
     for a in range(s.load.shape[1]):
-        if a == b or s.load[1, a] - (kind > 0) < s.low[1, a] - (kind == 0):
+        if a == b or s.load[1, a] - 1 < s.low[1, a] - many:
             continue
         first, end = start[a], start[a + 1]
-        spare = s.load[0, a] - s.low[0, a] + (margin if kind else 0)
+        spare = s.load[0, a] - s.low[0, a] + wide
         if spare <= 0:
             continue
         if kind == 0:
@@ -89,7 +83,7 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
         else:
             i, step = end - 1, -1
         tries = 0
-        while first <= i < end and tries < TRIES // 4:
+        while first <= i < end and tries < TRIES:
             p = item[i]
             i += step
             tries += 1
@@ -99,16 +93,12 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
                     break
                 continue
             k = slot_of(s, p, a)
-            if k < 0 or s.load[0, b] + size > min(s.high[0, b] + (margin if kind else 0), s.room[b]):
+            if k < 0 or s.load[0, b] + size > min(s.high[0, b] + wide, s.room[b]):
                 continue
-            free = s.row[p, k] != s.home[p, k]
-            cost = 0.0 if kind and free else float(size)
-            if kind == 0 and size < lack:
-                cost = 1e18 - size
+            cost = FAR - size if kind == 0 and size < lack else float(size)
             if cost < least and fits(s, p, k, b):
                 best, slot, least = p, k, cost
-                if kind == 0 or free:
-                    break
+                break
     if best < 0:
         return False
     move(s, best, slot, b)
@@ -116,13 +106,72 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
 
 
 @inner
+def price(s: State, p: int, slot: int) -> float:
+    """The bytes that it costs to move a replica: none for one that moves anyway."""
+    return 0.0 if s.row[p, slot] != s.home[p, slot] else float(s.size[p])
+
+
+@inner
+def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
+    """Brings a broker's bytes into the band, or nearer, by two replicas that change places: counts stay as they are."""
+    over = s.load[0, b] > s.high[0, b]
+    wanted = s.load[0, b] - s.high[0, b] if over else s.low[0, b] - s.load[0, b]
+    best, other, at, least = -1, -1, -1, np.inf
+    for a in range(s.load.shape[1]):
+        spare = s.high[0, a] - s.load[0, a] if over else s.load[0, a] - s.low[0, a]
+        if a == b or spare <= 0:
+            continue
+        giver, taker = (b, a) if over else (a, b)
+        aim = min(wanted, spare * 3 // 4)  # so that there is a choice between that and what can be spared
+        i = first_not_above(s, item, start[giver], start[giver + 1], float(aim - 1)) - 1
+        step, tries = -1, 0
+        if i < start[giver]:
+            i, step = start[giver], 1
+        while start[giver] <= i < start[giver + 1] and tries < TRIES:
+            p = item[i]
+            i += step
+            tries += 1
+            k = slot_of(s, p, giver)
+            if k < 0 or not fits(s, p, k, taker):
+                continue
+            first = first_not_above(s, item, start[taker], start[taker + 1], float(s.size[p] - aim))
+            first = min(first, start[taker + 1] - 1)
+            for j in range(max(first, start[taker]), min(start[taker + 1], first + 8)):
+                q = item[j]
+                gain = s.size[p] - s.size[q]
+                m = slot_of(s, q, taker)
+                if m < 0 or q == p or gain <= 0 or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
+                    continue
+                cost = price(s, p, k) + price(s, q, m) if gain >= wanted else FAR - gain
+                if cost < least and s.load[0, taker] + gain <= s.room[taker] and fits(s, q, m, giver):
+                    best, other, at, least = p, q, a, cost
+            if least == 0.0:
+                break
+        if least == 0.0:
+            break
+    if best < 0:
+        return False
+    giver, taker = (b, at) if over else (at, b)
+    move(s, best, slot_of(s, best, giver), taker)
+    move(s, other, slot_of(s, other, taker), giver)
+    return True
+
+
+@inner
 def settle(s: State, kind: int, margin: int, moves: int) -> int:
     """One pass over all brokers for bytes (0) or counts (1), of at most so many moves; returns how many are left."""
-    start, item = lists(s)
+    start, item = lists(s, False)
+    moved_start, moved_item = lists(s, True)
     for b in range(s.load.shape[1]):
-        while moves > 0 and s.load[kind, b] > s.high[kind, b] and push(s, start, item, b, kind, margin):
-            moves -= 1
-        while moves > 0 and s.load[kind, b] < s.low[kind, b] and pull(s, start, item, b, kind, margin):
+        going = True
+        while going and moves > 0 and not s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b]:
+            going = kind == 0 and exchange(s, moved_start, moved_item, b)
+            if not going and s.load[kind, b] > s.high[kind, b]:
+                going = push(s, moved_start, moved_item, b, kind, margin) or push(s, start, item, b, kind, margin)
+            elif not going:
+                going = pull(s, moved_start, moved_item, b, kind, margin) or pull(s, start, item, b, kind, margin)
+            if not going and kind == 0:
+                going = exchange(s, start, item, b)
             moves -= 1
     return moves
 
@@ -148,9 +197,9 @@ def rounds(s: State, most: int, moves: int) -> None:
         margin = int(s.mean * (1 + n))
         for kind in range(2):
             if s.counts[kind] > 0:
-                moves = settle(s, kind, margin, moves)
+                moves = settle(s, kind, margin if kind else n % 2, moves)
         if s.counts[0] > 0:
-            moves = settle(s, 0, margin, moves)
+            moves = settle(s, 0, 0, moves)
         now = outside(s)
         idle += 1
         if now < least:

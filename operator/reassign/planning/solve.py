@@ -81,7 +81,7 @@ def _state(problem: Problem, row: Bytes, still: Bools, size: Bytes) -> State:
 
 def _balance(problem: Problem, state: State, keep: Bools) -> None:
     group = _groups(problem)
-    start, item = lists(state)
+    start, item = lists(state, False)
     forced = np.zeros(len(group), np.int64)
     if state.counts[1]:
         state.floor[1], state.ceiling[1] = level(state.load[1], state.low[1], state.high[1], group, forced)
