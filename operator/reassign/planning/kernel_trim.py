@@ -1,9 +1,12 @@
-"""Moves that the bands do not need are undone, the greatest first."""
+"""Moves that the bands do not need are undone, the greatest first; others are made with a smaller replica instead."""
 
 from __future__ import annotations
 
-from .kernel import State, entry, fits, inner, move, slot_of
+from .kernel import State, entry, first_not_above, fits, inner, lists, move, slot_of
 from .model import Bools
+
+TRIES = 16
+WORTH = 256  # of a replica's mean bytes, what is not worth a look
 
 
 @inner
@@ -42,3 +45,30 @@ def undo(s: State, keep: Bools) -> None:
                 continue
             if may_go(s, b, s.size[p]) and may_come(s, home, s.size[p]) and fits(s, p, k, home):
                 move(s, p, k, home)
+
+
+@entry
+def shrink(s: State) -> None:
+    """Where a moved replica brings more than is needed, a smaller one of the same broker goes instead."""
+    start, item = lists(s, False)
+    for p in range(len(s.row)):
+        if s.still[p]:
+            continue
+        for k in range(s.row.shape[1]):
+            home, b = s.home[p, k], s.row[p, k]
+            if home < 0 or b < 0 or b == home:
+                continue
+            spare = min(s.load[0, b] - s.low[0, b], min(s.high[0, home], s.room[home]) - s.load[0, home])
+            if spare < s.mean / WORTH or not fits(s, p, k, home):
+                continue
+            i = first_not_above(s, item, start[home], start[home + 1], float(s.size[p] - spare - 1)) - 1
+            tries = 0
+            while i >= start[home] and tries < TRIES and s.size[item[i]] < s.size[p]:
+                q = item[i]
+                i -= 1
+                tries += 1
+                m = slot_of(s, q, home)
+                if m >= 0 and s.home[q, m] == home and fits(s, q, m, b):
+                    move(s, p, k, home)
+                    move(s, q, m, b)
+                    break

@@ -14,7 +14,7 @@ from .kernel_leaders import lead
 from .kernel_repair import repair
 from .kernel_rounds import outside, rounds
 from .kernel_shed import level, shed, smallest
-from .kernel_trim import tidy, undo
+from .kernel_trim import shrink, tidy, undo
 from .model import Bools, By, Bytes, Ints, Unmet
 from .problem import RESOURCES, Problem, loads
 from .targets import OPEN
@@ -93,6 +93,8 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
     tidy(state)
     undo(state, keep)
+    if state.counts[0]:
+        shrink(state)
 
 
 def _groups(problem: Problem) -> Bytes:
