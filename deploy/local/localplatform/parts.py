@@ -6,6 +6,8 @@ the API server: what one of them knows of the other would be wrong after either 
 
 import os
 import shlex
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,7 +242,23 @@ def write_env(server: ApiServer | None, found: brokers.Brokers | None) -> None:
             "KAFKA_LIBS": found.libs,
         }
     lines = [f"export {name}={shlex.quote(str(value))}" for name, value in values.items()]
-    lines.append(f'export PATH={shlex.quote(str(binaries()))}:"$PATH"')
+    lines.append(f'export PATH={shlex.quote(f"{binaries()}:{plugin()}")}:"$PATH"')
     unfinished = LOCAL / "env.unfinished"
     unfinished.write_text("\n".join([*lines, ""]))
     unfinished.rename(LOCAL / "env")
+
+
+def plugin() -> Path:
+    """The folder with the programs of `kubectl kafka-reassign`, which run this checkout's source."""
+    folder = LOCAL / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    scripts = tomllib.loads((machine.CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
+    for name, entry in scripts.items():
+        module, _, function = entry.partition(":")
+        program = folder / name
+        program.write_text(
+            f"#!/bin/sh\nexport PYTHONPATH={shlex.quote(str(machine.CHECKOUT / 'operator'))}\n"
+            f'exec {shlex.quote(sys.executable)} -c "from {module} import {function}; {function}()" "$@"\n'
+        )
+        program.chmod(0o755)
+    return folder
