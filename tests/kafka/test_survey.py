@@ -1,0 +1,113 @@
+"""A whole cluster as real brokers show it: surveyed, kept in a snapshot; assigned and verified from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import yaml
+
+from reassign.core.model import Alter, TopicPartition
+from reassign.core.survey import survey
+from reassign.files import snapshots
+from reassign.planning.model import Cluster
+from tests.kafka.harness import MEGABYTE, Kafka, eventually
+from tests.unit.cli import run
+
+
+def surveyed(kafka: Kafka) -> Cluster:
+    return survey(asyncio.run(kafka.client.observe_everything()))
+
+
+def row_of(cluster: Cluster, tp: TopicPartition) -> int:
+    topic = cluster.topics.index(tp.topic)
+    return next(
+        i for i in range(len(cluster.topic)) if (cluster.topic[i], cluster.partition[i]) == (topic, tp.partition)
+    )
+
+
+def replicas_of(cluster: Cluster, tp: TopicPartition) -> list[int]:
+    return [int(cluster.brokers[i]) for i in cluster.replicas[row_of(cluster, tp)] if i >= 0]
+
+
+def test_a_survey_has_every_topic_with_its_replicas_sizes_and_directories(kafka: Kafka) -> None:
+    name = kafka.topic([2, 0, 1], [3, 1, 0], megabytes=2)
+    full, empty = TopicPartition(name, 0), TopicPartition(name, 1)
+
+    found = surveyed(kafka)
+
+    assert found.id == kafka.workload.metadata().cluster_id
+    assert set(found.topics) == set(kafka.workload.metadata().topics)
+    assert (found.brokers.tolist(), found.racks) == ([0, 1, 2, 3], ("r0", "r1", "r2", "r3"))
+    assert found.alive.all()
+    assert (replicas_of(found, full), replicas_of(found, empty)) == ([2, 0, 1], [3, 1, 0])
+    assert 2 * MEGABYTE < found.sizes[row_of(found, full)] < 3 * MEGABYTE
+    assert found.sizes[row_of(found, empty)] == 0
+    log_dirs = kafka.observe(name, sizes_of=[full]).log_dirs
+    for broker, directory in zip([2, 0, 1], found.directory[row_of(found, full)], strict=True):
+        assert found.directories.broker[directory] == broker
+        assert full in log_dirs[broker][found.directories.path[directory]].logs
+    assert not found.in_flight.any()
+
+
+def test_what_is_in_flight_is_where_it_goes(kafka: Kafka) -> None:
+    name = kafka.topic([0, 1], megabytes=5)
+    tp = TopicPartition(name, 0)
+    with kafka.held(name):
+        kafka.perform(Alter(tp, (2, 1)))
+        eventually(lambda: kafka.partition(tp).replicas == (2, 1, 0))
+        found = surveyed(kafka)
+        assert found.in_flight[row_of(found, tp)]
+        assert replicas_of(found, tp) == [2, 1]
+    eventually(lambda: kafka.settled(tp, [2, 1]))
+
+
+def test_a_snapshot_is_the_cluster_that_was_looked_at(kafka: Kafka, tmp_path: Path) -> None:
+    name = kafka.topic([0, 1], megabytes=1)
+    before = surveyed(kafka)
+
+    ran = run("snapshot", tmp_path / "s", "--bootstrap-server", kafka.brokers.bootstrap_servers)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"{tmp_path / 's'}: 4 brokers, {len(before.topics)} topics, ")
+    kept = snapshots.read(tmp_path / "s").cluster
+    tp = TopicPartition(name, 0)
+    assert (kept.id, kept.topics, kept.racks) == (before.id, before.topics, before.racks)
+    assert replicas_of(kept, tp) == [0, 1]
+    assert kept.sizes[row_of(kept, tp)] == before.sizes[row_of(before, tp)] > MEGABYTE
+
+
+def test_a_topic_is_made_with_the_assignment_for_it(kafka: Kafka, tmp_path: Path) -> None:
+    servers = ("--bootstrap-server", kafka.brokers.bootstrap_servers)
+    name = f"assigned-{kafka.brokers.version.replace('.', '-')}"
+    new = ("--topic", name, "--partitions", 2, "--replication-factor", 3)
+
+    ran = run("assign", *servers, *new, "-o", "kafka-topics")
+
+    kafka.brokers.tool("topics", "--create", "--topic", name, "--replica-assignment", ran.out.strip())
+    rows = [tuple(map(int, row.split(":"))) for row in ran.out.strip().split(",")]
+    eventually(lambda: [kafka.partition(TopicPartition(name, n)).replicas for n in range(2)] == rows)
+
+
+def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kafka, tmp_path: Path) -> None:
+    name = kafka.topic([0, 1], [1, 2], megabytes=1)
+    moves = {0: [2, 1], 1: [1, 9]}
+    manifest = {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": "m", "namespace": "n"},
+        "spec": {
+            "clusterRef": {"name": "c"},
+            "partitions": [{"topic": name, "partition": p, "replicas": moves[p]} for p in moves],
+        },
+    }
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(manifest))
+
+    ran = run("verify", "-f", tmp_path / "m.yaml", "--bootstrap-server", kafka.brokers.bootstrap_servers)
+
+    first, second = ran.out.splitlines()
+    assert (ran.code, ran.err) == (1, "")
+    assert first.startswith(f"n/m {name}-0: would copy ")
+    assert first.endswith(" each to broker 2")
+    assert second.startswith(f"n/m {name}-1: blocked, UnknownBroker: ")
+    assert kafka.settled(TopicPartition(name, 0), [0, 1])
