@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from reassign.cli import planning
+from reassign.core.model import Broker
 from reassign.planning.model import Awareness, By, Goal, Unmet
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
 
@@ -65,6 +66,15 @@ def test_text_has_each_cost_beside_its_bound_and_each_broker_before_and_after(fo
     assert "2 r2 0 B 3.0 GiB ████████████████ 0 → 2 ████████████████ 0 → 1" in lines
     assert "\x1b" not in ran.out
     assert ran.err == ""
+
+
+def test_a_rack_is_written_as_it_is_and_a_broker_that_is_down_is_marked(tmp_path: Path, planner: Planner) -> None:
+    kafka = sim()
+    kafka.brokers[3] = Broker(3, "[red]:smile:[/red]", fenced=True)
+    kafka.brokers[4] = Broker(4, None, fenced=True)
+    ran = run("plan", "--snapshot", taken(tmp_path, kafka))
+    assert "3       [red]:smile:[/red] (down)" in ran.out
+    assert "4       (down) " in ran.out
 
 
 def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:

@@ -130,6 +130,15 @@ def test_a_namespace_that_the_cluster_does_not_allow_is_refused(
     assert (ran.code, "blocked, NamespaceNotAllowed" in ran.out) == (1, True)
 
 
+def test_a_cluster_that_is_another_one_than_the_kafka_cluster_stands_for_is_refused(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster() | {"status": {"clusterId": "another"}}).serve(monkeypatch)
+    assert "ClusterIdChanged" in error_of(verify(file, manifest(entry(0, 2, 3))), 3)
+    ran = run("snapshot", file.parent / "s", "--cluster", "main", "-n", "kafka")
+    assert "ClusterIdChanged" in error_of(ran, 3)
+
+
 def test_bootstrap_servers_need_no_kafka_cluster(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Live(kafka).serve(monkeypatch)
     assert verify(file, manifest(entry(0, 2, 3)), where=("--bootstrap-server", "b:9092")).code == 0

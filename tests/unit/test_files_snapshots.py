@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from reassign.core.model import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
-from reassign.files.snapshots import METADATA_KEY, SCHEMAS, Snapshot, read, write
+from reassign.files.schema import METADATA_KEY, SCHEMAS
+from reassign.files.snapshots import Snapshot, read, write
 from reassign.planning.model import Cluster, Directories
 from tests.unit.sim import SimKafka
 

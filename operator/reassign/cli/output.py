@@ -27,7 +27,7 @@ def write_json(value: Any) -> None:
 
 def write_picture(parts: Iterator[RenderableType]) -> None:
     """Tables and text, with a line between them; coloured on a terminal."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDTH)
     for i, part in enumerate(parts):
         console.print(*([""] if i else []), part, sep="\n")
 

@@ -32,8 +32,8 @@ def load(cluster: Cluster, replicas: Ints) -> Load:
     sizes = np.broadcast_to(np.maximum(cluster.sizes, 0)[:, None], replicas.shape)[there]
     disk = np.zeros(count, np.int64)
     np.add.at(disk, brokers, sizes)  # exact, where bincount's weights would be floats
-    leaders = replicas[:, 0] if replicas.size else replicas.ravel()
-    return Load(disk, np.bincount(brokers, minlength=count), np.bincount(leaders, minlength=count))
+    leaders = replicas[:, :1]
+    return Load(disk, np.bincount(brokers, minlength=count), np.bincount(leaders[leaders >= 0], minlength=count))
 
 
 def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.cli import output as out
 from reassign.controller.connect import connection_of
+from reassign.controller.serving import check_identity
 from reassign.core.model import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
@@ -36,8 +37,12 @@ class Where(NamedTuple):
 
 async def look(where: Where) -> Snapshot:
     """One look at everything that the cluster has."""
-    async with client_of(await connection_to(where)) as client:
-        return await client.observe_everything()
+    connection, cluster = await _reach(where)
+    async with client_of(connection) as client:
+        snapshot = await client.observe_everything()
+    if cluster:
+        check_identity(cluster, snapshot.cluster_id)
+    return snapshot
 
 
 def cluster_of(where: Where, snapshot: Path | None) -> Cluster:
@@ -57,18 +62,17 @@ def keep(folder: Path, where: Where) -> None:
     out.write(f"{folder}: {what}{f', {unknown} of them of unknown size' if unknown else ''}\n")
 
 
-async def connection_to(where: Where) -> Connection:
+async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
     """The way to a cluster; raises what says which resource or Secret is missing or wrong."""
     if where.bootstrap_servers:
-        return Connection(where.bootstrap_servers)
+        return Connection(where.bootstrap_servers), None
     if where.cluster is None:
         raise ReassignError(
             Reason.CLUSTER_NOT_FOUND, "no cluster is named; use --cluster, or --bootstrap-server for one without TLS"
         )
     async with api_server() as kube:
-        return await connection_of(
-            await kafka_cluster(kube, namespace_or_default(where.namespace), where.cluster), kube
-        )
+        cluster = await kafka_cluster(kube, namespace_or_default(where.namespace), where.cluster)
+        return await connection_of(cluster, kube), cluster
 
 
 @asynccontextmanager

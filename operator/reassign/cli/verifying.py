@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
 from reassign.cli import manifests
 from reassign.cli import output as out
 from reassign.cli.options import Output
 from reassign.cli.source import Where, api_server, client_of, kafka_cluster, namespace_or_default
 from reassign.controller.connect import connection_of
-from reassign.controller.serving import Stance, permission_of, policy_of
+from reassign.controller.serving import Stance, check_identity, permission_of, policy_of
 from reassign.controller.store import ClusterKey, cluster_key
 from reassign.core.admit import Policy
 from reassign.core.decide import decide
@@ -68,6 +68,7 @@ class Served(NamedTuple):
     connection: Connection
     spec: KafkaClusterSpec
     policy: Policy
+    cluster: KafkaCluster | None = None
     others: Sequence[Resource] = ()
 
 
@@ -93,6 +94,8 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
         resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
         began = time.monotonic()
         snapshot = await _look(client, [*resources, *served.others])
+    if served.cluster:
+        check_identity(served.cluster, snapshot.cluster_id)
     recent = Recent(started=began)
     recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
     return findings(resources, served.others, snapshot, served.policy, recent)
@@ -130,7 +133,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
                 raise ReassignError(problem.reason, problem.message)
         connection = await connection_of(cluster, kube)
         others = await _others(kube, objects, key)
-    return Served(connection, cluster.spec, policy_of(cluster, Stance()), others)
+    return Served(connection, cluster.spec, policy_of(cluster, Stance()), cluster, others)
 
 
 def _key(obj: Object, where: Where) -> ClusterKey:

@@ -1,11 +1,8 @@
-"""A snapshot of a cluster as a folder of Parquet files: the planner's input, kept.
+"""A snapshot of a cluster as a folder of Parquet files, the planner's input, kept: one for each table of `schema`.
 
-Three tables, each in a file of its name: `brokers`, `log_dirs` and `partitions`, with plain columns (SCHEMAS). Each
-row says of which cluster and when it was taken, so that files of many snapshots can be read as one table, with
-folders such as `date=2026-01-31/cluster=main` above them.
-
-Each file's metadata says the version of the schema, and how many rows each of the three has: a snapshot that was cut
-short, or put together from two, is noticed. The folder is written under another name and renamed when it is whole.
+Each file's metadata says the version of the schema, and how many rows each table has: a snapshot that was cut short, or
+put together from two, is noticed, and by checksums one that is damaged. The folder is written under another name and
+renamed when it is whole.
 """
 
 from __future__ import annotations
@@ -23,49 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
+from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
-VERSION = 1
-METADATA_KEY = b"kafka.reassign.dev/snapshot"
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
-
-_TAKEN = [
-    pa.field("cluster_id", pa.string(), nullable=False),
-    pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
-]
-SCHEMAS = {
-    "brokers": pa.schema(
-        [
-            *_TAKEN,
-            pa.field("broker", pa.int32(), nullable=False),
-            pa.field("rack", pa.string()),
-            pa.field("alive", pa.bool_(), nullable=False),
-        ]
-    ),
-    "log_dirs": pa.schema(
-        [
-            *_TAKEN,
-            pa.field("broker", pa.int32(), nullable=False),
-            pa.field("path", pa.string(), nullable=False),
-            pa.field("total_bytes", pa.int64()),  # of the volume; null where the broker does not say
-            pa.field("usable_bytes", pa.int64()),
-            pa.field("cordoned", pa.bool_(), nullable=False),
-            pa.field("online", pa.bool_(), nullable=False),
-        ]
-    ),
-    "partitions": pa.schema(
-        [
-            *_TAKEN,
-            pa.field("topic", pa.string(), nullable=False),
-            pa.field("partition", pa.int32(), nullable=False),
-            pa.field("replicas", pa.list_(pa.int32()), nullable=False),  # the first is the preferred leader
-            pa.field("log_dirs", pa.list_(pa.string()), nullable=False),  # of each replica; null: not known
-            pa.field("size_bytes", pa.int64()),  # of one replica; null: not known
-            pa.field("in_flight", pa.bool_(), nullable=False),  # then the replicas are those of its target
-        ]
-    ),
-}
 
 
 class Snapshot(NamedTuple):

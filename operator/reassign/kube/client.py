@@ -195,7 +195,7 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
         return ReassignError(Reason.REQUEST_FAILED, f"nothing new can be made in a namespace that is going: {message}")
     if error.status == 403:
         return ReassignError(
-            Reason.NOT_AUTHORIZED, f"the operator may not {verb} {path}: {message}; see the chart's Role"
+            Reason.NOT_AUTHORIZED, f"to {verb} {path} is not allowed: {message}; see the chart's Roles"
         )
     if error.status == 413 or _too_large(message):
         return ReassignError(

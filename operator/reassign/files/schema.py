@@ -1,0 +1,50 @@
+"""What the files of a snapshot have: plain columns, which Spark reads as they are.
+
+Each row says of which cluster it is and when it was taken, so that files of many snapshots can be read as one table,
+with folders such as `date=2026-01-31/cluster=main` above them. A change here is another VERSION.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+VERSION = 1
+METADATA_KEY = b"kafka.reassign.dev/snapshot"
+"""Of each file's key-value metadata; its value is JSON: version, cluster_id, taken_at, and rows by table."""
+
+_TAKEN = [
+    pa.field("cluster_id", pa.string(), nullable=False),
+    pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
+]
+SCHEMAS = {
+    "brokers": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("broker", pa.int32(), nullable=False),
+            pa.field("rack", pa.string()),
+            pa.field("alive", pa.bool_(), nullable=False),
+        ]
+    ),
+    "log_dirs": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("broker", pa.int32(), nullable=False),
+            pa.field("path", pa.string(), nullable=False),
+            pa.field("total_bytes", pa.int64()),  # of the volume; null where the broker does not say
+            pa.field("usable_bytes", pa.int64()),
+            pa.field("cordoned", pa.bool_(), nullable=False),
+            pa.field("online", pa.bool_(), nullable=False),
+        ]
+    ),
+    "partitions": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("topic", pa.string(), nullable=False),
+            pa.field("partition", pa.int32(), nullable=False),
+            pa.field("replicas", pa.list_(pa.int32()), nullable=False),  # the first is the preferred leader
+            pa.field("log_dirs", pa.list_(pa.string()), nullable=False),  # of each replica; null: not known
+            pa.field("size_bytes", pa.int64()),  # of one replica; null: not known
+            pa.field("in_flight", pa.bool_(), nullable=False),  # then the replicas are those of its target
+        ]
+    ),
+}
