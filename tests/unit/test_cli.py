@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from reassign.cli.completion import completions
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
 from tests.unit.cli import Live, error_of, run, sim
-from tests.unit.test_cli_verify import kafka_cluster
+from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
@@ -80,6 +81,14 @@ def test_no_cluster_at_all_is_a_usage_error(tmp_path: Path) -> None:
 def test_brokers_that_are_not_there_are_unreachable(tmp_path: Path) -> None:
     ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "127.0.0.1:1")
     assert "ClusterUnreachable" in error_of(ran, 3)
+
+
+@pytest.mark.parametrize("servers", ["b", "b:", "b:x", "b:9092,", "http://b:9092", " "])
+@pytest.mark.parametrize("command", [("snapshot", "s"), ("verify", "-f", "-")])
+def test_bootstrap_servers_that_are_none_are_a_usage_error(servers: str, command: tuple[str, ...]) -> None:
+    ran = run(*command, "--bootstrap-server", servers, stdin=json.dumps(manifest(entry(0, 1))))
+    assert (ran.code, ran.out) == (2, "")
+    assert "is not host:port" in ran.err
 
 
 @pytest.mark.parametrize("text", [None, "", "a: [", "apiVersion: v1\nkind: Config\n"])

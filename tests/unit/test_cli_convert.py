@@ -149,6 +149,8 @@ def test_what_cannot_be_turned_round(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert "there is no PartitionReassignment other in namespace kafka" in error_of(
         run("rollback", "other", "-n", "kafka"), 2
     )
+    Live(sim(), moved() | {"spec": {}}).serve(monkeypatch)
+    assert "kafka/move, move: spec.clusterRef: " in error_of(run("rollback", "move", "-n", "kafka"), 2)
     for arguments in ((), ("move", "-f", tmp_path / "f")):
         ran = run("rollback", *arguments)
         assert (ran.code, "name a PartitionReassignment, or a file" in ran.err) == (2, True)

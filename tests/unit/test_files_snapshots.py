@@ -162,20 +162,39 @@ def test_nothing_is_left_beside_a_snapshot_that_is_written_nor_of_one_that_canno
     (tmp_path / "file").touch()
     with pytest.raises(PlanningError, match="cannot be written"):
         write(tmp_path / "file" / "s", Snapshot(cluster(), TAKEN))
+    with pytest.raises(PlanningError, match="cannot be written"):
+        write(tmp_path / ("n" * 1000), Snapshot(cluster(), TAKEN))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "s"]
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, names = pq.write_table, []
+
+    def fail_at_the_last(table: pa.Table, path: Path, **options: object) -> None:
+        names.append(path.parent.name)
+        if len(names) == len(SCHEMAS):
+            raise OSError(28, "No space left on device")
+        whole(table, path, **options)
+
+    monkeypatch.setattr(pq, "write_table", fail_at_the_last)
+    with pytest.raises(PlanningError, match="No space left on device"):
+        write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+    assert "s" not in names
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- what is refused ---
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    assert "there is no folder" in refusal(tmp_path / "no-such")
+    assert "there is no brokers.parquet" in refusal(tmp_path / "no-such")
+    assert "File name too long" in refusal(tmp_path / ("n" * 1000))
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_file_that_is_missing(folder: Path, name: str) -> None:
     (folder / f"{name}.parquet").unlink()
-    assert f"it has no {name}.parquet" in refusal(folder)
+    assert f"there is no {name}.parquet" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

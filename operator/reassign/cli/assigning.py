@@ -9,6 +9,7 @@ from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput
 from reassign.cli.source import Where, cluster_of
 from reassign.errors import PlanningError, Reason
+from reassign.planning import stock
 from reassign.planning.assign import assign
 from reassign.planning.model import Cluster
 
@@ -35,7 +36,7 @@ def run(
         out.write(",".join(":".join(map(str, row)) for row in rows) + "\n")
         return
     partitions = [{"topic": asked.topic, "partition": p, "replicas": row} for p, row in enumerate(rows)]
-    out.write_json({"version": 1, "partitions": partitions})
+    out.write(stock.write([{"spec": {"partitions": partitions}}]))
 
 
 def _nodes(cluster: Cluster, chosen: frozenset[int] | None) -> dict[int, str]:

@@ -58,6 +58,7 @@ async def _live(namespace: str, name: str) -> manifests.Manifest:
     if found is None:
         message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
         raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
+    manifests.check(found, f"the PartitionReassignment {namespace}/{name}")
     return found
 
 

@@ -33,7 +33,7 @@ def read(text: str, file: Path) -> list[Manifest]:
     if not found:
         raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
     for manifest in found:
-        _check(manifest, file)
+        check(manifest, str(file))
     return found
 
 
@@ -68,7 +68,8 @@ def _items(document: Any) -> list[Any]:
     return list(document["items"]) if isinstance(document, dict) and "items" in document else [document]
 
 
-def _check(manifest: Any, file: Path) -> None:
+def check(manifest: Any, file: str) -> None:
+    """Raises for what is no PartitionReassignment of this version; `file` is where it comes from."""
     if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
         kind = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__
         raise _refusal(f"{file} has a {kind}, not only PartitionReassignments; take that out")

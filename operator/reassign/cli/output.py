@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from reassign.errors import Reason, ReassignError
 
-WIDTH = 140  # where there is no terminal that has one
+WIDTH = 120  # where there is no terminal that has one
 
 
 def write(text: str) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.bar import Bar
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from reassign.core.progress import amount, duration
 from reassign.planning.model import By, Certificate, Cluster, Ints, Plan
-
-BAR = 16
-PARTS = " ▏▎▍▌▋▊▉█"
 
 
 class Load(NamedTuple):
@@ -49,10 +47,10 @@ def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
 
 
 def _table(*columns: str) -> Table:
-    """The first column is a name, as are those without a head; the others are numbers."""
+    """The first column is a name, the others are numbers; those without a head are bars, which take the room left."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i and column else "left", no_wrap=True)
+        table.add_column(column, justify="right" if i else "left", no_wrap=bool(column))
     return table
 
 
@@ -80,27 +78,21 @@ def _balance(certificate: Certificate) -> RenderableType:
 
 
 def _brokers(cluster: Cluster, before: Load, after: Load) -> RenderableType:
-    table = _table("BROKER", "", "disk before", "", "after", "", "replicas", "", "leaders")
-    scales = [max(1, int(max(b.max(initial=0), a.max(initial=0)))) for b, a in zip(before, after, strict=True)]
+    table = _table("BROKER", "disk before", "", "after", "", "replicas", "", "leaders")
+    disk, replicas = (max(1, *b.tolist(), *a.tolist()) for b, a in ((before.disk, after.disk), (before[1], after[1])))
     for i, broker in enumerate(cluster.brokers):
+        down = "" if cluster.alive[i] else "(down)"
         table.add_row(
-            str(broker),
-            cluster.racks[i] if cluster.alive[i] else f"{cluster.racks[i]} (down)".strip(),
+            " ".join(filter(None, (str(broker), cluster.racks[i], down))),
             amount(int(before.disk[i])),
-            _bar(before.disk[i] / scales[0]),
+            Bar(disk, 0, int(before.disk[i])),
             amount(int(after.disk[i])),
-            _bar(after.disk[i] / scales[0]),
+            Bar(disk, 0, int(after.disk[i])),
             f"{before.replicas[i]} → {after.replicas[i]}",
-            _bar(after.replicas[i] / scales[1]),
+            Bar(replicas, 0, int(after.replicas[i])),
             f"{before.leaders[i]} → {after.leaders[i]}",
         )
     return table
-
-
-def _bar(share: float) -> str:
-    """A share of the greatest."""
-    eighths = round(share * BAR * 8)
-    return ("█" * (eighths // 8) + PARTS[eighths % 8]).strip()
 
 
 def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:

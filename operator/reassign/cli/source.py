@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import typer
 from kubernetes.aio.config import list_kube_config_contexts
 from pydantic import ValidationError
 
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
 from reassign.controller.connect import connection_of
 from reassign.controller.serving import check_identity
@@ -65,7 +66,7 @@ def keep(folder: Path, where: Where) -> None:
 async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
     """The way to a cluster; raises what says which resource or Secret is missing or wrong."""
     if where.bootstrap_servers:
-        return Connection(where.bootstrap_servers), None
+        return Connection(plain(where.bootstrap_servers).bootstrap_servers), None
     if where.cluster is None:
         raise ReassignError(
             Reason.CLUSTER_NOT_FOUND, "no cluster is named; use --cluster, or --bootstrap-server for one without TLS"
@@ -73,6 +74,15 @@ async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
     async with api_server() as kube:
         cluster = await kafka_cluster(kube, namespace_or_default(where.namespace), where.cluster)
         return await connection_of(cluster, kube), cluster
+
+
+def plain(bootstrap_servers: str) -> KafkaClusterSpec:
+    """What a KafkaCluster would say that has brokers and nothing else."""
+    try:
+        return KafkaClusterSpec(bootstrap_servers=bootstrap_servers)
+    except ValidationError:
+        message = f"{bootstrap_servers!r} is not host:port, or several with commas between"
+        raise typer.BadParameter(message, param_hint="'--bootstrap-server'") from None
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from reassign.api.partition_reassignment import Mode, PartitionReassignment, Par
 from reassign.cli import manifests
 from reassign.cli import output as out
 from reassign.cli.options import Output
-from reassign.cli.source import Where, api_server, client_of, kafka_cluster, namespace_or_default
+from reassign.cli.source import Where, api_server, client_of, kafka_cluster, namespace_or_default, plain
 from reassign.controller.connect import connection_of
 from reassign.controller.serving import Stance, check_identity, permission_of, policy_of
 from reassign.controller.store import ClusterKey, cluster_key
@@ -118,8 +118,8 @@ def findings(
 
 async def _served(objects: Sequence[Object], where: Where) -> Served:
     if where.bootstrap_servers:
-        spec = KafkaClusterSpec(bootstrap_servers=where.bootstrap_servers)
-        return Served(Connection(where.bootstrap_servers), spec, Policy(spec.limits))
+        spec = plain(where.bootstrap_servers)
+        return Served(Connection(spec.bootstrap_servers), spec, Policy(spec.limits))
     keys = {_key(obj, where) for obj in objects}
     if len(keys) > 1:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))

@@ -36,11 +36,12 @@ class Snapshot(NamedTuple):
 
 def write(folder: Path, snapshot: Snapshot) -> None:
     """Write a snapshot into a folder that is not there yet. A PlanningError when it is, or cannot be written."""
-    if folder.exists():
-        raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} is there already; choose another name, or remove it")
     tables = _tables(snapshot)
     metadata = {METADATA_KEY: _metadata({name: table.num_rows for name, table in tables.items()}, snapshot)}
     try:
+        if folder.exists():
+            message = f"{folder} is there already; choose another name, or remove it"
+            raise PlanningError(Reason.INVALID_SNAPSHOT, message)
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
@@ -58,10 +59,6 @@ def write(folder: Path, snapshot: Snapshot) -> None:
 
 def read(folder: Path) -> Snapshot:
     """Read a snapshot. A PlanningError says what is wrong with one that is not whole, or not ours."""
-    if not folder.is_dir():
-        raise PlanningError(
-            Reason.INVALID_SNAPSHOT, f"there is no folder {folder}; name one that `snapshot` has written"
-        )
     files = {name: _open(folder / f"{name}.parquet") for name in SCHEMAS}
     said = {name: _said(folder / f"{name}.parquet", file) for name, file in files.items()}
     if len({json.dumps(one, sort_keys=True) for one in said.values()}) > 1:
@@ -96,7 +93,7 @@ def _open(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, page_checksum_verification=True)
     except FileNotFoundError:
-        _refuse(path.parent, f"it has no {path.name}; take it again")
+        _refuse(path.parent, f"there is no {path.name}; name a folder that `snapshot` has written")
     except UNREADABLE as error:
         _refuse(path, f"it is cut short or no Parquet file ({_first_line(error)}); take the snapshot again")
 
