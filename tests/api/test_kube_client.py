@@ -10,12 +10,14 @@ import pytest
 
 from localplatform.controlplane import ApiServer
 from reassign.api.common import FINALIZER
+from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.core.brake import documents
 from reassign.core.model import TopicPartition
+from reassign.core.plan import manifest_digest
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import Kind, KubeClient
-from tests.api.kubectl import Kubectl, RefusedError, reassignment
+from tests.api.kubectl import Kubectl, RefusedError, entry, plan, reassignment
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -215,3 +217,69 @@ def test_each_missing_right_is_a_sentence(kubeconfig: Callable[[str], None]) -> 
     assert "the operator may not create configmaps in namespace team-a" in missing
     assert "the operator may not update leases.coordination.k8s.io in namespace kafka" in missing
     assert with_client(lambda kube: missing_rights(kube, ("team-a",), None)) == [m for m in missing if "lease" not in m]
+
+
+def wave(namespace: str, **spec: Any) -> Object:
+    """A PartitionReassignment as a plan makes it."""
+    made = reassignment(**{"suspend": True} | spec)
+    return made | {"metadata": made["metadata"] | {"namespace": namespace, "labels": {PLAN_LABEL: "drain"}}}
+
+
+def test_an_object_is_made_once(namespace: str, kubeconfig: object) -> None:
+    made = with_client(lambda kube: kube.create(wave(namespace)))
+    assert made == get(made)
+    assert made["metadata"]["labels"] == {PLAN_LABEL: "drain"}
+    with pytest.raises(ConflictError, match="already exists"):
+        with_client(lambda kube: kube.create(wave(namespace)))
+
+
+def test_a_wave_is_let_go_and_held_and_nothing_else_of_it_changes(namespace: str, kubeconfig: object) -> None:
+    made = with_client(lambda kube: kube.create(wave(namespace)))
+    released = with_client(lambda kube: kube.suspend(made, False))
+    assert released is not None
+    assert released["spec"] == made["spec"] | {"suspend": False}
+    held = with_client(lambda kube: kube.suspend(released, True))
+    assert held is not None
+    assert held["spec"] == made["spec"]
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.suspend(made, False))
+
+
+def test_a_wave_is_as_it_was_planned_though_the_api_server_filled_in_defaults(
+    namespace: str, kubeconfig: object
+) -> None:
+    planned = wave(namespace, throttle={"interBroker": "50Mi"}, partitions=[entry(expectedReplicas=[0, 1, 2])])
+    made = with_client(lambda kube: kube.create(planned))
+    assert made["spec"] != planned["spec"]
+    assert manifest_digest(made) == manifest_digest(planned)
+    released = with_client(lambda kube: kube.suspend(made, False))
+    assert released is not None
+    assert manifest_digest(released) == manifest_digest(planned)
+
+
+def test_what_is_deleted_is_gone_or_waits_for_its_finalizers(namespace: str, kubeconfig: object) -> None:
+    made = with_client(lambda kube: kube.create(wave(namespace)))
+    held = with_client(lambda kube: kube.add_finalizer(made))
+    assert held is not None
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.delete(made))
+    deleted = with_client(lambda kube: kube.delete(held))
+    assert deleted is not None
+    assert deleted["metadata"]["deletionTimestamp"]
+    assert with_client(lambda kube: kube.remove_finalizer(deleted)) is not None
+    assert get(made) is None
+    made = with_client(lambda kube: kube.create(wave(namespace)))
+    assert with_client(lambda kube: kube.delete(made)) is None
+    assert get(made) is None
+    assert with_client(lambda kube: kube.delete(made)) is None
+
+
+def test_plans_are_read_and_get_a_finalizer_and_a_status(sandbox: Kubectl, namespace: str, kubeconfig: object) -> None:
+    applied = sandbox.apply(plan())
+    (found,) = with_client(lambda kube: kube.list(Kind.REASSIGNMENT_PLAN, namespace))
+    assert found["metadata"]["uid"] == applied["metadata"]["uid"]
+    held = with_client(lambda kube: kube.add_finalizer(found))
+    assert held is not None
+    written = with_client(lambda kube: kube.write_status(held, {"summary": "0/2 waves"}))
+    assert written is not None
+    assert written["status"] == {"summary": "0/2 waves"}

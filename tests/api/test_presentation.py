@@ -8,7 +8,8 @@ import pytest
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
-from tests.api.kubectl import Kubectl, Object, cluster, reassignment
+from reassign.api.reassignment_plan import ReassignmentPlan, ReassignmentPlanStatus
+from tests.api.kubectl import Kubectl, Object, cluster, plan, reassignment
 
 NOW = "2026-01-02T03:04:05Z"
 READY: Object = {
@@ -96,6 +97,21 @@ CLUSTER_STATUS: Object = {
         "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],
     },
 }
+DIGEST = f"sha256:{'0a' * 32}"
+SHARES: Object = {"by": "Disk", "leastPercent": 0, "greatestPercent": 541}
+PLAN_STATUS: Object = {
+    "observedGeneration": 1,
+    "conditions": [READY | {"reason": "ApprovalRequired", "message": "copy the digest"}],
+    "summary": "0/1 waves, 0/200 partitions",
+    "digest": DIGEST,
+    "plannedInputHash": DIGEST,
+    "staleDigest": DIGEST,
+    "moves": {"replicas": 210, "bytes": 2**50, "leaders": 12},
+    "lowerBound": {"bytes": 2**49, "replicas": 200, "waves": 1},
+    "balance": {"before": [SHARES], "after": [SHARES | {"leastPercent": 91, "greatestPercent": 109}]},
+    "unmet": [{"what": "broker 5 keeps 1 replica", "nearest": "all but that one are moved"}],
+    "waves": [{"name": "drain-1", "partitions": 200, "bytes": 2**50, "state": "Pending", "digest": DIGEST}],
+}
 
 
 def columns(kubectl: Kubectl, kind: str, *flags: str) -> dict[str, str]:
@@ -115,6 +131,10 @@ def test_a_status_with_every_field_is_stored_whole_and_read_by_the_models(sandbo
     stored = sandbox.write_status("kcl", "main", CLUSTER_STATUS)
     assert stored["status"] == CLUSTER_STATUS
     assert KafkaCluster.parse(stored).status.wire() == CLUSTER_STATUS
+    sandbox.apply(plan())
+    stored = sandbox.write_status("krp", "drain", PLAN_STATUS)
+    assert stored["status"] == PLAN_STATUS
+    assert ReassignmentPlan.parse(stored).status.wire() == PLAN_STATUS
 
 
 def test_the_columns_of_a_reassignment(sandbox: Kubectl) -> None:
@@ -144,12 +164,30 @@ def test_the_columns_of_a_cluster(sandbox: Kubectl) -> None:
     assert (wide["FOREIGN"], wide["EXECUTION"], wide["CLUSTER-ID"]) == ("9", "Run", "XbsmHWQ7T7aJbTZGRA8vGw")
 
 
-def test_both_kinds_are_in_one_category(sandbox: Kubectl) -> None:
+def test_the_columns_of_a_plan(sandbox: Kubectl) -> None:
+    sandbox.apply(plan())
+    sandbox.write_status("krp", "drain", PLAN_STATUS)
+    seen = columns(sandbox, "krp")
+    assert seen.pop("AGE")
+    told = {"READY": "False", "REASON": "ApprovalRequired", "PROGRESS": "0/1 waves, 0/200 partitions"}
+    assert seen == {"NAME": "drain", **told}
+    wide = columns(sandbox, "krp", "-o", "wide")
+    assert (wide["REPLICAS"], wide["BYTES"], wide["LEAST-BYTES"], wide["DIGEST"]) == (
+        "210",
+        str(2**50),
+        str(2**49),
+        DIGEST,
+    )
+
+
+def test_all_kinds_are_in_one_category(sandbox: Kubectl) -> None:
     sandbox.apply(reassignment())
     sandbox.apply(cluster())
+    sandbox.apply(plan())
     assert sandbox("get", "kafka-reassign", "-o", "name").split() == [
         "kafkacluster.kafka.reassign.dev/main",
         "partitionreassignment.kafka.reassign.dev/move",
+        "reassignmentplan.kafka.reassign.dev/drain",
     ]
 
 
@@ -160,6 +198,8 @@ def test_both_kinds_are_in_one_category(sandbox: Kubectl) -> None:
         ("kpr.spec.partitions.replicas", "The first is the preferred leader."),
         ("kpr.spec.deletionPolicy", "Orphan leaves them moving"),
         ("kpr.status.partitions.addingReplicas", "Brokers whose replica is being added now."),
+        ("krp.spec.approvedDigest", "a copy of status.digest"),
+        ("krp.spec.goal.balance.tolerancePercent", "Default: 10."),
         ("kcl.spec.limits.movesPerBroker", "Default: 5."),
         ("kcl.spec.execution", "ENUM: Run Pause CancelOurs CancelAll"),
     ],
@@ -195,4 +235,6 @@ def test_an_empty_status_of_the_models_is_accepted(sandbox: Kubectl) -> None:
     sandbox.apply(cluster())
     sandbox.write_status("kpr", "move", PartitionReassignmentStatus().wire())
     sandbox.write_status("kcl", "main", KafkaClusterStatus().wire())
+    sandbox.apply(plan())
+    sandbox.write_status("krp", "drain", ReassignmentPlanStatus().wire())
     assert PartitionReassignment.parse(sandbox.read("kpr", "move")).status == PartitionReassignmentStatus()

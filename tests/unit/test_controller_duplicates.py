@@ -44,7 +44,7 @@ class Two(World):
         self.put(_object("PartitionReassignment", "second", spec))
         self.main, key, health = self.loop, ("kafka", "older"), Health(60, [])
         self.older = ClusterLoop(
-            key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None
+            key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None, self.main.plans
         )
         self.older._client, self.older._connection = brokers, Connection("b:9092")
         self.older._recent.started = float("-inf")

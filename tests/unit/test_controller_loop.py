@@ -16,6 +16,8 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.brake import Keeper
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.planning import Planner
+from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
 from reassign.controller.store import Store
@@ -73,6 +75,27 @@ class Kube:
             raise ApiServerError("500: failed calling webhook")
         return self._write(obj, lambda new: new.update(status=status))
 
+    async def create(self, obj: Object) -> Object:
+        uid = f"uid-{obj['metadata']['name']}"
+        if uid in self.objects:
+            raise ConflictError("already exists")
+        given = {"uid": uid, "resourceVersion": "1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        self.objects[uid] = deepcopy(obj) | {"metadata": obj["metadata"] | given}
+        return deepcopy(self.objects[uid])
+
+    async def suspend(self, obj: Object, suspended: bool) -> Object:
+        def change(new: Object) -> None:
+            new["spec"].update(suspend=suspended)
+            new["metadata"]["generation"] += 1
+
+        return self._write(obj, change)
+
+    async def delete(self, obj: Object) -> Object | None:
+        if obj["metadata"].get("finalizers"):
+            return self._write(obj, lambda new: new["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))
+        del self.objects[obj["metadata"]["uid"]]
+        return None
+
     async def create_config_map(self, namespace: str, name: str, data: Object, labels: Object) -> None:
         if self.refusal:
             raise self.refusal
@@ -104,6 +127,9 @@ class Brokers:
         found = self._kafka.snapshot()
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 
+    async def observe_everything(self) -> Snapshot:
+        return self._kafka.snapshot()
+
     async def observe_shortages(self) -> Mapping[str, Topic]:
         return self.short
 
@@ -128,6 +154,7 @@ class World:
         self.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
         self.add("move", OURS, (4, 2, 3))
         self.metrics = Metrics()
+        self.planner = Planner()
         self.brokers = Brokers(self.kafka, self.kube)
         self.loop = self.new_loop()
         self.kafka.perform(Alter(THEIRS, (5, 2, 3)))
@@ -138,7 +165,9 @@ class World:
         kube: Any = self.kube
         client: Any = self.brokers
         reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, self.metrics)
-        loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, Health(60, []), lambda: None)
+        plans = Plans(self.store, kube, reporter, self.planner)
+        health = Health(60, [])
+        loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, health, lambda: None, plans)
         loop._client, loop._connection = client, Connection("b:9092")
         loop._recent.started = float("-inf")  # an operator that has been running for long
         loop._connected_to = ("uid-main", KafkaCluster.parse(self.store.get("uid-main") or {}).spec)

@@ -37,7 +37,7 @@ def kube() -> Kube:
 
 def answer_for_missing(world: World, kube: Any, key: ClusterKey = NOBODY, namespaces: tuple[str, ...] = ()) -> None:
     unused: Any = None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, namespaces, unused)
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, namespaces, unused)
     asyncio.run(supervisor._answer_for_missing(*key))
 
 

@@ -108,7 +108,7 @@ def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
                 again.set()
             return made[-1]
 
-        supervisor = Supervisor(known, None, None, (), make)  # type: ignore[arg-type]
+        supervisor = Supervisor(known, None, None, None, (), make)  # type: ignore[arg-type]
         supervisor._wake(("kafka", "main"))
         await asyncio.sleep(0)
         known.drop("uid-main")
@@ -162,7 +162,7 @@ def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
     reporter: Any = Refusals()
     unused: Any = None
-    loop = ClusterLoop(("kafka", "main"), known, unused, reporter, unused, unused, lambda: None)
+    loop = ClusterLoop(("kafka", "main"), known, unused, reporter, unused, unused, lambda: None, unused)
     allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
     admitted = asyncio.run(loop._admitted(permission_of(allowed)))
     assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}
@@ -195,7 +195,7 @@ def secured(**metadata: Any) -> KafkaCluster:
 def test_when_the_secrets_are_gone_the_last_ones_serve_to_undo_the_moves() -> None:
     secrets: Any = Secrets()
     unused: Any = None
-    loop = ClusterLoop(("kafka", "main"), store(), secrets, unused, unused, unused, lambda: None)
+    loop = ClusterLoop(("kafka", "main"), store(), secrets, unused, unused, unused, lambda: None, unused)
     before = asyncio.run(loop._connection_of(secured()))
     loop._connection, loop._connected_to = before, ("uid-main", secured().spec)
     secrets.data = {}

@@ -127,7 +127,7 @@ def test_it_is_written_back_while_the_cluster_is_missing_too(world: World) -> No
     del world.kube.objects["uid-main"]
     world.change_status("move", Object.clear)
     kube, unused = world.kube, None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, (), unused)  # type: ignore[arg-type]
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert record(world)
     assert world.conditions("move") == {"Stalled": "ClusterNotFound"}

@@ -159,6 +159,6 @@ def test_what_cannot_be_read_says_so_where_its_cluster_does_not_exist(world: Wor
     world.store.drop("uid-main")
     del world.kube.objects["uid-main"]
     kube: Any = world.kube
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, (), lambda _: world.loop)
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), lambda _: world.loop)
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert world.conditions("move") == {"Stalled": "CannotBeRead"}

@@ -52,6 +52,9 @@ class ApiServer:
     async def tell_cluster(self, key: tuple[str, str], tell: Tell) -> None:
         self.told.append(tell)
 
+    def plans(self, key: object) -> list[Any]:
+        return []
+
     def clusters(self) -> list[Any]:
         return [self.cluster(KEY)]
 

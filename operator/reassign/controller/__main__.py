@@ -16,6 +16,8 @@ from reassign.controller.handlers import Supervisor
 from reassign.controller.logs import set_up_logs
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.planning import Planner
+from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health, serving
 from reassign.controller.settings import Settings
@@ -74,12 +76,13 @@ async def _watch(
 ) -> None:
     store = Store()
     reporter = Reporter(kube, EventRecorder(kube, settings.pod_name), store, metrics)
+    plans = Plans(store, kube, reporter, Planner())
     before_write = lease.check if lease else lambda: None
 
     def make_loop(key: ClusterKey) -> ClusterLoop:
-        return ClusterLoop(key, store, kube, reporter, metrics, health, before_write)
+        return ClusterLoop(key, store, kube, reporter, metrics, health, before_write, plans)
 
-    supervisor = Supervisor(store, kube, reporter, settings.watch_namespaces, make_loop)
+    supervisor = Supervisor(store, kube, reporter, plans, settings.watch_namespaces, make_loop)
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(_login)
     supervisor.register(registry)

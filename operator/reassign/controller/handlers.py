@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import kopf
@@ -17,6 +18,7 @@ import structlog
 
 from reassign.api.common import GROUP, VERSION
 from reassign.controller.loop import ClusterLoop
+from reassign.controller.plans import Plans, Sight
 from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.store import ClusterKey, Store, cluster_key
 from reassign.core.model import Problem
@@ -42,6 +44,7 @@ class Supervisor:
         store: Store,
         kube: KubeClient,
         reporter: Reporter,
+        plans: Plans,
         namespaces: Sequence[str],
         make_loop: Callable[[ClusterKey], ClusterLoop],
     ) -> None:
@@ -51,6 +54,7 @@ class Supervisor:
         self._store = store
         self._kube = kube
         self._reporter = reporter
+        self._plans = plans
         self._make_loop = make_loop
         self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
         self._stray = asyncio.Event()
@@ -105,7 +109,8 @@ class Supervisor:
         """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
         known = self._store.uids()
         clusters = await self._list(Kind.KAFKA_CLUSTER)
-        self._store.take_over(clusters + await self._list(Kind.PARTITION_REASSIGNMENT), known)
+        others = [await self._list(kind) for kind in Kind if kind is not Kind.KAFKA_CLUSTER]
+        self._store.take_over([*clusters, *chain(*others)], known)
         for obj in clusters:
             self._wake(cluster_key(obj))
         self._listed_at = time.monotonic()
@@ -159,19 +164,24 @@ class Supervisor:
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)
-        if attempts.conflict:
+        sight = Sight(lambda theirs: _missing(theirs, namespace, name))
+        if await self._plans.serve((namespace, name), sight) or attempts.conflict:
             self._stray.set()
 
     async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
-        """To other namespaces a missing cluster is as one that does not allow them."""
         now = datetime.now(UTC)
-        if resource.namespace == namespace:
-            problem = Problem(
-                Reason.CLUSTER_NOT_FOUND,
-                f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
-            )
+        problem = _missing(resource.namespace, namespace, name)
+        if resource.namespace == namespace or active(resource.record):
             await self._reporter.stand_still(resource, problem, now)
-        elif active(resource.record):
-            await self._reporter.stand_still(resource, not_allowed(resource.namespace), now)
         else:
-            await self._reporter.refuse(resource, not_allowed(resource.namespace), now)
+            await self._reporter.refuse(resource, problem, now)
+
+
+def _missing(theirs: str, namespace: str, name: str) -> Problem:
+    """To other namespaces a missing cluster is as one that does not allow them."""
+    if theirs != namespace:
+        return not_allowed(theirs)
+    return Problem(
+        Reason.CLUSTER_NOT_FOUND,
+        f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
+    )

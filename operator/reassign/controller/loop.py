@@ -21,6 +21,8 @@ from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.brake import Finding, Keeper, Survey, brake_of
 from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
+from reassign.controller.planning import job_of
+from reassign.controller.plans import Plans, Sight
 from reassign.controller.reporter import Attempts, Reporter, mistake
 from reassign.controller.server import Health
 from reassign.controller.serving import (
@@ -42,6 +44,7 @@ from reassign.core.judge import judge
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
 from reassign.core.pacing import Pacer, look, places_taken
 from reassign.core.permission import Permission
+from reassign.core.plan import Plan
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
@@ -78,6 +81,7 @@ class ClusterLoop:
     metrics: Metrics
     health: Health
     before_write: Callable[[], None]
+    plans: Plans
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     _client: KafkaClient | None = None
     _connection: Connection | None = None
@@ -161,6 +165,7 @@ class ClusterLoop:
         resources = await self._admitted(permission_of(cluster))
         awaited = [f"{r.namespace}/{r.name}" for r in resources]
         awaited += [full_name(unread.obj) for unread in self.store.unreadable(self.key)]
+        awaited += self.plans.names(self.key)
         if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
@@ -179,7 +184,7 @@ class ClusterLoop:
                 finding = await self._survey.look(client, cluster, resources, snapshot)
         except Exception as error:
             await self._disconnect()
-            return await self._stand_still(self._said(error), resources)
+            return await self._stand_still(cluster, self._said(error), resources)
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
@@ -197,6 +202,7 @@ class ClusterLoop:
                 raise  # what is to be undone waits for no status
         execution = Execution.PAUSE if duplicate else cluster.spec.execution
         sleep = await self._serve(cluster, resources, snapshot, policy_of(cluster, stance), execution)
+        sleep = min(sleep, await self._serve_plans(cluster, resources, stance.hold or snapshot) or sleep)
         if cluster.metadata.deletion_timestamp and not awaited and not self._throttling.restores(snapshot.brokers):
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
@@ -296,7 +302,7 @@ class ClusterLoop:
         problem = mistake(error, "it from seeing the cluster")
         return ReassignError(problem.reason, problem.message)
 
-    async def _stand_still(self, error: ReassignError, resources: Sequence[Resource]) -> float:
+    async def _stand_still(self, cluster: KafkaCluster, error: ReassignError, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
         if self._unseen_since is None:
             self._unseen_since = time.monotonic()
@@ -306,6 +312,7 @@ class ClusterLoop:
         problem = Problem(error.reason, error.message)
         await self.reporter.write_unready_cluster(self.key, problem, _now())
         await self._have_wait(resources, problem)
+        await self._serve_plans(cluster, resources, problem)
         return UNREACHABLE_SECONDS
 
     async def _have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
@@ -317,13 +324,15 @@ class ClusterLoop:
     async def _cannot_read(self, obj: Object, problem: Problem) -> float | None:
         """Nothing is served; what waits for it, allowed or not, learns no more than that."""
         resources = self.store.resources(self.key)
-        unused = not resources and not self.store.unreadable(self.key) and not obj.get("status", {}).get("throttle")
+        referring = [*resources, *self.store.unreadable(self.key), *self.store.plans(self.key)]
+        unused = not referring and not obj.get("status", {}).get("throttle")
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return None
         await self.reporter.write_unreadable(obj, problem, _now())
         said = f"the operator cannot read the KafkaCluster {self.name}: correct that one, its status says what"
         await self._have_wait(resources, Problem(problem.reason, said))
+        await self.plans.serve(self.key, Sight(lambda _: Problem(problem.reason, said)))
         return UNREACHABLE_SECONDS
 
     async def _serve(
@@ -395,6 +404,20 @@ class ClusterLoop:
             return None, True
         verdict.resource = replace(written, unsupported=resource.unsupported) if resource.unsupported else written
         return verdict, not verdict.steps
+
+    async def _serve_plans(
+        self, cluster: KafkaCluster, resources: Sequence[Resource], seen: Snapshot | Problem
+    ) -> float | None:
+        permission = permission_of(cluster)
+
+        async def make(plan: Plan) -> None:
+            assert self._client is not None
+            whole = await self._client.observe_everything()
+            self.plans.planner.start(job_of(plan, cluster, whole, permission.allowed[plan.namespace]), self.wake.set)
+
+        looked_at = frozenset(resource.uid for resource in resources)
+        sight = Sight(lambda namespace: permission.of_namespace(namespace) or seen, looked_at, make)
+        return await self.plans.serve(self.key, sight)
 
     def _count(self, verdicts: Sequence[Verdict], policy: Policy) -> None:
         moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())

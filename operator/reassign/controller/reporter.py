@@ -14,14 +14,16 @@ import structlog
 
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
 from reassign.controller.unreadable import conditions_after, conditions_before, deadline_is_over, need_not_wait
 from reassign.core.decide import lets_go
-from reassign.core.events import Tell, cancellations, rebuilt, transitions
+from reassign.core.events import Tell, cancellations, plan_transitions, rebuilt, transitions
 from reassign.core.model import Problem
 from reassign.core.pacing import halvings
+from reassign.core.plan import Plan
 from reassign.core.report import blind
 from reassign.core.resource import Record, Resource, active
 from reassign.core.verdict import Verdict
@@ -31,7 +33,7 @@ from reassign.kube.events import EventRecorder
 
 log = structlog.get_logger()
 
-Status = KafkaClusterStatus | PartitionReassignmentStatus
+Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
 
 PROGRESS_SECONDS = 2.0
 API_SECONDS = 10.0
@@ -64,11 +66,11 @@ class Reporter:
         self._metrics = metrics
         self._written: dict[str, float] = {}
 
-    async def hold(self, resource: Resource) -> None:
+    async def hold(self, resource: Resource | Plan) -> None:
         """Put our finalizer on a resource: from now on its deletion waits for us."""
         self._learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
 
-    async def let_go(self, resource: Resource) -> None:
+    async def let_go(self, resource: Resource | Plan) -> None:
         """Take our finalizer off: there is nothing that a deletion would have to cancel."""
         self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
         self._written.pop(resource.uid, None)
@@ -202,6 +204,11 @@ class Reporter:
         if obj := self._store.cluster(key):
             await self.write_cluster(key, unready_status(self._store.parse_cluster(obj), problem, now))
 
+    async def write_plan(self, plan: Plan, status: ReassignmentPlanStatus) -> None:
+        """Write the status of a plan if it changed. Raises ConflictError when the object is not the one judged."""
+        if status != plan.status:
+            await self._write_status(self._object(plan), plan.status, status)
+
     async def tell_cluster(self, key: ClusterKey, tell: Tell) -> None:
         if obj := self._store.cluster(key):
             await self._tell(obj, tell)
@@ -213,7 +220,10 @@ class Reporter:
         self._learn(obj["metadata"]["uid"], written)
         if written is None:
             return False
-        tells = transitions(before.conditions, after.conditions)
+        if isinstance(before, ReassignmentPlanStatus) and isinstance(after, ReassignmentPlanStatus):
+            tells = plan_transitions(before, after)
+        else:
+            tells = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
             tells += cancellations(before, after)
         if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
@@ -222,15 +232,15 @@ class Reporter:
             await self._tell(obj, tell)
         return True
 
-    async def refresh(self, resource: Resource | Unreadable) -> None:
+    async def refresh(self, resource: Resource | Plan | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> None:
         """Look at what the API server has, where a watch lags behind it."""
-        found = await self._kube.get(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name)
+        found = await self._kube.get(kind, resource.namespace, resource.name)
         self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
 
     def _lately(self, uid: str) -> bool:
         return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
 
-    def _object(self, resource: Resource) -> Object:
+    def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")

@@ -38,7 +38,7 @@ def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None
     return Problem(
         Reason.CLUSTER_DELETED,
         f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
-        f"delete the {len(referring)} PartitionReassignments that do ({names})",
+        f"delete the {len(referring)} resources that do ({names})",
     )
 
 

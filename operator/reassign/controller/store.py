@@ -16,7 +16,9 @@ from pydantic import ValidationError
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
 from reassign.core.model import Problem
+from reassign.core.plan import Plan
 from reassign.core.resource import ACTIVE, Resource
 from reassign.core.size import too_large
 from reassign.errors import Reason, ReassignError
@@ -31,7 +33,7 @@ ClusterKey = tuple[str, str]
 
 
 class Unreadable(NamedTuple):
-    """A PartitionReassignment that this version of the operator cannot read, with what says why."""
+    """An object that this version of the operator cannot read, with what says why."""
 
     obj: Object
     problem: Problem
@@ -58,20 +60,21 @@ def version(obj: Object) -> int:
 
 
 def cluster_key(obj: Object) -> ClusterKey:
-    """The KafkaCluster that an object is, or that a PartitionReassignment refers to."""
+    """The KafkaCluster that an object is, or that it refers to."""
     meta = obj["metadata"]
     ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
     return ref.get("namespace", meta["namespace"]), ref["name"]
 
 
 class Store:
-    """KafkaClusters and PartitionReassignments by uid, which no two objects of any kind share."""
+    """The objects of our kinds by uid, which no two objects of any kind share."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
         self._overwritten: set[str] = set()
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
+        self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
 
     def put(self, obj: Object) -> bool:
         """Take over an object; whether that is news."""
@@ -95,6 +98,7 @@ class Store:
         self._overwritten.discard(uid)
         self._parsed.pop(uid, None)
         self._parsed_clusters.pop(uid, None)
+        self._parsed_plans.pop(uid, None)
 
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
@@ -140,13 +144,34 @@ class Store:
         """Those whose status somebody else has changed, each with the one that counts."""
         return [resource for resource in self.resources(key) if resource.uid in self._overwritten]
 
-    def referred(self) -> set[ClusterKey]:
-        """The clusters that PartitionReassignments refer to, whether they exist or not."""
-        return set(map(cluster_key, self._all(Kind.PARTITION_REASSIGNMENT)))
+    def plan(self, uid: str) -> Plan | None:
+        """A ReassignmentPlan, parsed, if it is there."""
+        obj = self.get(uid)
+        if obj is None:
+            return None
+        found = _once(self._parsed_plans, _parse_plan, obj)
+        return found if isinstance(found, Plan) else None
 
-    def _referring(self, key: ClusterKey) -> list[Object]:
-        referring = [obj for obj in self._all(Kind.PARTITION_REASSIGNMENT) if cluster_key(obj) == key]
-        return [obj for obj in referring if has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")]
+    def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
+        """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
+        referring = self._referring(key, Kind.REASSIGNMENT_PLAN)
+        parsed = ((obj, _once(self._parsed_plans, _parse_plan, obj)) for obj in referring)
+        return [found if isinstance(found, Plan) else Unreadable(obj, found) for obj, found in parsed]
+
+    def waves(self, plan: Plan) -> list[Resource | Unreadable]:
+        """The PartitionReassignments that are labelled as waves of a plan, by name."""
+        key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
+        labelled = [obj for obj in self._referring(key) if _is_wave(obj, plan)]
+        parsed = ((obj, _once(self._parsed, _parse, obj)) for obj in labelled)
+        waves = [found if isinstance(found, Resource) else Unreadable(obj, found) for obj, found in parsed]
+        return sorted(waves, key=lambda wave: wave.name)
+
+    def referred(self) -> set[ClusterKey]:
+        """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
+        return {cluster_key(obj) for kind in Kind if kind is not Kind.KAFKA_CLUSTER for obj in self._all(kind)}
+
+    def _referring(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
+        return [obj for obj in self._all(kind) if cluster_key(obj) == key and _counts(obj)]
 
     def _all(self, kind: Kind) -> list[Object]:
         return [obj for obj in self._objects.values() if obj["kind"] == kind]
@@ -154,6 +179,16 @@ class Store:
     def _readable(self, obj: Object) -> Resource | None:
         found = _once(self._parsed, _parse, obj)
         return None if isinstance(found, Problem) else found
+
+
+def _counts(obj: Object) -> bool:
+    """Whether an object is there for us: not one that only others still hold back."""
+    return has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")
+
+
+def _is_wave(obj: Object, plan: Plan) -> bool:
+    meta = obj["metadata"]
+    return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid
 
 
 def full_name(obj: Object) -> str:
@@ -238,4 +273,20 @@ def _parse(obj: Object) -> Resource:
         finalizer_is_ours=finalizer_is_ours(obj),
         deleted=meta.deletion_timestamp,
         unsupported=too_large(obj, parsed.spec),
+    )
+
+
+def _parse_plan(obj: Object) -> Plan:
+    parsed = ReassignmentPlan.parse(obj)
+    meta = parsed.metadata
+    return Plan(
+        uid=meta.uid,
+        version=version(obj),
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        spec=parsed.spec,
+        status=parsed.status,
+        has_finalizer=FINALIZER in meta.finalizers,
+        deleted=meta.deletion_timestamp is not None,
     )

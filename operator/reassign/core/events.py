@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.resource import Resource, active, recorded
 from reassign.errors import Reason
 
@@ -14,6 +15,10 @@ IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
 """Reasons of Reconciling."""
 COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
+
+
+WAVES_TOLD = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
+"""What has gone wrong with a wave is told by Stalled."""
 
 
 class Tell(NamedTuple):
@@ -47,8 +52,7 @@ def rebuilt(resource: Resource) -> Tell:
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Tell]:
     """The events that a change of conditions tells of; none where nothing changed."""
-    old = {c.type: c for c in before if c.status is ConditionStatus.TRUE}
-    new = {c.type: c for c in after if c.status is ConditionStatus.TRUE}
+    old, new = _true(before), _true(after)
     tells = []
     now, then = new.get("Reconciling"), old.get("Reconciling")
     started = now.reason if now and not (then and then.reason == now.reason) else None
@@ -66,3 +70,24 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
         tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
     return tells
+
+
+def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Tell]:
+    """The events that a change of a plan's status tells of."""
+    tells = []
+    if after.digest and after.digest != before.digest:
+        tells.append(Tell(False, "PlanMade", f"{len(after.waves)} waves, {after.digest}"))
+    for wave in after.waves:
+        was = next((known.state for known in before.waves if known.name == wave.name), WaveState.PENDING)
+        if wave.state is not was and wave.state in WAVES_TOLD:
+            tells.append(Tell(False, WAVES_TOLD[wave.state], wave.name))
+    old, new = _true(before.conditions), _true(after.conditions)
+    if "Succeeded" in new and "Succeeded" not in old:
+        tells.append(Tell(False, "PlanCompleted", new["Succeeded"].message))
+    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
+        tells.append(Tell(True, new["Stalled"].reason, new["Stalled"].message))
+    return tells
+
+
+def _true(conditions: Sequence[Condition]) -> dict[str, Condition]:
+    return {c.type: c for c in conditions if c.status is ConditionStatus.TRUE}

@@ -2,8 +2,9 @@
 
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
 read: whoever changed the object in between wins, and a `ConflictError` says so. They are told from those of others by
-the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled. Nothing is retried
-here, since the loop ticks again and looks first.
+the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled, and the
+PartitionReassignments of a plan, which we suspend, let go and delete as well. Nothing is retried here, since the loop
+ticks again and looks first.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from kubernetes.aio.config import load_incluster_config, load_kube_config
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
-from reassign.kube.managed import field_manager
+from reassign.kube.managed import FIELD_MANAGER, field_manager
 
 __all__ = ["REQUEST_SECONDS", "Kind", "KubeClient", "Object"]
 
@@ -44,13 +46,14 @@ class Kind(StrEnum):
 
     KAFKA_CLUSTER = KafkaCluster.KIND
     PARTITION_REASSIGNMENT = PartitionReassignment.KIND
+    REASSIGNMENT_PLAN = ReassignmentPlan.KIND
 
     @property
     def plural(self) -> str:
         return _PLURALS[self.value]
 
 
-_PLURALS = {kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment)}
+_PLURALS = {kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment, ReassignmentPlan)}
 
 
 class KubeClient:
@@ -108,6 +111,25 @@ class KubeClient:
         storage, and with `RequestFailed` when the schema does not allow the status.
         """
         return await self._patch(obj, "/status", {"op": "add", "path": "/status", "value": status})
+
+    async def create(self, obj: Mapping[str, Any]) -> Object:
+        """Make an object; raises `ConflictError` when there is one of that name."""
+        path = _path(_PLURALS[obj["kind"]], obj["metadata"]["namespace"])
+        made = await self.request("POST", path, dict(obj), manager=FIELD_MANAGER)
+        assert made is not None
+        return made
+
+    async def suspend(self, obj: Object, suspended: bool) -> Object | None:
+        """Write spec.suspend of a PartitionReassignment that we made; None when it is gone."""
+        return await self._patch(obj, "", {"op": "add", "path": "/spec/suspend", "value": suspended})
+
+    async def delete(self, obj: Object) -> Object | None:
+        """Delete this version of an object; as it is while finalizers hold it back, None when it is gone."""
+        meta = obj["metadata"]
+        same = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        path = _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"])
+        answer = await self.request("DELETE", path, {"preconditions": same}, missing_ok=True)
+        return answer if answer and answer["kind"] == obj["kind"] else None  # else a Status, which says that it is gone
 
     async def _patch(self, obj: Object, subresource: str, change: Object) -> Object | None:
         """One JSON patch. The resourceVersion in it, when it is not the current one, makes the answer 409."""

@@ -11,16 +11,20 @@ from typing import Any
 
 from reassign.api.common import FINALIZER
 
-__all__ = ["field_manager", "finalizer_is_ours", "record_is_somebody_elses"]
+__all__ = ["FIELD_MANAGER", "field_manager", "finalizer_is_ours", "record_is_somebody_elses"]
 
 
 _MERGED = "ancient-changes"
 """The API server's name for the oldest of more than ten writers, whom it no longer tells apart."""
 
 
+FIELD_MANAGER = "kafka-reassign-operator"
+"""The name under which we make objects."""
+
+
 def field_manager(uid: str) -> str:
     """The name that our writes to an object have in its managedFields."""
-    return f"kafka-reassign-operator/{uid}"
+    return f"{FIELD_MANAGER}/{uid}"
 
 
 def finalizer_is_ours(obj: Mapping[str, Any]) -> bool:

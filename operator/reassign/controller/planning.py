@@ -1,0 +1,239 @@
+"""Has plans made, one at a time, each in a process of its own; what comes of it is kept until its waves are written."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from reassign.api.common import INT32_MAX, bytes_of, bytes_per_second
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_plan import (
+    MAX_UNMET,
+    PLAN_LABEL,
+    PLAN_UID_LABEL,
+    BalanceStatus,
+    By,
+    LowerBound,
+    Moves,
+    Shares,
+    Topics,
+    Unmet,
+    Wave,
+    WaveState,
+)
+from reassign.controller.apart import run_apart
+from reassign.core.model import Problem, Snapshot
+from reassign.core.plan import Manifest, Plan, Planned, manifest_digest
+from reassign.errors import PlanningError, Reason
+
+if TYPE_CHECKING:
+    from reassign.planning.model import Balance, Certificate, Cluster, Goal
+
+log = structlog.get_logger()
+
+SECONDS = 300.0
+"""What a plan may take, with compiling what plans."""
+RETRY_SECONDS = 60.0
+"""How long after a failure it is tried again: what it came from may have been mended."""
+
+
+class Job(NamedTuple):
+    """What a plan is made from: the whole cluster, and patterns of the topics that the plan's namespace may move."""
+
+    plan: Plan
+    snapshot: Snapshot
+    allowed: tuple[str, ...]
+    min_free_percent: int
+    rate: int | None
+    """Bytes per second of each broker; None where nothing is throttled."""
+
+
+def job_of(plan: Plan, cluster: KafkaCluster, snapshot: Snapshot, allowed: tuple[str, ...]) -> Job:
+    throttles = [t for t in (plan.spec.template.throttle, cluster.spec.throttle) if t and t.inter_broker is not None]
+    rate = throttles[0].inter_broker if throttles else None
+    at = None if rate is None else bytes_per_second(rate)
+    return Job(plan, snapshot, allowed, cluster.spec.limits.min_free_disk_percent, at)
+
+
+class _Outcome(NamedTuple):
+    input_hash: str
+    made: Planned | Problem
+    at: float
+
+
+class Planner:
+    """One process at a time, for all clusters: a plan needs memory, and the loops need a processor."""
+
+    def __init__(self, work: Callable[[Job], Awaitable[Planned]] | None = None) -> None:
+        self._work = work or (lambda job: run_apart(work_out, job, seconds=SECONDS))
+        self._outcomes: dict[str, _Outcome] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._under_way: tuple[str, str] | None = None
+
+    def made(self, plan: Plan) -> Planned | Problem | None:
+        """What planning came to for the plan's spec as it is."""
+        outcome = self._outcomes.get(plan.uid)
+        return outcome.made if outcome and outcome.input_hash == plan.input_hash else None
+
+    def due(self, plan: Plan) -> bool:
+        """Whether to begin with a plan now; one under way for what the spec was before ends."""
+        if self._under_way is not None:
+            uid, input_hash = self._under_way
+            if uid == plan.uid and input_hash != plan.input_hash:
+                self.forget(uid)
+            return False
+        outcome = self._outcomes.get(plan.uid)
+        tried = outcome is not None and outcome.input_hash == plan.input_hash
+        return not tried or (outcome is not None and time.monotonic() - outcome.at >= RETRY_SECONDS)
+
+    def start(self, job: Job, done: Callable[[], object]) -> None:
+        """Begin, and call `done` at the end."""
+        self._under_way = job.plan.uid, job.plan.input_hash
+        self._task = asyncio.create_task(self._run(job, done), name=f"plan {job.plan.namespace}/{job.plan.name}")
+
+    def forget(self, uid: str) -> None:
+        """A plan is written, or gone."""
+        self._outcomes.pop(uid, None)
+        if self._task and self._under_way and self._under_way[0] == uid:
+            self._task.cancel()
+
+    async def _run(self, job: Job, done: Callable[[], object]) -> None:
+        plan = job.plan
+        name = f"{plan.namespace}/{plan.name}"
+        try:
+            began = time.monotonic()
+            made: Planned | Problem
+            try:
+                made = await self._work(job)
+                log.info("planned", plan=name, waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
+            except PlanningError as error:
+                log.warning("not planned", plan=name, reason=error.reason, error=error.message)
+                made = Problem(error.reason, error.message)
+            except Exception as error:
+                log.exception("planning failed unexpectedly", plan=name)
+                message = f"a mistake of the operator ({type(error).__name__}) keeps it from planning; its log has more"
+                made = Problem(Reason.INTERNAL_ERROR, message)
+            self._outcomes[plan.uid] = _Outcome(plan.input_hash, made, time.monotonic())
+        finally:
+            self._under_way = None
+            done()
+
+
+# --- In the other process: numpy, numba and the whole cluster are there and nowhere else ---
+
+
+def work_out(job: Job) -> Planned:
+    """Make a plan. Raises PlanningError for what cannot be planned."""
+    from reassign.core.survey import survey
+    from reassign.planning.manifests import check_stored, digest, reassignments
+    from reassign.planning.plan import make  # type: ignore[import-not-found]
+
+    plan, cluster = job.plan, survey(job.snapshot)
+    waves, max_bytes = plan.spec.waves, plan.spec.waves.max_bytes
+    made = make(cluster, goal_of(job), waves.max_partitions, max_bytes and bytes_of(max_bytes), job.rate)
+    check_stored(made)
+    manifests = reassignments(
+        cluster,
+        made,
+        name=plan.wave_prefix,
+        namespace=plan.namespace,
+        cluster_ref=plan.spec.cluster_ref.wire(),
+        template=plan.spec.template.wire(),
+    )
+    labelled = [_labelled(manifest, plan) for manifest in manifests]
+    return planned(plan, labelled, digest(labelled), made.certificate, sizes_of(cluster))
+
+
+def goal_of(job: Job) -> Goal:
+    """The goal in the planner's words."""
+    from reassign.planning import model
+
+    spec, goal = job.plan.spec, job.plan.spec.goal
+    include, exclude = _selected(spec.topics, job)
+    return model.Goal(
+        include=include,
+        exclude=exclude,
+        drain=frozenset(goal.drain_brokers or ()),
+        brokers=None if goal.brokers is None else frozenset(goal.brokers),
+        replication_factor=goal.replication_factor,
+        balance=frozenset(model.By(by.value) for by in goal.balance.by) if goal.balance else frozenset(),
+        tolerance=goal.balance.tolerance_percent / 100 if goal.balance else 0.10,
+        awareness=model.Awareness(spec.racks.awareness.value),
+        min_free=job.min_free_percent / 100,
+    )
+
+
+def _selected(topics: Topics, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Patterns of the topics to plan for; where not all are allowed, their names, since both have to match."""
+    if "*" in job.allowed:
+        return topics.include, topics.exclude
+
+    def matches(topic: str, patterns: Sequence[str]) -> bool:
+        return any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+    names = [t for t in sorted(job.snapshot.topics) if matches(t, topics.include) and matches(t, job.allowed)]
+    return tuple(names), topics.exclude
+
+
+def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
+    """Bytes of one replica by topic and partition."""
+    rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), cluster.sizes.tolist(), strict=True)
+    return {(cluster.topics[topic], partition): max(size, 0) for topic, partition, size in rows}
+
+
+def _labelled(manifest: Manifest, plan: Plan) -> Manifest:
+    metadata = manifest["metadata"]
+    labels = metadata.get("labels", {}) | {PLAN_LABEL: plan.name, PLAN_UID_LABEL: plan.uid}
+    return {**manifest, "metadata": {**metadata, "labels": labels}}
+
+
+def planned(
+    plan: Plan,
+    manifests: Sequence[Manifest],
+    digest: str,
+    certificate: Certificate,
+    sizes: Mapping[tuple[str, int], int],
+) -> Planned:
+    """What becomes of a plan: plain values, so that whoever reads them needs no arrays."""
+    return Planned(
+        input_hash=plan.input_hash,
+        manifests=tuple(manifests),
+        waves=tuple(_wave(manifest, sizes) for manifest in manifests),
+        digest=digest,
+        moves=Moves(replicas=certificate.moves, bytes=certificate.bytes, leaders=certificate.leaders),
+        lower_bound=LowerBound(
+            replicas=certificate.moves_bound, bytes=certificate.bytes_bound, waves=certificate.waves_bound
+        ),
+        balance=BalanceStatus(
+            before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
+            after=tuple(_shares(balance, balance.after) for balance in certificate.balance),
+        ),
+        unmet=tuple(Unmet(what=part.what, nearest=part.nearest) for part in certificate.unmet[:MAX_UNMET]),
+    )
+
+
+def _wave(manifest: Manifest, sizes: Mapping[tuple[str, int], int]) -> Wave:
+    entries = manifest["spec"]["partitions"]
+    added = ((e, len(set(e["replicas"]) - set(e["expectedReplicas"]))) for e in entries)
+    return Wave(
+        name=manifest["metadata"]["name"],
+        partitions=len(entries),
+        bytes=sum(count * sizes[entry["topic"], entry["partition"]] for entry, count in added),
+        state=WaveState.PENDING,
+        digest=manifest_digest(manifest),
+    )
+
+
+def _shares(balance: Balance, ends: tuple[float, float]) -> Shares:
+    least, greatest = ends
+    return Shares(
+        by=By(balance.by.value),
+        least_percent=math.floor(100 * least),
+        greatest_percent=min(math.ceil(100 * greatest), INT32_MAX) if math.isfinite(greatest) else INT32_MAX,
+    )

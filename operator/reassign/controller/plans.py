@@ -1,0 +1,183 @@
+"""Serves the ReassignmentPlans of a cluster, after its PartitionReassignments, in the same tick.
+
+Nothing here moves a partition: a wave is let go by its spec.suspend, and what it then does is the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from reassign.api.reassignment_plan import PLAN_UID_LABEL
+from reassign.controller.planning import Planner
+from reassign.controller.reporter import Reporter, mistake
+from reassign.controller.store import ClusterKey, Store, Unreadable, version
+from reassign.core.model import Problem, Snapshot
+from reassign.core.plan import (
+    Create,
+    Delete,
+    Hold,
+    Keep,
+    LetGo,
+    Make,
+    Manifest,
+    Plan,
+    Release,
+    Step,
+    ended,
+    manifest_digest,
+)
+from reassign.core.plans import Seen, decide
+from reassign.core.resource import Resource
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.kube.client import Kind, KubeClient, Object
+
+log = structlog.get_logger()
+
+AT_ONCE_SECONDS = 0.1
+CONFLICT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a tick knows of the cluster, and can find out.
+
+    `seen` is what a namespace may know of it, `looked_at` are the uids of the PartitionReassignments whose topics are
+    part of that. `make` begins to make a plan, from a look at the whole cluster.
+    """
+
+    seen: Callable[[str], Seen]
+    looked_at: frozenset[str] = frozenset()
+    make: Callable[[Plan], Awaitable[None]] | None = None
+
+
+class Plans:
+    """The ReassignmentPlans of all clusters; a loop, or whoever answers for one that is missing, serves its own."""
+
+    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter, planner: Planner) -> None:
+        self._store = store
+        self._kube = kube
+        self._reporter = reporter
+        self.planner = planner
+
+    def names(self, key: ClusterKey) -> list[str]:
+        """The plans that refer to a cluster, as NAMESPACE/NAME."""
+        return [f"{plan.namespace}/{plan.name}" for plan in self._store.plans(key)]
+
+    async def serve(self, key: ClusterKey, sight: Sight) -> float | None:
+        """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
+        pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    async def _safely(self, plan: Plan | Unreadable, sight: Sight) -> float | None:
+        """What goes wrong with one plan keeps no other waiting."""
+        name = f"{plan.namespace}/{plan.name}"
+        try:
+            try:
+                return await self._serve(plan, sight)
+            except (ConflictError, ApiServerError):
+                raise
+            except ReassignError as error:
+                await self._say(plan, Problem(error.reason, error.message))
+            except Exception as error:
+                log.exception("failed unexpectedly", plan=name)
+                await self._say(plan, mistake(error, "this one from being served"))
+        except ConflictError:
+            await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
+            return CONFLICT_SECONDS
+        except ReassignError as error:
+            log.warning("not written", plan=name, reason=error.reason, error=error.message)
+        return None
+
+    async def _say(self, plan: Plan | Unreadable, problem: Problem) -> None:
+        if obj := self._store.get(plan.uid):
+            await self._reporter.write_unreadable(obj, problem, _now())
+
+    async def _serve(self, plan: Plan | Unreadable, sight: Sight) -> float | None:
+        if isinstance(plan, Unreadable):
+            await self._say(plan, plan.problem)
+            return None
+        waves: list[Resource] = []
+        for wave in self._store.waves(plan):
+            if isinstance(wave, Unreadable):
+                raise ReassignError(wave.problem.reason, f"{wave.name}: {wave.problem.message}")
+            waves.append(wave)
+        seen = sight.seen(plan.namespace)
+        if isinstance(seen, Snapshot) and not {wave.uid for wave in waves if not ended(wave)} <= sight.looked_at:
+            return AT_ONCE_SECONDS  # one came while the cluster was being looked at
+        decision = decide(plan, waves, seen, self.planner.made(plan), _now())
+        for step in decision.steps:
+            await self._perform(plan, step, sight)
+        now = self._store.plan(plan.uid)
+        if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
+            await self._reporter.write_plan(now, decision.status)
+        if plan.planned or plan.deleted:
+            self.planner.forget(plan.uid)
+        news = decision.status.digest != plan.status.digest or any(not isinstance(s, Make) for s in decision.steps)
+        return AT_ONCE_SECONDS if news else None
+
+    async def _perform(self, plan: Plan, step: Step, sight: Sight) -> None:
+        if not isinstance(step, Make):
+            log.info("plan step", plan=f"{plan.namespace}/{plan.name}", step=type(step).__name__, wave=_name(step))
+        match step:
+            case Keep():
+                await self._reporter.hold(plan)
+            case LetGo():
+                await self._reporter.let_go(plan)
+            case Make():
+                if sight.make and self.planner.due(plan):
+                    await sight.make(plan)
+            case Create(manifest):
+                self._store.put(await self._created(manifest))
+            case Release(wave) | Hold(wave):
+                await self._write(wave, lambda obj: self._kube.suspend(obj, isinstance(step, Hold)))
+            case Delete(wave):
+                await self._write(wave, self._kube.delete)
+
+    async def _created(self, manifest: Manifest) -> Object:
+        try:
+            return await self._kube.create(manifest)
+        except ConflictError:
+            meta = manifest["metadata"]
+            found = await self._kube.get(Kind.PARTITION_REASSIGNMENT, meta["namespace"], meta["name"])
+            if found and _same(found, manifest):
+                return found
+            message = f"there is another PartitionReassignment {meta['name']}: delete it, since this plan makes its own"
+            raise ReassignError(Reason.CONFLICT, message) from None
+
+    async def _write(self, wave: Resource, write: Callable[[Object], Awaitable[Object | None]]) -> None:
+        obj = self._store.get(wave.uid)
+        if obj is None or version(obj) != wave.version:
+            raise ConflictError(f"{wave.namespace}/{wave.name} has changed meanwhile")
+        try:
+            written = await write(obj)
+        except ConflictError:
+            await self._reporter.refresh(wave)
+            raise
+        if written is None:
+            self._store.drop(wave.uid)
+        else:
+            self._store.put(written)
+
+
+def _same(found: Object, manifest: Manifest) -> bool:
+    theirs, ours = found["metadata"], manifest["metadata"]
+    labelled = (theirs.get("labels") or {}).get(PLAN_UID_LABEL) == ours["labels"][PLAN_UID_LABEL]
+    alike = manifest_digest(found) == manifest_digest(manifest)
+    return labelled and alike and not theirs.get("deletionTimestamp")
+
+
+def _name(step: Step) -> str | None:
+    match step:
+        case Release(wave) | Hold(wave) | Delete(wave):
+            return wave.name
+        case Create(manifest):
+            return str(manifest["metadata"]["name"])
+    return None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

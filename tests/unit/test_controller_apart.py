@@ -1,0 +1,90 @@
+"""A process for one function: its answer, its errors, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reassign.controller.apart import run_apart
+from reassign.errors import PlanningError, Reason
+
+
+def doubled(number: int) -> tuple[int, int]:
+    print("this goes to the log")
+    return os.getpid(), 2 * number
+
+
+def refused() -> None:
+    raise PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
+
+
+def mistaken() -> None:
+    raise KeyError("a mistake")
+
+
+def killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def terminated() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def for_ever() -> None:
+    threading.Event().wait()
+
+
+def run(function: Callable[..., Any], *arguments: object, seconds: float = 60) -> Any:
+    return asyncio.run(run_apart(function, *arguments, seconds=seconds))
+
+
+def test_a_function_runs_in_another_process_and_its_answer_comes_back() -> None:
+    process, answer = run(doubled, 21)
+    assert answer == 42
+    assert process != os.getpid()
+
+
+def test_a_goal_that_cannot_be_planned_is_the_same_error_here() -> None:
+    with pytest.raises(PlanningError, match="2 brokers cannot hold 3 replicas; add one") as raised:
+        run(refused)
+    assert raised.value.reason is Reason.NOT_ENOUGH_BROKERS
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (mistaken, "ended with exit code 1, by a mistake of the operator"),
+        (killed, "raise the operator's memory limit"),
+        (terminated, "was ended by SIGTERM"),
+    ],
+)
+def test_a_process_that_ends_without_an_answer_is_an_error_that_says_how(
+    function: Callable[[], None], said: str
+) -> None:
+    with pytest.raises(PlanningError, match=said) as raised:
+        run(function)
+    assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+def test_a_process_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(PlanningError, match="took longer than") as raised:
+        run(for_ever, seconds=0.2)
+    assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+def test_the_event_loop_goes_on_meanwhile() -> None:
+    async def scenario() -> Any:
+        running = asyncio.create_task(run_apart(doubled, 1, seconds=60))
+        turns = 0
+        while not running.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert asyncio.run(scenario()) > 1

@@ -1,0 +1,353 @@
+"""ReassignmentPlans in the loop of their cluster: API server, brokers and planning in memory, the rest as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from reassign.api.common import FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.controller.handlers import Supervisor
+from reassign.controller.loop import ClusterLoop
+from reassign.controller.metrics import Metrics
+from reassign.controller.planning import RETRY_SECONDS, Job, Planner, goal_of, job_of, planned
+from reassign.controller.store import Store
+from reassign.core.model import TopicPartition
+from reassign.core.plan import Planned
+from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
+from reassign.planning import model
+from reassign.planning.manifests import digest
+from tests.unit.sim import SimKafka
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Brokers, Kube, Object, World, _object
+
+NEW = (4, 2, 3)
+GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
+
+
+class Work:
+    """Planning: a wave for each partition that is on broker 1, or what it is told to come to."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.fails: Exception | None = None
+        self.partitions: tuple[TopicPartition, ...] = (OURS, LATER)
+
+    async def __call__(self, job: Job) -> Planned:
+        self.jobs.append(job)
+        if self.fails:
+            raise self.fails
+        moved = [tp for tp in self.partitions if job.snapshot.topics[tp.topic].partitions[0].replicas != NEW]
+        manifests = [self._manifest(job, number, tp) for number, tp in enumerate(moved, 1)]
+        certificate = model.Certificate(
+            bytes=200,
+            bytes_bound=199,
+            moves=2,
+            moves_bound=2,
+            leaders=1,
+            balance=(model.Balance(model.By.DISK, (0.0, 5.408), (0.905, 1.091), 1.0, (0.9, 1.1)),),
+            waves=len(moved),
+            waves_bound=1,
+        )
+        return planned(job.plan, manifests, digest(manifests), certificate, {(tp.topic, 0): 100 for tp in moved})
+
+    def _manifest(self, job: Job, number: int, tp: TopicPartition) -> Object:
+        entry = {"topic": tp.topic, "partition": 0, "replicas": list(NEW), "expectedReplicas": [1, 2, 3]}
+        spec = {"clusterRef": {"name": "main"}, "partitions": [entry], "suspend": True}
+        labels = {PLAN_LABEL: job.plan.name, PLAN_UID_LABEL: job.plan.uid}
+        metadata = {"name": f"{job.plan.wave_prefix}-{number}", "namespace": job.plan.namespace, "labels": labels}
+        version = "kafka.reassign.dev/v1alpha1"
+        return {"apiVersion": version, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
+
+
+class Planning(World):
+    """A plan that moves OURS and LATER off broker 1; nothing else is in flight."""
+
+    def __init__(self) -> None:
+        partitions = (OURS, THEIRS, LATER)
+        sizes = {tp: dict.fromkeys(range(6), 100) for tp in partitions}
+        self.kafka = SimKafka(dict.fromkeys(partitions, (1, 2, 3)), sizes=sizes)
+        self.store, self.kube, self.metrics = Store(), Kube(), Metrics()
+        self.brokers = Brokers(self.kafka, self.kube)
+        self.work = Work()
+        self.planner = Planner(self.work)
+        self.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
+        self.loop = self.new_loop()
+        self.put(_object("ReassignmentPlan", "drain", deepcopy(GOAL)))
+
+    def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
+        """As the loop of the operator: what is begun in one tick goes on between it and the next."""
+
+        async def ticks() -> None:
+            for _ in range(40 if until else times):
+                await self.tick_once()
+                for tp in list(self.kafka.reassignments):
+                    self.kafka.copy(tp)
+                if until and until():
+                    return
+            assert until is None, "it did not come true"
+
+        asyncio.run(ticks())
+
+    async def tick_once(self) -> None:
+        await self.loop._tick()
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    @property
+    def plan(self) -> Object:
+        return self.kube.objects["uid-drain"]
+
+    @property
+    def status(self) -> Object:
+        status: Object = self.plan["status"]
+        return status
+
+    def says(self, reason: str) -> bool:
+        ready = [c for c in self.status.get("conditions", ()) if c["type"] == "Ready"]
+        return bool(ready) and ready[0]["reason"] == reason
+
+    def message(self) -> str:
+        return next(c["message"] for c in self.status["conditions"] if c["type"] == "Ready")
+
+    def waves(self) -> list[Object]:
+        found = [obj for obj in self.kube.objects.values() if PLAN_LABEL in obj["metadata"].get("labels", {})]
+        return sorted(found, key=lambda obj: str(obj["metadata"]["name"]))
+
+    def approve(self) -> None:
+        self.change("drain", lambda obj: obj["spec"].update(approvedDigest=self.status["digest"]))
+
+
+@pytest.fixture
+def world() -> Planning:
+    return Planning()
+
+
+def test_a_plan_is_its_suspended_reassignments_and_waits_for_approval(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    assert {wave["metadata"]["labels"][PLAN_UID_LABEL] for wave in world.waves()} == {"uid-drain"}
+    assert all("ownerReferences" not in wave["metadata"] for wave in world.waves())
+    assert FINALIZER in world.plan["metadata"]["finalizers"]
+    assert world.status["moves"] == {"replicas": 2, "bytes": 200, "leaders": 1}
+    assert world.status["lowerBound"] == {"replicas": 2, "bytes": 199, "waves": 1}
+    assert world.status["balance"]["before"] == [{"by": "Disk", "leastPercent": 0, "greatestPercent": 541}]
+    assert world.status["balance"]["after"] == [{"by": "Disk", "leastPercent": 90, "greatestPercent": 110}]
+    assert [(w["partitions"], w["bytes"], w["state"]) for w in world.status["waves"]] == [(1, 100, "Pending")] * 2
+    assert "PlanMade" in world.kube.events
+    world.tick(5)
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+    assert len(world.work.jobs) == 1
+
+
+def test_approved_by_its_digest_it_moves_what_it_says_wave_by_wave(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.approve()
+    world.tick(until=lambda: world.says("Completed"))
+    assert world.kafka.replicas == {OURS: NEW, LATER: NEW, THEIRS: (1, 2, 3)}
+    assert world.status["summary"] == "2/2 waves, 2/2 partitions"
+    assert [wave["state"] for wave in world.status["waves"]] == ["Succeeded"] * 2
+    told = [event for event in world.kube.events if event in ("WaveStarted", "WaveCompleted", "PlanCompleted")]
+    assert told[-1] == "PlanCompleted"
+    assert told.count("WaveCompleted") == 2
+    world.tick(3)
+    assert world.plan["metadata"]["finalizers"] == []
+
+
+def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.delete("drain")
+    world.tick(until=lambda: world.store.get("uid-drain") is None)
+    assert [wave for wave in world.waves() if wave["metadata"].get("finalizers")] == []
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+
+
+def test_an_operator_that_ends_between_making_waves_and_saying_so_begins_again(world: Planning) -> None:
+    world.tick(until=lambda: len(world.waves()) == 2)
+    assert "digest" not in world.status
+    world.planner = Planner(world.work)
+    world.restart()
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    alive = [wave for wave in world.waves() if not wave["metadata"].get("deletionTimestamp")]
+    assert {wave["metadata"]["name"] for wave in alive} == {wave["name"] for wave in world.status["waves"]}
+
+
+def test_a_wave_that_is_there_already_will_do_when_it_is_the_same(world: Planning) -> None:
+    create = world.kube.create
+
+    async def answer_lost(obj: Object) -> Object:
+        await create(obj)
+        world.kube.create = create  # type: ignore[method-assign]
+        raise ApiServerError("no answer")
+
+    world.kube.create = answer_lost  # type: ignore[method-assign]
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    assert len(world.waves()) == 2
+
+
+def test_another_object_of_a_waves_name_is_left_alone_and_named(world: Planning) -> None:
+    prefix = (world.store.plan("uid-drain") or pytest.fail("no plan")).wave_prefix
+    spec = {"clusterRef": {"name": "main"}, "suspend": True, "partitions": [_entry(LATER)]}
+    world.put(_object("PartitionReassignment", f"{prefix}-1", spec))
+    world.tick(until=lambda: world.says("Conflict"))
+    assert f"{prefix}-1" in world.message()
+    assert world.kube.objects[f"uid-{prefix}-1"]["spec"]["partitions"] == [_entry(LATER)]
+
+
+def _entry(tp: TopicPartition) -> Object:
+    return {"topic": tp.topic, "partition": tp.partition, "replicas": list(NEW)}
+
+
+def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.work.fails = PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
+    world.tick(until=lambda: world.says("NotEnoughBrokers"))
+    world.tick(5)
+    assert len(world.work.jobs) == 1
+    assert world.conditions("drain") == {"Stalled": "NotEnoughBrokers"}
+    world.work.fails = None
+    monkeypatch.setattr("reassign.controller.planning.RETRY_SECONDS", -RETRY_SECONDS)
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+
+
+def test_a_mistake_in_planning_stalls_that_plan_alone(world: Planning) -> None:
+    world.work.fails = KeyError("a mistake")
+    world.add("move", THEIRS, NEW)
+    world.tick(until=lambda: world.says("InternalError"))
+    world.tick(until=lambda: world.kafka.replicas[THEIRS] == NEW)
+
+
+def test_while_one_plan_is_made_the_loop_goes_on_and_another_waits_its_turn(world: Planning) -> None:
+    ends = asyncio.Event()
+    made: list[str] = []
+    at_once = world.work.__call__
+
+    async def slowly(job: Job) -> Planned:
+        made.append(job.plan.name)
+        await ends.wait()
+        return await at_once(job)
+
+    world.planner._work = slowly
+    world.put(_object("ReassignmentPlan", "second", deepcopy(GOAL)))
+
+    async def scenario() -> None:
+        for _ in range(6):
+            await world.tick_once()
+        assert len(made) == 1
+        world.add("move", THEIRS, NEW)
+        for _ in range(6):
+            await world.tick_once()
+        assert THEIRS in world.kafka.reassignments
+        assert len(made) == 1
+        ends.set()
+        for _ in range(6):
+            await world.tick_once()
+        assert set(made) == {"drain", "second"}
+
+    asyncio.run(scenario())
+
+
+def test_a_plan_that_is_deleted_while_it_is_made_ends_that(world: Planning) -> None:
+    async def for_ever(job: Job) -> Planned:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    world.planner._work = for_ever
+
+    async def scenario() -> None:
+        for _ in range(4):
+            await world.tick_once()
+        assert world.planner._under_way is not None
+        world.delete("drain")
+        await world.tick_once()
+        assert world.planner._under_way is None
+
+    asyncio.run(scenario())
+    assert world.store.get("uid-drain") is None
+
+
+def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unreachable(loop: ClusterLoop, cluster: KafkaCluster) -> Any:
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    monkeypatch.setattr(ClusterLoop, "_connected", unreachable)
+    world.tick(until=lambda: world.says("ClusterUnreachable"))
+    assert world.waves() == []
+    world.delete("drain")
+    world.tick()
+    assert world.store.get("uid-drain") is None
+
+
+def test_a_namespace_that_is_not_allowed_gets_no_plan(world: Planning) -> None:
+    foreign = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
+    foreign["metadata"] |= {"namespace": "team-a", "resourceVersion": "99"}
+    world.put(foreign)
+    world.tick(until=lambda: world.says("NamespaceNotAllowed"))
+    assert world.work.jobs == []
+    assert world.kube.objects["uid-drain"]["status"].get("waves", []) == []
+
+
+def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> None:
+    plan = world.store.plan("uid-drain")
+    cluster = KafkaCluster.parse(world.kube.objects["uid-main"])
+    assert plan is not None
+    everything = goal_of(job_of(plan, cluster, world.kafka.snapshot(), ("*",)))
+    assert (everything.include, everything.exclude, everything.drain) == (("*",), ("__*",), frozenset({1}))
+    assert everything.min_free == 0.1
+    some = goal_of(job_of(plan, cluster, world.kafka.snapshot(), ("o*", "th?irs")))
+    assert some.include == ("ours", "theirs")
+
+
+def test_the_rate_is_the_templates_or_the_clusters(world: Planning) -> None:
+    def rate(template: Object, throttle: Object | None) -> int | None:
+        obj = deepcopy(world.plan) | {"spec": GOAL | {"template": template}}
+        obj["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
+        world.put(obj)
+        cluster = deepcopy(world.kube.objects["uid-main"])
+        cluster["spec"] |= {"throttle": throttle} if throttle else {}
+        plan = world.store.plan("uid-drain")
+        assert plan is not None
+        return job_of(plan, KafkaCluster.parse(cluster), world.kafka.snapshot(), ("*",)).rate
+
+    assert rate({}, None) is None
+    assert rate({}, {"interBroker": "1Mi"}) == 2**20
+    assert rate({"throttle": {"interBroker": "2Mi"}}, {"interBroker": "1Mi"}) == 2**21
+    assert rate({"throttle": {"logDir": "2Mi"}}, {"interBroker": "1Mi"}) == 2**20
+
+
+def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.delete("main")
+    world.tick(3)
+    assert world.says("ClusterDeleted")
+    assert FINALIZER in world.kube.objects["uid-main"]["metadata"]["finalizers"]
+    ready = next(c for c in world.kube.objects["uid-main"]["status"]["conditions"] if c["type"] == "Ready")
+    assert "kafka/drain" in ready["message"]
+
+
+def test_a_plan_whose_cluster_is_missing_says_so_and_can_be_deleted(world: Planning) -> None:
+    kube: Any = world.kube
+    unused: Any = None
+    del world.kube.objects["uid-main"]
+    world.store.drop("uid-main")
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    assert world.says("ClusterNotFound")
+    world.delete("drain")
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    assert world.store.get("uid-drain") is None
+
+
+def test_a_plan_that_cannot_be_read_says_so(world: Planning) -> None:
+    world.change("drain", lambda obj: obj["spec"].update(goal={"replicationFactor": "many"}))
+    world.tick()
+    assert world.says("CannotBeRead")
+
+
+def test_the_planner_status_survives_what_the_api_server_says(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    assert ReassignmentPlanStatus.parse(world.status).wire() == world.status
