@@ -6,7 +6,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo soak bench-reaction bench-throttle crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo soak bench-reaction bench-throttle bench-planner crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -60,6 +60,9 @@ bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: med
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle
+
+bench-planner: $(VENV)  ## how fast the planner is and how far from the optimum, beside Kafka's placer and the bounds
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds

@@ -50,7 +50,7 @@ def certify(
 
     Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
     """
-    done = counting.done(target, problem.rf, problem.allowed, problem.tree.path, problem.tree.level, _rest(problem))
+    done = counting.done(target, problem.rf, problem.allowed, problem.tree.path, problem.tree.level, problem.tree.extra)
     problem = replace(problem, movable=problem.movable & done)
     after = loads(target, problem.size, len(problem.alive))
     paid, least = cost(problem, target), bound(problem, after)
@@ -99,7 +99,7 @@ def bound(problem: Problem, after: Bytes | None = None) -> Cost:
     change = _change(problem, forced, above, place)
     must = counting.must(
         problem.current, problem.rf, problem.size, problem.movable, problem.allowed, tree.path, tree.cap, tree.level,
-        _rest(problem), tree.least, np.flatnonzero(forced & (tree.cap > 0)), _depth(tree.path, nodes), above,
+        tree.extra, tree.least, np.flatnonzero(forced & (tree.cap > 0)), _depth(tree.path, nodes), above,
         (excess[:LEADERS] > 0).any(axis=0),
     )  # fmt: skip
     least = np.maximum(np.maximum(come, out + change + must[1]), must[0])
@@ -209,14 +209,6 @@ def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
             change[row] += own
             np.subtract.at(change[row], above[1:], own[1:])
     return change
-
-
-def _rest(problem: Problem) -> Ints:
-    """(N, R + 1): how many children of a node hold one more than its level, by the replicas below it."""
-    tree = problem.tree
-    rest = np.tile(np.arange(tree.level.shape[1], dtype=np.int32), (len(tree.parent), 1))
-    np.subtract.at(rest, tree.parent[1:], np.minimum(tree.cap[1:, None], tree.level[tree.parent[1:]]))
-    return rest
 
 
 def _up(problem: Problem, leaves: Bytes) -> Bytes:

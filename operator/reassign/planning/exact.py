@@ -40,15 +40,20 @@ class Optimum:
 
 
 def polish(problem: Problem, target: Ints) -> Ints:
-    """The plan, or one that copies less and balances as well. Raises PlanningError without HiGHS."""
+    """The plan, or one that balances as well and copies less, or one inside all bands where the plan is not.
+
+    Raises PlanningError without HiGHS.
+    """
     if problem.movable.sum() * problem.allowed.sum() > LARGEST:
         return target
+    if not _inside(problem, target, None):
+        balanced = optimum(problem).target
+        if balanced is not None and _inside(problem, balanced, None):
+            return balanced
     better = optimum(problem, target).target
-    if better is None or _paid(problem, better) >= _paid(problem, target):
+    if better is None or not _inside(problem, better, target) or _paid(problem, better) >= _paid(problem, target):
         return target
-    low, high = _limits(problem, target)
-    now = loads(better, problem.size, len(problem.alive))
-    return better if ((now >= low) & (now <= high)).all() else target
+    return better
 
 
 def optimum(problem: Problem, start: Ints | None = None, nodes: int = NODES) -> Optimum:
@@ -88,6 +93,13 @@ def _highspy() -> Any:
 def _paid(problem: Problem, target: Ints) -> tuple[int, int]:
     paid = cost(problem, target)
     return paid.bytes, paid.moves
+
+
+def _inside(problem: Problem, target: Ints, start: Ints | None) -> bool:
+    """Whether a plan misses no limit further than `start` does."""
+    low, high = _limits(problem, start)
+    load = loads(target, problem.size, len(problem.alive))
+    return bool(((load >= low) & (load <= high)).all())
 
 
 def _limits(problem: Problem, start: Ints | None) -> tuple[Bytes, Bytes]:
