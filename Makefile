@@ -6,7 +6,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo soak bench-reaction bench-throttle bench-planner crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-planner crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -51,6 +51,10 @@ explore: $(VENV)  ## the unit tests, with property tests that try other examples
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo
+
+demo-plan: BROKERS = 5
+demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved by its digest, wave after wave
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_plan
 
 soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak
