@@ -136,7 +136,9 @@ def work_out(job: Job) -> Planned:
 
     plan, cluster = job.plan, survey(job.snapshot)
     waves, max_bytes = plan.spec.waves, plan.spec.waves.max_bytes
-    made = make(cluster, goal_of(job), waves.max_partitions, None if max_bytes is None else bytes_of(max_bytes), job.rate)
+    made = make(
+        cluster, goal_of(job), waves.max_partitions, None if max_bytes is None else bytes_of(max_bytes), job.rate
+    )
     check_stored(made)
     manifests = reassignments(
         cluster,
