@@ -37,7 +37,7 @@ def _below(path: Ints, broker: int, depth: int) -> int:
 
 
 @njit(cache=True)
-def _legal(brokers: Ints, path: Ints, level: Ints, rest: Ints) -> bool:
+def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
     """Whether replicas there are spread as evenly as the tree allows."""
     for depth in range(path.shape[1]):
         for first in range(len(brokers)):
@@ -56,13 +56,13 @@ def _legal(brokers: Ints, path: Ints, level: Ints, rest: Ints) -> bool:
                     has += path[b, depth] == child
                 if _below(path, brokers[i], depth) == node and has > full:
                     more += 1
-                    if has > full + 1 or more > rest[node, below]:
+                    if has > full + 1 or more > extra[node, below]:
                         return False
     return True
 
 
 @njit(cache=True)
-def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, rest: Ints) -> Bools:
+def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, extra: Ints) -> Bools:
     """Which partitions have as many replicas as wanted, where they may be, and spread."""
     good = np.zeros(len(target), np.bool_)
     brokers = np.empty(target.shape[1], np.int32)
@@ -72,12 +72,12 @@ def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, rest: 
             if b >= 0 and allowed[b]:
                 brokers[held] = b
                 held += 1
-        good[p] = held == rf[p] and _legal(brokers[:held], path, level, rest)
+        good[p] = held == rf[p] and _legal(brokers[:held], path, level, extra)
     return good
 
 
 @njit(cache=True)
-def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, rest: Ints, kept: Ints) -> None:
+def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, extra: Ints, kept: Ints) -> None:
     """`kept[d, i, n]`: below the node at depth d above brokers[i], of n replicas legally placed there, the most that
     can be on these brokers. Filled where brokers[i] is the first below that node."""
     depths, replicas = path.shape[1], level.shape[1]
@@ -98,19 +98,19 @@ def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, rest: Ints, kep
                         with_least += least
                         if cap[child] > full:
                             more += kept[depth + 1, i, full + 1] - least
-                kept[depth, first, n] = with_least + min(more, rest[node, n])
+                kept[depth, first, n] = with_least + min(more, extra[node, n])
 
 
 @njit(cache=True)
 def must(
     current: Ints, rf: Ints, size: Bytes, movable: Bools, allowed: Bools, path: Ints, cap: Ints, level: Ints,
-    rest: Ints, least: Ints, forced: Bytes, depth: Ints, above: Ints, over: Bools,
+    extra: Ints, least: Ints, forced: Bytes, depth: Ints, above: Ints, over: Bools,
 ) -> Bytes:  # fmt: skip
     """(2, 2, N), the bytes and the replicas at each of the `forced` nodes, without those at forced nodes below it:
-    what partitions must add, and what they must give up beside what they have on brokers that are `over` a band.
+    what partitions must add, and what they must give up elsewhere than on brokers that are `over` a band.
     """
     found = np.zeros((2, 2, len(cap)), np.int64)
-    changes = np.zeros((2, len(cap)), np.int64)
+    changes = np.zeros(len(cap), np.int64)
     stay = np.empty(current.shape[1], np.int32)
     kept = np.empty((path.shape[1] + 1, current.shape[1], level.shape[1] + 1), np.int32)
     for p in range(len(current)):
@@ -122,25 +122,30 @@ def must(
             if b >= 0 and allowed[b]:
                 stay[staying] = b
                 staying += 1
-        brokers = stay[:staying]
-        if held == staying == rf[p] and _legal(brokers, path, level, rest):
+        if held == staying == rf[p] and _legal(stay[:staying], path, level, extra):
             continue
-        _keepable(brokers, path, cap, level, rest, kept)
-        changes[:] = 0
-        for node in forced:
-            wanted = least[node, rf[p]]
-            keep = give = 0
-            for i in range(staying - 1, -1, -1):
-                if _below(path, brokers[i], depth[node]) == node:
-                    keep = kept[depth[node], i, wanted]
-                    give += not over[brokers[i]]
-            for row, value in enumerate((wanted - keep, give - keep)):
-                changes[row, node] += value
+        for row in range(2):
+            if row == 1:  # of the replicas elsewhere than on brokers over a band, the fewest that go
+                staying = 0
+                for b in current[p]:
+                    if b >= 0 and allowed[b] and not over[b]:
+                        stay[staying] = b
+                        staying += 1
+            brokers = stay[:staying]
+            _keepable(brokers, path, cap, level, extra, kept)
+            changes[:] = 0
+            for node in forced:
+                wanted = least[node, rf[p]]
+                keep = here = 0
+                for i in range(staying - 1, -1, -1):
+                    if _below(path, brokers[i], depth[node]) == node:
+                        keep = kept[depth[node], i, wanted]
+                        here += 1
+                some = (wanted if row == 0 else here) - keep
+                changes[node] += some
                 if node:
-                    changes[row, above[node]] -= value
-        for node in forced:
-            for row in range(2):
-                some = max(0, changes[row, node])
-                found[row, 0, node] += some * size[p]
-                found[row, 1, node] += some
+                    changes[above[node]] -= some
+            for node in forced:
+                found[row, 0, node] += changes[node] * size[p]
+                found[row, 1, node] += changes[node]
     return found
