@@ -40,6 +40,7 @@ def _below(path: Ints, broker: int, depth: int) -> int:
 def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
     """Whether replicas there are spread as evenly as the tree allows."""
     for depth in range(path.shape[1]):
+        alone = True
         for first in range(len(brokers)):
             node = _below(path, brokers[first], depth)
             below = 0
@@ -49,6 +50,9 @@ def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
                 continue
             for b in brokers[first:]:
                 below += _below(path, b, depth) == node
+            if below == 1:
+                continue
+            alone = False
             full, more = level[node, below], 0
             for i in range(first, len(brokers)):
                 child, has = path[brokers[i], depth], 0
@@ -58,6 +62,8 @@ def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
                     more += 1
                     if has > full + 1 or more > extra[node, below]:
                         return False
+        if alone:
+            return True
     return True
 
 
