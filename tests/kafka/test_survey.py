@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from localplatform.brokers import rack
 from reassign.core.model import Alter, TopicPartition
 from reassign.core.survey import survey
 from reassign.files import snapshots
@@ -38,7 +39,7 @@ def test_a_survey_has_every_topic_with_its_replicas_sizes_and_directories(kafka:
 
     assert found.id == kafka.workload.metadata().cluster_id
     assert set(found.topics) == set(kafka.workload.metadata().topics)
-    assert (found.brokers.tolist(), found.racks) == ([0, 1, 2, 3], ("r0", "r1", "r2", "r3"))
+    assert (found.brokers.tolist(), found.racks) == ([0, 1, 2, 3], tuple(map(rack, range(4))))
     assert found.alive.all()
     assert (replicas_of(found, full), replicas_of(found, empty)) == ([2, 0, 1], [3, 1, 0])
     assert 2 * MEGABYTE < found.sizes[row_of(found, full)] < 3 * MEGABYTE
@@ -111,3 +112,21 @@ def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kaf
     assert first.endswith(" each to broker 2")
     assert second.startswith(f"n/m {name}-1: blocked, UnknownBroker: ")
     assert kafka.settled(TopicPartition(name, 0), [0, 1])
+
+
+def test_a_plan_from_a_snapshot_passes_every_check_on_the_brokers_that_it_is_of(kafka: Kafka, tmp_path: Path) -> None:
+    name = kafka.topic([3, 0], [2, 3], [0, 1], megabytes=2)
+    servers = ("--bootstrap-server", kafka.brokers.bootstrap_servers)
+    assert run("snapshot", tmp_path / "s", *servers).code == 0
+
+    drain = ("--snapshot", tmp_path / "s", "--include", name, "--drain-broker", 3)
+    planned = run("plan", *drain, "-o", "manifests", "--cluster", "c", "-n", "n")
+    (tmp_path / "m.yaml").write_text(planned.out)
+    verified = run("verify", "-f", tmp_path / "m.yaml", *servers)
+
+    assert (planned.code, planned.err) == (0, "")
+    (manifest,) = yaml.safe_load_all(planned.out)
+    targets = {entry["partition"]: entry["replicas"] for entry in manifest["spec"]["partitions"]}
+    assert targets == {0: [1, 0], 1: [2, 1]}  # broker 1 is the other one of broker 3's site
+    assert (verified.code, verified.err) == (0, "")
+    assert [line.partition(": ")[2].endswith(" each to broker 1") for line in verified.out.splitlines()] == [True, True]
