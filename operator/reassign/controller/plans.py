@@ -26,11 +26,12 @@ from reassign.core.plan import (
     Manifest,
     Plan,
     Release,
+    Seen,
     Step,
     ended,
     manifest_digest,
 )
-from reassign.core.plans import Seen, decide
+from reassign.core.plans import decide
 from reassign.core.resource import Resource
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object

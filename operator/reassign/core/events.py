@@ -77,9 +77,9 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     tells = []
     if after.digest and after.digest != before.digest:
         tells.append(Tell(False, "PlanMade", f"{len(after.waves)} waves, {after.digest}"))
+    were = {wave.name: wave.state for wave in before.waves}
     for wave in after.waves:
-        was = next((known.state for known in before.waves if known.name == wave.name), WaveState.PENDING)
-        if wave.state is not was and wave.state in WAVES_TOLD:
+        if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVES_TOLD:
             tells.append(Tell(False, WAVES_TOLD[wave.state], wave.name))
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:

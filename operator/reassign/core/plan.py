@@ -7,7 +7,6 @@ out of the plan. numpy stays out of here: the arrays live and die in the process
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,9 +25,12 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.core.resource import Resource, active
+from reassign.core.model import Problem, Snapshot
+from reassign.core.resource import Resource, active, hashed, spec_digest
 
 Manifest = Mapping[str, Any]
+Seen = Snapshot | Problem
+"""The cluster, with the topics of all waves; or why nothing may be begun on it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Plan:
     def input_hash(self) -> str:
         """Of what a plan is made from; neither approval nor suspend is part of it."""
         parts = {"topics", "goal", "racks", "waves", "template"}
-        return _hash(self.spec.model_dump(mode="json", include=parts, exclude_defaults=True))
+        return hashed(self.spec.model_dump(mode="json", include=parts, exclude_defaults=True))
 
     @property
     def planned(self) -> bool:
@@ -85,19 +87,9 @@ class Planned:
     unmet: tuple[Unmet, ...] = ()
 
 
-def wave_digest(spec: PartitionReassignmentSpec) -> str:
-    """Of what a wave is to do, but for suspend. What has its default does not count, so that a version of the operator
-    that knows more options finds the same."""
-    return _hash(spec.model_dump(mode="json", exclude={"suspend"}, exclude_defaults=True))
-
-
 def manifest_digest(manifest: Manifest) -> str:
-    """The `wave_digest` of what is made from a manifest."""
-    return wave_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
-
-
-def _hash(value: object) -> str:
-    return f"sha256:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()}"
+    """The digest of what is made from a manifest."""
+    return spec_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
 
 
 # --- One wave ---

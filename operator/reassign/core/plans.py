@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from reassign.api.common import ConditionStatus
-from reassign.api.reassignment_plan import MAX_WAVES, PLAN_LABEL, Approval, ReassignmentPlanStatus, Wave, WaveState
+from reassign.api.reassignment_plan import MAX_WAVES, Approval, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model import Problem, Snapshot
 from reassign.core.plan import (
     Create,
@@ -24,21 +24,17 @@ from reassign.core.plan import (
     Plan,
     Planned,
     Release,
+    Seen,
     Step,
     begun,
     ended,
-    stall_of,
     state_of,
-    wave_digest,
 )
 from reassign.core.plan_fit import differences
-from reassign.core.progress import amount
+from reassign.core.plan_report import aspects_of, done_aspects, names, planning, stalled, stalls, summary_of, waits
 from reassign.core.report import Aspect, conditions
 from reassign.core.resource import Resource, active
 from reassign.errors import Reason
-
-Seen = Snapshot | Problem
-"""The cluster, with the topics of all waves; or why nothing may be begun on it."""
 
 
 def decide(
@@ -61,7 +57,7 @@ def _take_down(plan: Plan, waves: Sequence[Resource], now: datetime) -> Decision
     if not left:
         return Decision([LetGo()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
-    aspects = _waits("Deleting", f"{message}: {_names(left)}{_stalls(left)}")
+    aspects = waits("Deleting", f"{message}: {names(left)}{stalls(left)}")
     return Decision([Delete(wave) for wave in left if not wave.deleted], _status(plan, plan.status, aspects, now))
 
 
@@ -77,28 +73,28 @@ def _plan_anew(
         return Decision(steps, _status(plan, nothing, aspects, now))
 
     if not plan.has_finalizer:
-        return so_far([Keep()], _planning("the plan is about to be made"))
+        return so_far([Keep()], planning("the plan is about to be made"))
     left = [wave for wave in waves if not ended(wave)]
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
         holds = [Hold(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
         message = "what is in flight of the plan before comes to its end first"
-        return so_far(holds, _planning(f"{message}: {_names(moving)}{_stalls(moving)}"))
+        return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
-    if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave_digest(wave.spec)]:
+    if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
         deletes = [Delete(wave) for wave in obsolete if not wave.deleted]
-        return so_far(deletes, _planning(f"waves that nobody will need are being deleted: {_names(obsolete)}"))
+        return so_far(deletes, planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
     if isinstance(seen, Problem):
-        return so_far([], _stalled(seen.reason, seen.message))
+        return so_far([], stalled(seen.reason, seen.message))
     if made is None:
-        return so_far([Make()], _planning("the plan is being worked out"))
+        return so_far([Make()], planning("the plan is being worked out"))
     if isinstance(made, Planned) and len(made.waves) > MAX_WAVES:
         made = _too_many(made)
     if isinstance(made, Problem):
-        return so_far([Make()], _stalled(made.reason, made.message))
+        return so_far([Make()], stalled(made.reason, made.message))
     there = {wave.name for wave in waves}
     if missing := [manifest for manifest in made.manifests if manifest["metadata"]["name"] not in there]:
         creates = [Create(manifest) for manifest in missing]
-        return so_far(creates, _planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
+        return so_far(creates, planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
     written = nothing.model_copy(
         update={
             "digest": made.digest,
@@ -134,15 +130,15 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], seen: Seen, now: datetime)
     """Let go the next wave when it may, put back what somebody else let go, and say how things stand."""
     there = {wave.name: wave for wave in waves}
     planned = tuple(_looked_at(wave, there.get(wave.name)) for wave in plan.status.waves)
-    status = plan.status.model_copy(update={"waves": planned, "summary": _summary(planned)})
+    status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
     first = next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
     spoilt = _spoilt(planned, there)
     if first is None and spoilt is None:
         done = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in plan.status.conditions)
         steps: list[Step] = [LetGo()] if done and plan.has_finalizer else []
-        return Decision(steps, _status(plan, status, _done(status), now))
+        return Decision(steps, _status(plan, status, done_aspects(status), now))
     if not plan.has_finalizer:
-        return Decision([Keep()], _status(plan, status, _waits("WaveDue", "a wave is not done any more"), now))
+        return Decision([Keep()], _status(plan, status, waits("WaveDue", "a wave is not done any more"), now))
     current = there.get(first.name) if first else None
     due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
     differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
@@ -153,7 +149,7 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], seen: Seen, now: datetime)
     back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
     ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
     holds: list[Step] = [Hold(wave) for wave in back]
-    aspects = _aspects(replace(plan, status=status), current, seen, spoilt, differs, ahead)
+    aspects = aspects_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
     release = due and free and not let_go and isinstance(seen, Snapshot)
     if release and current:
         return Decision([*holds, Release(current)], _status(plan, status, aspects, now))
@@ -165,14 +161,15 @@ def _looked_at(wave: Wave, found: Resource | None) -> Wave:
     gone = found is None or found.deleted
     if gone and wave.state is WaveState.SUCCEEDED:
         return wave
-    return wave.model_copy(update={"state": WaveState.MISSING if found is None else state_of(found)})
+    state = WaveState.MISSING if found is None else state_of(found)
+    return wave if state is wave.state else wave.model_copy(update={"state": state})
 
 
 def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
     """What has become of a wave that keeps the others from being let go."""
     for wave in planned:
         found = there.get(wave.name)
-        if found and not found.deleted and wave_digest(found.spec) != wave.digest:
+        if found and not found.deleted and found.digest != wave.digest:
             return Problem(
                 Reason.WAVE_EDITED,
                 f"the PartitionReassignment {wave.name} is not as it was planned any more: nothing further is let go "
@@ -201,115 +198,8 @@ def _stale_digest(plan: Plan, differs: bool) -> str | None:
     return plan.status.digest if differs else plan.status.stale_digest
 
 
-# --- What is said ---
-
-
-def _aspects(
-    plan: Plan,
-    current: Resource | None,
-    seen: Seen,
-    spoilt: Problem | None,
-    differs: Sequence[str],
-    ahead: Sequence[Resource],
-) -> list[Aspect]:
-    told = f"; what has begun goes on: {_names(ahead)}" if ahead else ""
-    if isinstance(seen, Problem):
-        return _stalled(seen.reason, f"{seen.message}{told}")
-    if spoilt:
-        return _stalled(spoilt.reason, f"{spoilt.message}{told}")
-    if plan.spec.suspend:
-        message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
-        return _waits(Reason.SUSPENDED, f"{message}; {plan.status.summary}")
-    if differs or plan.status.stale_digest:
-        message = f"{_stale(plan, differs)}{told}"
-        return [*_stalled(Reason.PLAN_STALE, message), Aspect("PlanStale", True, Reason.PLAN_STALE, message)]
-    if not plan.approved:
-        return _unapproved(plan, told)
-    if current and not current.spec.suspend and (stall := stall_of(current)):
-        reason, message = stall
-        return [*_waits(reason, f"{current.name}: {message}"), Aspect("Stalled", True, reason, message)]
-    turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
-    return _waits("WaveInFlight", f"{plan.status.summary}; {turn}{told}")
-
-
-def _stale(plan: Plan, differs: Sequence[str]) -> str:
-    what = "; ".join(differs) if differs else "the cluster is as the plan expects it again"
-    anew = "or have it planned anew: delete the plan and apply it again, or change its goal"
-    if plan.status.stale_digest is None:
-        return f"the cluster is not as the next wave expects it: {what}. Bring it back to that, {anew}"
-    return (
-        f"the cluster was not as the next wave expects it, so nothing begins until the plan is approved again: {what}. "
-        f"Once it is as expected, remove spec.approvedDigest, wait for ApprovalRequired, and set it again; {anew}"
-    )
-
-
-def _unapproved(plan: Plan, told: str) -> list[Aspect]:
-    digest, given = plan.status.digest, plan.spec.approved_digest
-    if given:
-        return _stalled(
-            Reason.APPROVED_DIGEST_MISMATCH,
-            f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest there{told}",
-        )
-    message = (
-        f"{_said(plan.status)}; read the suspended PartitionReassignments (label {PLAN_LABEL}={plan.name}), then copy "
-        f"status.digest, {digest}, to spec.approvedDigest{told}"
-    )
-    return _unready(Reason.APPROVAL_REQUIRED, message)
-
-
-def _said(status: ReassignmentPlanStatus) -> str:
-    moves = status.moves
-    waves = f"{len(status.waves)} waves" if len(status.waves) > 1 else "1 wave"
-    what = f"{waves}: {moves.replicas} replicas, {amount(moves.bytes)}" if moves else waves
-    return what + _unmet(status)
-
-
-def _done(status: ReassignmentPlanStatus) -> list[Aspect]:
-    reason = "GoalPartlyMet" if status.unmet else "Completed"
-    message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status)}"
-    return [Aspect("Ready", True, reason, message), Aspect("Succeeded", True, reason, message)]
-
-
-def _unmet(status: ReassignmentPlanStatus) -> str:
-    parts = "; ".join(f"{part.what} (nearest: {part.nearest})" for part in status.unmet[:3])
-    more = f"; and {len(status.unmet) - 3} more, see status.unmet" if len(status.unmet) > 3 else ""
-    return f"; not met: {parts}{more}" if parts else ""
-
-
-def _summary(waves: Sequence[Wave]) -> str:
-    done = [wave for wave in waves if wave.state is WaveState.SUCCEEDED]
-    partitions = sum(wave.partitions for wave in waves)
-    return f"{len(done)}/{len(waves)} waves, {sum(wave.partitions for wave in done)}/{partitions} partitions"
-
-
 def _status(
     plan: Plan, status: ReassignmentPlanStatus, aspects: Sequence[Aspect], now: datetime
 ) -> ReassignmentPlanStatus:
     said = conditions(plan.status.conditions, aspects, plan.generation, now)
     return status.model_copy(update={"observed_generation": plan.generation, "conditions": said})
-
-
-def _planning(message: str) -> list[Aspect]:
-    return _waits(Reason.PLANNING, message)
-
-
-def _unready(reason: str, message: str) -> list[Aspect]:
-    return [Aspect("Ready", False, reason, message), Aspect("Succeeded", False, reason, message)]
-
-
-def _waits(reason: str, message: str) -> list[Aspect]:
-    return [*_unready(reason, message), Aspect("Reconciling", True, reason, message)]
-
-
-def _stalled(reason: str, message: str) -> list[Aspect]:
-    return [*_unready(reason, message), Aspect("Stalled", True, reason, message)]
-
-
-def _stalls(waves: Sequence[Resource]) -> str:
-    stall = next(filter(None, map(stall_of, waves)), None)
-    return f"; {stall[1]}" if stall else ""
-
-
-def _names(waves: Sequence[Resource]) -> str:
-    names = [wave.name for wave in waves]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,132 @@
+"""A goal becomes waves that are read, approved and run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.world import HELD_BYTES, MB, Object, World, eventually
+
+PLAN = "reassignmentplan"
+PLAN_LABEL = "kafka.reassign.dev/plan"
+
+
+class Plans:
+    """Plans of one test, for its own topics only; gone afterwards, with their waves."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.names: list[str] = []
+
+    def apply(self, name: str, goal: Object, **spec: Any) -> str:
+        name = f"{self.world.prefix}-{name}"
+        self.names.append(name)
+        topics = {"include": [f"{self.world.prefix}-*"]}
+        manifest = self.world.manifest(name, {}) | {"kind": "ReassignmentPlan"}
+        manifest["spec"] = {"clusterRef": {"name": self.world.cluster}, "topics": topics, "goal": goal} | spec
+        self.world.apply(manifest)
+        return name
+
+    def status(self, name: str) -> Object:
+        return dict((self.world.read(name, PLAN) or {}).get("status", {}))
+
+    def wait(self, name: str, type: str, status: str = "True", reason: str = "", seconds: float = 120) -> Object:
+        return self.world.wait_for(name, type, status, reason, seconds, kind=PLAN)
+
+    def approve(self, name: str) -> None:
+        self.world.patch(name, {"approvedDigest": self.status(name)["digest"]}, kind=PLAN)
+
+    def waves(self, name: str) -> dict[str, Object]:
+        listed = json.loads(self.world.kubectl("get", "kpr", f"--selector={PLAN_LABEL}={name}", "-o", "json"))
+        return {obj["metadata"]["name"]: obj for obj in listed["items"]}
+
+    def clean_up(self) -> None:
+        if self.names:
+            self.world.kubectl("delete", PLAN, *self.names, "--ignore-not-found", "--wait=false")
+        for name in self.names:
+            self.world.wait_gone(name, kind=PLAN)
+            self.world.kubectl("delete", "kpr", f"--selector={PLAN_LABEL}={name}")
+
+
+@pytest.fixture
+def plans(world: World) -> Iterator[Plans]:
+    made = Plans(world)
+    yield made
+    made.clean_up()
+
+
+def on_broker(world: World, broker: int, *topics: str) -> int:
+    """How many replicas of these topics are on a broker."""
+    return sum(broker in replicas for topic in topics for replicas in world.kafka.replicas(topic).values())
+
+
+def test_a_broker_is_drained_in_waves_when_the_plan_is_approved_and_not_before(world: World, plans: Plans) -> None:
+    orders = world.topic("orders", *[[3, number % 3] for number in range(6)], size=MB)
+    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 2})
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    waves = plans.waves(name)
+    assert len(waves) == len(plans.status(name)["waves"]) == 3
+    assert all(wave["spec"]["suspend"] for wave in waves.values())
+    assert on_broker(world, 3, orders) == 6
+    plans.approve(name)
+    plans.wait(name, "Succeeded")
+    assert on_broker(world, 3, orders) == 0
+    ends = [plans.waves(name)[wave["name"]]["status"]["completionTime"] for wave in plans.status(name)["waves"]]
+    assert ends == sorted(ends)
+    world.wait_idle(orders)
+
+
+def test_a_goal_that_is_met_has_succeeded_at_once(world: World, plans: Plans) -> None:
+    world.topic("orders", [0, 1])
+    name = plans.apply("met", {"drainBrokers": [3]})
+    plans.wait(name, "Succeeded")
+    assert plans.waves(name) == {}
+
+
+def test_deleting_a_plan_takes_back_what_is_in_flight_and_leaves_what_is_done(world: World, plans: Plans) -> None:
+    quick, slow = world.topic("quick", [3, 0], size=MB), world.topic("slow", [3, 1], size=HELD_BYTES)
+    world.hold(slow)
+    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")
+    world.wait_in_flight((slow, 0))
+    states = {wave["name"]: wave["state"] for wave in plans.status(name)["waves"]}
+    world.delete(name, PLAN)
+    world.wait_gone(name, kind=PLAN)
+    world.wait_idle(slow)
+    world.stock_tool_says({(slow, 0): [3, 1]})
+    assert set(plans.waves(name)) == {wave for wave, state in states.items() if state == "Succeeded"}
+    assert on_broker(world, 3, quick) in (0, 1)
+
+
+def test_a_plan_that_no_longer_fits_lets_nothing_go(world: World, plans: Plans) -> None:
+    orders = world.topic("orders", [3, 0], size=MB)
+    name = plans.apply("drain", {"drainBrokers": [3]})
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    elsewhere = next(b for b in (1, 2) if b not in _target(plans, name))
+    world.wait_for(world.move("other", {(orders, 0): [elsewhere, 0]}), "Succeeded")
+    plans.wait(name, "PlanStale")
+    plans.approve(name)
+    eventually("the approval is seen", lambda: plans.status(name).get("staleDigest"))
+    world.stock_tool_says({(orders, 0): [elsewhere, 0]})
+
+
+def _target(plans: Plans, name: str) -> list[int]:
+    (wave,) = plans.waves(name).values()
+    return list(wave["spec"]["partitions"][0]["replicas"])
+
+
+def test_the_operator_killed_again_and_again_still_carries_the_plan_out(world: World, plans: Plans) -> None:
+    orders = world.topic("orders", *[[3, number % 3] for number in range(6)], size=MB)
+    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")
+    for done in range(1, 6, 2):
+        eventually(
+            f"{done} waves are done",
+            lambda done=done: [w["state"] for w in plans.status(name).get("waves", ())].count("Succeeded") >= done,  # type: ignore[misc]
+            seconds=120,
+        )
+        world.operator.kill()
+    plans.wait(name, "Succeeded")
+    assert on_broker(world, 3, orders) == 0
+    assert len(plans.waves(name)) == 6
