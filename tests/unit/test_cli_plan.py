@@ -174,3 +174,22 @@ def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner)
     path = folder / "partitions.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     assert "cut short" in error_of(run("plan", "--snapshot", folder), 2)
+
+
+@pytest.mark.parametrize(
+    ("racks", "arguments", "reason"),
+    [
+        (["/a/1", "b", "c"], (), "InvalidRacks"),
+        (["/a//1", "/b", "/c"], (), "InvalidRacks"),
+        (["a", "b", "c"], ("--include", "no-such-topic"), "NothingSelected"),
+        (["a", "b", "c"], ("--drain-broker", "0,1"), "NotEnoughBrokers"),
+        (["a", "b", "c"], ("--replication-factor", 4), "NotEnoughBrokers"),
+        (["a", "b", "c"], ("--drain-broker", 9), "InvalidGoal"),
+    ],
+)
+def test_a_goal_that_cannot_be_planned_is_one_line_with_its_reason(
+    tmp_path: Path, racks: list[str], arguments: tuple[object, ...], reason: str
+) -> None:
+    kafka = sim()
+    kafka.brokers = {id: Broker(id, rack) for id, rack in enumerate(racks)}
+    assert f"({reason})" in error_of(run("plan", "--snapshot", taken(tmp_path, kafka), *arguments), 2)

@@ -31,7 +31,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except ReassignError as error:
-            typer.echo(f"error: {error.message} ({error.reason})", err=True)
+            typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
             away = isinstance(error, ClusterError | ApiServerError) or error.reason is Reason.NOT_AUTHORIZED
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
 
