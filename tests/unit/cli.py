@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,9 +99,10 @@ class Live:
 
     def __init__(self, kafka: SimKafka, *objects: dict[str, Any]) -> None:
         self.kafka, self.objects = kafka, objects
+        self.hidden: frozenset[str] = frozenset()
 
     async def observe_everything(self) -> Snapshot:
-        return self.kafka.snapshot()
+        return replace(self.kafka.snapshot(), unauthorized_topics=self.hidden)
 
     async def observe(
         self, topics: Collection[str], sizes_of: Collection[TopicPartition], destinations: Collection[int]

@@ -135,6 +135,17 @@ def test_a_snapshot_of_a_live_cluster_says_what_is_in_it(tmp_path: Path, monkeyp
     assert "there already" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka"), 2)
 
 
+def test_topics_that_may_not_be_seen_are_not_left_out_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(sim())
+    live.hidden = frozenset({"b", "a"})
+    live.serve(monkeypatch)
+    ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "b:9092")
+    assert ran.code == 0
+    assert ran.err == "note: 2 topics are left out (a first): grant DESCRIBE and DESCRIBE_CONFIGS on them\n"
+
+
 def test_a_secret_that_is_missing_is_named_and_nothing_of_others_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,9 @@ async def look(where: Where) -> Snapshot:
         snapshot = await client.observe_everything()
     if cluster:
         check_identity(cluster, snapshot.cluster_id)
+    if hidden := sorted(snapshot.unauthorized_topics):
+        what = f"{len(hidden)} topics are left out ({hidden[0]} first): grant DESCRIBE and DESCRIBE_CONFIGS on them"
+        typer.echo(f"note: {what}", err=True)
     return snapshot
 
 
