@@ -184,6 +184,18 @@ def test_two_resources_that_want_one_partition_go_one_after_the_other_the_older_
     assert not any(isinstance(step, Cancel) for step in driver.kafka.writes)
 
 
+def test_a_suspended_resource_keeps_nobody_from_what_it_has_not_begun() -> None:
+    asleep, younger = resource({P0: (3, 1, 2)}, "a", suspend=True), resource({P0: (4, 1, 2)}, "b")
+    driver = drive(SimKafka({P0: (0, 1, 2)}), asleep, younger)
+    driver.ticks(4)
+    assert states(driver, "b") == {P0: "InFlight"}
+    driver.edit("a", {P0: (3, 1, 2)}, suspend=False)
+    driver.ticks(2)
+    assert detail(driver, P0, "a").reason == "PartitionClaimed"
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (3, 1, 2)
+
+
 def at_its_target_with_a_dead_broker() -> Driver:
     """A resource that names the replicas that are there; one of them is down, so that it is not completed."""
     kafka = SimKafka(

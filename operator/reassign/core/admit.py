@@ -159,7 +159,7 @@ def _judged(
         return []
     hold = resource.unsupported or _suspended(resource) or policy.hold or not_idle
     candidates: list[Candidate] = []
-    claims = not (resource.unsupported or resource.dry_run)
+    claims = not (resource.unsupported or resource.dry_run or resource.spec.suspend)
     room = room.copy() if resource.dry_run else room
     for tp, wanted in resource.asked.items():
         if tp in verdict.record:
