@@ -17,6 +17,7 @@ from numba import njit
 from .model import Bools, Bytes
 
 Floats = npt.NDArray[np.float64]
+NO_WAY_IN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 Compiled = TypeVar("Compiled", bound=Callable[..., object])
 
 
@@ -27,7 +28,12 @@ def entry(function: Compiled) -> Compiled:
 
 def inner(function: Compiled) -> Compiled:
     """The same for what only compiled code calls: without a way in from Python, which takes long to compile."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **NO_WAY_IN)(function))
+
+
+def inlined(function: Compiled) -> Compiled:
+    """The same for what is called millions of times: handing over the state would take longer than what it does."""
+    options = {"forceinline": True, **NO_WAY_IN}
     return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
 
 
@@ -55,7 +61,7 @@ class State(NamedTuple):
     extra: Bytes  # (N, R + 1)
 
 
-@inner
+@inlined
 def below(s: State, p: int, depth: int, node: int) -> int:
     """How many replicas of a partition lie below a node."""
     n = 0
@@ -66,8 +72,8 @@ def below(s: State, p: int, depth: int, node: int) -> int:
     return n
 
 
-@inner
-def fits(s: State, p: int, slot: int, to: int) -> bool:
+@inlined
+def allows(s: State, p: int, slot: int, to: int) -> bool:
     """Whether a legal row stays legal when the replica in `slot` goes to another broker."""
     n = 0
     for k in range(s.row.shape[1]):
@@ -100,6 +106,12 @@ def fits(s: State, p: int, slot: int, to: int) -> bool:
 
 
 @inner
+def fits(s: State, p: int, slot: int, to: int) -> bool:
+    """The same, where it is called less often."""
+    return allows(s, p, slot, to)
+
+
+@inlined
 def slot_of(s: State, p: int, b: int) -> int:
     for k in range(s.row.shape[1]):
         if s.row[p, k] == b:
@@ -117,7 +129,7 @@ def move(s: State, p: int, slot: int, to: int) -> None:
     s.row[p, slot] = to
 
 
-@inner
+@inlined
 def need(s: State, size: float, b: int) -> float:
     """How much a broker lacks of what a replica of that size brings: the larger it is, the more its bytes count."""
     share = size / s.mean
@@ -134,15 +146,10 @@ def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int)
         needs = need(s, size, b)
         if needs <= most or s.load[1, b] + 1 > s.high[1, b] + replicas_slack:
             continue
-        if s.load[0, b] + size > min(s.high[0, b] + bytes_slack, s.room[b]) or not fits(s, p, slot, b):
+        if s.load[0, b] + size > min(s.high[0, b] + bytes_slack, s.room[b]) or not allows(s, p, slot, b):
             continue
         best, most = b, needs
     return best
-
-
-@inner
-def listed(s: State, p: int, k: int, moved: bool) -> bool:
-    return bool(s.row[p, k] >= 0 and (not moved or s.row[p, k] != s.home[p, k]))
 
 
 @entry
@@ -153,8 +160,9 @@ def lists(s: State, moved: bool) -> tuple[Bytes, Bytes]:
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
-                if listed(s, p, k, moved):
-                    start[s.row[p, k] + 1] += 1
+                b = s.row[p, k]
+                if b >= 0 and not (moved and b == s.home[p, k]):
+                    start[b + 1] += 1
     for b in range(1, len(start)):
         start[b] += start[b - 1]
     end = start.copy()
@@ -162,14 +170,14 @@ def lists(s: State, moved: bool) -> tuple[Bytes, Bytes]:
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
-                if listed(s, p, k, moved):
-                    b = s.row[p, k]
+                b = s.row[p, k]
+                if b >= 0 and not (moved and b == s.home[p, k]):
                     item[end[b]] = p
                     end[b] += 1
     return start, item
 
 
-@inner
+@inlined
 def first_not_above(s: State, item: Bytes, start: int, end: int, size: float) -> int:
     """The place in a broker's list of its greatest partition of at most that size; `end` for none."""
     while start < end:
