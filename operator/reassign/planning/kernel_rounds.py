@@ -14,6 +14,9 @@ from .model import Bytes
 TRIES = 24
 """Replicas of one broker that are tried for one move."""
 
+AT_ONCE = 400
+"""Moves for one broker in one pass."""
+
 FAR = 1e18
 """More than any cost in bytes: of moves that do not suffice the greatest is the best."""
 
@@ -140,7 +143,7 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
                 q = item[j]
                 gain = s.size[p] - s.size[q]
                 m = slot_of(s, q, taker)
-                if m < 0 or q == p or gain <= 0 or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
+                if m < 0 or q == p or gain * 8 <= aim or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
                     continue
                 cost = price(s, p, k) + price(s, q, m) if gain >= wanted else FAR - gain
                 if cost < least and s.load[0, taker] + gain <= s.room[taker] and fits(s, q, m, giver):
@@ -163,8 +166,8 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
     start, item = lists(s, False)
     moved_start, moved_item = lists(s, True)
     for b in range(s.load.shape[1]):
-        going = True
-        while going and moves > 0 and not s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b]:
+        going, left = True, min(moves, AT_ONCE)
+        while going and left > 0 and not s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b]:
             going = kind == 0 and exchange(s, moved_start, moved_item, b)
             if not going and s.load[kind, b] > s.high[kind, b]:
                 going = push(s, moved_start, moved_item, b, kind, margin) or push(s, start, item, b, kind, margin)
@@ -172,6 +175,7 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
                 going = pull(s, moved_start, moved_item, b, kind, margin) or pull(s, start, item, b, kind, margin)
             if not going and kind == 0:
                 going = exchange(s, start, item, b)
+            left -= 1
             moves -= 1
     return moves
 
@@ -194,7 +198,7 @@ def rounds(s: State, most: int, moves: int) -> None:
     for n in range(most):
         if least == 0.0 or idle > 3 or moves <= 0:
             break
-        margin = int(s.mean * (1 + n))
+        margin = int(s.mean * 2.0**n)
         for kind in range(2):
             if s.counts[kind] > 0:
                 moves = settle(s, kind, margin if kind else n % 2, moves)

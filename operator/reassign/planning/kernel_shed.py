@@ -94,13 +94,13 @@ def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Byte
 
 
 @entry
-def shed(s: State, start: Bytes, item: Bytes) -> None:
-    """Every broker gives away until it is down to its ceilings, each replica to the broker that needs it most."""
+def shed(s: State, start: Bytes, item: Bytes, turn: Bytes) -> None:
+    """Brokers, in turn, give away until they are down to their ceilings, each replica to the one that needs it most."""
     longest = 0
     for b in range(len(start) - 1):
         longest = max(longest, start[b + 1] - start[b])
     after, before = np.empty(longest + 2, np.int64), np.empty(longest + 2, np.int64)
-    for b in range(len(start) - 1):
+    for b in turn:
         much, many = s.load[0, b] - s.ceiling[0, b], s.load[1, b] - s.ceiling[1, b]
         if much <= 0 and many <= 0:
             continue

@@ -21,6 +21,8 @@ from .targets import OPEN
 
 ROUNDS = 12
 CHAINS = 200
+SMALL = 10_000
+"""Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +82,40 @@ def _state(problem: Problem, row: Bytes, still: Bools, size: Bytes) -> State:
 
 
 def _balance(problem: Problem, state: State, keep: Bools) -> None:
-    group = _groups(problem)
+    """Brokers give in their order; of small clusters, and where a band is missed, in other orders too. The best stays:
+    nearest to its bands, then fewest bytes, then fewest moves."""
     start, item = lists(state, False)
+    _aim(problem, state, start, item)
+    excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
+    turns = [np.arange(len(excess)), excess, excess[::-1].copy(), np.arange(len(excess))[::-1].copy()]
+    begun = state.row.copy(), state.load.copy()
+    best: tuple[float, int, int] | None = None
+    for turn in turns:
+        state.row[:], state.load[:] = begun
+        shed(state, start, item, turn)
+        if outside(state):
+            rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
+        tidy(state)
+        undo(state, keep)
+        if state.counts[0]:
+            shrink(state)
+        moved = (state.row != state.home) & (state.row >= 0)
+        worth = (outside(state), int((moved * state.size[:, None]).sum()), int(moved.sum()))
+        if best is None or worth < best:
+            best, found = worth, (state.row.copy(), state.load.copy())
+        if best[0] == 0 and len(problem.current) > SMALL:
+            break
+    state.row[:], state.load[:] = found
+
+
+def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
+    group = _groups(problem)
     forced = np.zeros(len(group), np.int64)
     if state.counts[1]:
         state.floor[1], state.ceiling[1] = level(state.load[1], state.low[1], state.high[1], group, forced)
         forced = smallest(state, start, item)
     if state.counts[0]:
         state.floor[0], state.ceiling[0] = level(state.load[0], state.low[0], state.high[0], group, forced)
-    shed(state, start, item)
-    if outside(state):
-        rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
-    tidy(state)
-    undo(state, keep)
-    if state.counts[0]:
-        shrink(state)
 
 
 def _groups(problem: Problem) -> Bytes:
