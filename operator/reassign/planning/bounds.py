@@ -8,7 +8,7 @@ allowed brokers are such a set; with as many racks as replicas each rack is one,
 emptied). What comes to v less what leaves it is then known, Δ, and what comes to it is at least each of
 - what its brokers lack: Σ max(bytes under the band, the smallest replicas that the count under the band calls for),
 - Δ and what its brokers have too much: Σ max(bytes over the band, the smallest replicas that the count over it drives
-  out), and what illegal partitions must give up on its other brokers,
+  out), of some of the brokers, and what illegal partitions must give up on the others, whichever these are,
 - what partitions must add in it, since no legal assignment keeps enough of their replicas.
 Sets of brokers that share none add up.
 """
@@ -26,6 +26,10 @@ from .problem import RESOURCES, Problem, loads
 from .targets import OPEN
 
 DISK, REPLICAS, LEADERS = range(3)
+
+SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
+"""Which brokers count for what they have too much: where that is more than this share of what illegal partitions have
+on them, for the others count for these. Each choice gives a bound; the greatest is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,7 @@ def certify(
 
     Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
     """
-    done = counting.done(target, problem.rf, problem.allowed, problem.tree.path, problem.tree.level, problem.tree.extra)
-    problem = replace(problem, movable=problem.movable & done)
+    problem = replace(problem, movable=problem.movable & _done(problem, target))
     after = loads(target, problem.size, len(problem.alive))
     paid, least = cost(problem, target), bound(problem, after)
     return Certificate(
@@ -94,15 +97,24 @@ def bound(problem: Problem, after: Bytes | None = None) -> Cost:
     above = _above(tree.parent, forced)
     place = np.where(forced[tree.path[:, -1]], tree.path[:, -1], above[tree.path[:, -1]])
     nodes = len(tree.parent)
-    out = _sum(nodes, place, np.maximum(excess[DISK], driven), np.maximum(excess[REPLICAS], covering))
+    need = np.maximum(excess[:LEADERS], (driven, covering))
     come = _sum(nodes, place, np.maximum(lack[DISK], called), np.maximum(lack[REPLICAS], filling))
-    change = _change(problem, forced, above, place)
-    must = counting.must(
-        problem.current, problem.rf, problem.size, problem.movable, problem.allowed, tree.path, tree.cap, tree.level,
-        tree.extra, tree.least, np.flatnonzero(forced & (tree.cap > 0)), _depth(tree.path, nodes), above,
-        (excess[:LEADERS] > 0).any(axis=0),
-    )  # fmt: skip
-    least = np.maximum(np.maximum(come, out + change + must[1]), must[0])
+    illegal = np.flatnonzero(problem.movable & ~_done(problem, problem.current))
+    lies = loads(problem.current[illegal], problem.size[illegal], len(problem.alive))[DISK]
+
+    def must(stays: Bools) -> Bytes:
+        return counting.forced(
+            problem.current, problem.rf, problem.size, illegal, stays, tree.path, tree.cap, tree.level, tree.extra,
+            tree.least, np.flatnonzero(forced & (tree.cap > 0)), _depth(tree.path, nodes), above,
+        )  # fmt: skip
+
+    add, give = must(problem.allowed)
+    out = np.zeros_like(come)
+    for share in SHARES if give.any() else SHARES[:1]:
+        over = need[DISK] > share * lies if share else need.any(axis=0)
+        given = must(problem.allowed & ~over)[1]
+        out = np.maximum(out, _sum(nodes, place, *np.where(over, need, 0)) + given)
+    least = np.maximum(np.maximum(come, out + _change(problem, forced, above, place)), add)
     return Cost(*least[:, np.unique(place)].sum(axis=1).tolist())
 
 
@@ -164,6 +176,12 @@ def reachable(problem: Problem) -> list[Fraction]:
         over = [Fraction(int(fixed[DISK, b] + problem.size[largest]), int(aim[DISK, b])) for b in of.tolist()]
         found[DISK] = max(found[DISK], sorted(over)[problem.rf[largest] - 1])
     return found
+
+
+def _done(problem: Problem, replicas: Ints) -> Bools:
+    """(P,): which partitions have as many replicas as wanted, where they may be, and spread."""
+    tree = problem.tree
+    return counting.done(replicas, problem.rf, problem.allowed, tree.path, tree.level, tree.extra)
 
 
 def _forced(problem: Problem) -> Bools:

@@ -108,50 +108,39 @@ def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, extra: Ints, ke
 
 
 @njit(cache=True)
-def must(
-    current: Ints, rf: Ints, size: Bytes, movable: Bools, allowed: Bools, path: Ints, cap: Ints, level: Ints,
-    extra: Ints, least: Ints, forced: Bytes, depth: Ints, above: Ints, over: Bools,
+def forced(
+    current: Ints, rf: Ints, size: Bytes, parts: Bytes, stays: Bools, path: Ints, cap: Ints, level: Ints,
+    extra: Ints, least: Ints, nodes: Bytes, depth: Ints, above: Ints,
 ) -> Bytes:  # fmt: skip
-    """(2, 2, N), the bytes and the replicas at each of the `forced` nodes, without those at forced nodes below it:
-    what partitions must add, and what they must give up elsewhere than on brokers that are `over` a band.
+    """(2, 2, N), the bytes and the replicas at each of the forced `nodes`, without those at forced nodes below it:
+    what the partitions `parts` must add, and what they must give up, of their replicas on brokers that `stays`.
     """
     found = np.zeros((2, 2, len(cap)), np.int64)
-    changes = np.zeros(len(cap), np.int64)
+    changes = np.zeros((2, len(cap)), np.int64)
     stay = np.empty(current.shape[1], np.int32)
     kept = np.empty((path.shape[1] + 1, current.shape[1], level.shape[1] + 1), np.int32)
-    for p in range(len(current)):
-        if not movable[p]:
-            continue
-        held = staying = 0
+    for p in parts:
+        staying = 0
         for b in current[p]:
-            held += b >= 0
-            if b >= 0 and allowed[b]:
+            if b >= 0 and stays[b]:
                 stay[staying] = b
                 staying += 1
-        if held == staying == rf[p] and _legal(stay[:staying], path, level, extra):
-            continue
-        for row in range(2):
-            if row == 1:  # of the replicas elsewhere than on brokers over a band, the fewest that go
-                staying = 0
-                for b in current[p]:
-                    if b >= 0 and allowed[b] and not over[b]:
-                        stay[staying] = b
-                        staying += 1
-            brokers = stay[:staying]
-            _keepable(brokers, path, cap, level, extra, kept)
-            changes[:] = 0
-            for node in forced:
-                wanted = least[node, rf[p]]
-                keep = here = 0
-                for i in range(staying - 1, -1, -1):
-                    if _below(path, brokers[i], depth[node]) == node:
-                        keep = kept[depth[node], i, wanted]
-                        here += 1
-                some = (wanted if row == 0 else here) - keep
-                changes[node] += some
+        brokers = stay[:staying]
+        _keepable(brokers, path, cap, level, extra, kept)
+        changes[:] = 0
+        for node in nodes:
+            wanted = least[node, rf[p]]
+            keep = here = 0
+            for i in range(staying - 1, -1, -1):
+                if _below(path, brokers[i], depth[node]) == node:
+                    keep = kept[depth[node], i, wanted]
+                    here += 1
+            for row, some in enumerate((wanted - keep, here - keep)):
+                changes[row, node] += some
                 if node:
-                    changes[above[node]] -= some
-            for node in forced:
-                found[row, 0, node] += changes[node] * size[p]
-                found[row, 1, node] += changes[node]
+                    changes[row, above[node]] -= some
+        for node in nodes:
+            for row in range(2):
+                found[row, 0, node] += changes[row, node] * size[p]
+                found[row, 1, node] += changes[row, node]
     return found
