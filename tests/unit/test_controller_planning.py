@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
-from reassign.controller.planning import Job, work_out
+from reassign.controller.apart import run_apart
+from reassign.controller.planning import SECONDS, Job, work_out
 from reassign.core.model import TopicPartition
 from reassign.core.plan import Plan, Planned
 from reassign.planning import model
@@ -57,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         )
         return model.Plan(rows, np.full_like(rows, -1), np.array([1, 0, -1], np.int32), certificate)
 
-    monkeypatch.setitem(sys.modules, "reassign.planning.plan", SimpleNamespace(make=make))  # type: ignore[arg-type]
+    monkeypatch.setattr("reassign.planning.plan.make", make)
     return seen
 
 
@@ -104,3 +104,16 @@ def test_the_same_job_has_the_same_digest_and_another_generation_other_names(ask
     later = job()
     later = later._replace(plan=replace(later.plan, generation=4))
     assert {wave.name for wave in work_out(later).waves}.isdisjoint({wave.name for wave in first.waves})
+
+
+def test_the_planner_itself_drains_a_broker_in_a_process_of_its_own() -> None:
+    kafka = SimKafka(dict.fromkeys((A, B, C), (1, 2)))
+    kafka.sizes = {tp: {1: 100, 2: 100} for tp in (A, B, C)}
+    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
+    asked = job(None)
+    asked = asked._replace(plan=replace(asked.plan, spec=spec), snapshot=kafka.snapshot())
+    made = asyncio.run(run_apart(work_out, asked, seconds=SECONDS))
+    entries = [entry for manifest in made.manifests for entry in manifest["spec"]["partitions"]]
+    assert sorted(entry["topic"] for entry in entries) == ["a", "b", "c"]
+    assert all(1 not in entry["replicas"] and entry["expectedReplicas"] == [1, 2] for entry in entries)
+    assert (made.moves.replicas, made.moves.bytes) == (3, 300) == (made.lower_bound.replicas, made.lower_bound.bytes)
