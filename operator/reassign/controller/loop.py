@@ -385,7 +385,7 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         if throttling or undo or any(active(v.record) or _waits_to_settle(v) for v in verdicts):
             return MOVING_SECONDS
-        return WAITING_SECONDS if any(not r.settled for r in resources) else IDLE_SECONDS
+        return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _prepare(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> tuple[Verdict | None, bool]:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
