@@ -11,10 +11,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def last_cells(page: str) -> list[str]:
-    """What the rows of a page's table have in their last column."""
-    head, line, *cells = re.findall(r"^\| .+ \| (.+) \|$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
-    assert (head, line) == ("test", "---")
-    return cells
+    """What the rows of a page's tables have in their last column."""
+    text = (ROOT / "docs" / page).read_text()
+    cells = re.findall(r"^\| .+ \| (.+) \|$", text, re.MULTILINE)
+    assert cells[:2] == ["test", "---"]
+    return [cell for cell in cells if cell not in ("test", "---")]
 
 
 @pytest.mark.parametrize("page", ["behaviour.md", "pains.md"])
@@ -33,7 +34,7 @@ def test_every_behaviour_names_a_test() -> None:
     assert [cell for cell in cells if "`tests/" not in cell] == []
 
 
-def test_each_of_eighteen_pains_names_a_test_but_for_the_planners() -> None:
+def test_each_of_eighteen_pains_names_a_test() -> None:
     cells = last_cells("pains.md")
     assert len(cells) == 18
-    assert [cell for cell in cells if "`tests/" not in cell] == ["not built yet"]
+    assert [cell for cell in cells if "`tests/" not in cell] == []
