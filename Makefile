@@ -65,7 +65,7 @@ bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: med
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle
 
-bench-planner: $(VENV)  ## how fast the planner is and how far from the optimum, beside Kafka's placer and the bounds
+bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: up to 10M replicas
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
