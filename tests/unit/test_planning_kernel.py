@@ -105,6 +105,17 @@ def test_a_lower_replication_factor_never_removes_the_last_live_replica() -> Non
     assert plan(cluster([[1, 0, 2]], dead=(1, 2)), replication_factor=1) == [[0]]
 
 
+def test_a_lower_replication_factor_balances_by_what_it_removes() -> None:
+    chance = np.random.default_rng(1)
+    rows = [chance.choice(5, 3, False, [0.24, 0.22, 0.2, 0.18, 0.16]).tolist() for _ in range(200)]
+    sizes = [int(size) for size in chance.lognormal(0, 1, 200) * 1000]
+    made = cluster(rows, sizes, racks=("",) * 5)
+    solution = solve(pose(made, Goal(replication_factor=2, balance=ALL)))
+    assert solution.unmet == ()
+    after = [[b for b in row if b >= 0] for row in solution.target.tolist()]
+    assert all(set(row) <= set(before) for row, before in zip(after, rows, strict=True)), "nothing is copied"
+
+
 def test_replicas_of_a_dead_broker_are_made_anew_in_their_place() -> None:
     assert plan(cluster([[1, 0]], dead=(1, 3))) == [[2, 0]]
 

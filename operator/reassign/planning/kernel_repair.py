@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernel import State, entry, inner, need
+from .kernel import State, entry, fits, inner, move, need
 from .model import Bools, Bytes
 
 
@@ -205,3 +205,29 @@ def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, left: Bools) -> None
                     if s.home[p, k] >= 0:
                         put(s, p, k, s.home[p, k], held)
             note_row(s, p, held, -1)
+
+
+@entry
+def reconsider(s: State, keep: Bools, sweeps: int) -> None:
+    """Of what a lower replication factor removes, the choice that balances best: no bytes move whichever stays."""
+    for _ in range(sweeps):
+        better = 0
+        for p in range(len(s.row)):
+            if s.still[p]:
+                continue
+            share = s.size[p] / s.mean
+            worth = s.counts[0] * share * share + s.counts[1]  # what the move itself changes of the need
+            for k in range(s.row.shape[1]):
+                gone = s.home[p, k]
+                if s.row[p, k] >= 0 or gone < 0 or not keep[p, k] or s.load[0, gone] + s.size[p] > s.room[gone]:
+                    continue
+                for j in range(s.row.shape[1]):
+                    b = s.row[p, j]
+                    if b < 0 or need(s, s.size[p], gone) - need(s, s.size[p], b) <= worth or not fits(s, p, j, gone):
+                        continue
+                    move(s, p, j, gone)
+                    s.row[p, j], s.row[p, k] = -1, gone
+                    better += 1
+                    break
+        if better == 0:
+            break

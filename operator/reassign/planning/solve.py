@@ -11,7 +11,7 @@ import numpy as np
 
 from .kernel import State, lists
 from .kernel_leaders import lead
-from .kernel_repair import repair
+from .kernel_repair import reconsider, repair
 from .kernel_rounds import outside, rounds
 from .kernel_shed import level, shed, smallest
 from .kernel_trim import shrink, tidy, undo
@@ -21,6 +21,7 @@ from .targets import OPEN
 
 ROUNDS = 12
 CHAINS = 200
+SWEEPS = 8
 SMALL = 10_000
 """Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
 
@@ -45,6 +46,7 @@ def solve(problem: Problem) -> Solution:
     left = np.zeros(partitions, np.bool_)
     repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), left)
     if state.counts.any():
+        reconsider(state, keep, SWEEPS)
         _balance(problem, state, keep)
     tidy(state)
     state.row[:] = np.take_along_axis(state.row, np.argsort(state.row < 0, axis=1, kind="stable"), axis=1)
