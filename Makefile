@@ -67,6 +67,7 @@ bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throt
 
 bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: up to 10M replicas
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.waves
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
