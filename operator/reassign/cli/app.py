@@ -80,6 +80,7 @@ def plan(
     max_partitions: Annotated[int, typer.Option(min=1, max=500, help="Partitions of one wave.")] = 200,
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
     output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TEXT,
     name: Annotated[str, typer.Option(help="What the manifests' names begin with.")] = "plan",
 ) -> None:
@@ -104,7 +105,7 @@ def plan(
         include=include,
         exclude=exclude,
     )
-    waves = planning.WaveOptions(max_partitions, max_bytes, throttle, name)
+    waves = planning.Wanted(max_partitions, max_bytes, throttle, name, exact)
     if not planning.run(Where(cluster, namespace, bootstrap_server), snapshot, goal, waves, output):
         raise typer.Exit(NO)
 

@@ -17,13 +17,14 @@ from reassign.planning.model import Awareness, By, Cluster, Goal, Plan
 from reassign.planning.plan import make
 
 
-class WaveOptions(NamedTuple):
-    """How a plan is cut into waves, and what they are called; bytes and bytes per second as quantities."""
+class Wanted(NamedTuple):
+    """How a plan is made of a goal: its waves, in quantities, what they are called, and whether it is polished."""
 
     max_partitions: int
     max_bytes: str | None
     throttle: str | None
     name: str
+    exact: bool
 
 
 def goal_of(
@@ -58,7 +59,7 @@ def _by(name: str) -> By:
         raise typer.BadParameter(f"{name!r} is none of disk, replicas, leaders", param_hint="'--balance'") from None
 
 
-def run(where: Where, snapshot: Path | None, goal: Goal, waves: WaveOptions, output: PlanOutput) -> bool:
+def run(where: Where, snapshot: Path | None, goal: Goal, waves: Wanted, output: PlanOutput) -> bool:
     """Plan, and write the plan; whether it reaches the whole goal."""
     if output is PlanOutput.MANIFESTS:
         manifests.cluster_ref(where.cluster)
@@ -67,7 +68,7 @@ def run(where: Where, snapshot: Path | None, goal: Goal, waves: WaveOptions, out
         next_step()
         max_bytes = bytes_of(waves.max_bytes) if waves.max_bytes else None
         rate = bytes_per_second(waves.throttle) if waves.throttle else None
-        plan = make(cluster, goal, waves.max_partitions, max_bytes, rate)
+        plan = make(cluster, goal, waves.max_partitions, max_bytes, rate, exact=waves.exact)
     if output is PlanOutput.JSON:
         out.write_json(picture.as_json(cluster, plan))
     elif output is PlanOutput.TEXT:
@@ -77,7 +78,7 @@ def run(where: Where, snapshot: Path | None, goal: Goal, waves: WaveOptions, out
     return not plan.certificate.unmet
 
 
-def _manifests(cluster: Cluster, plan: Plan, where: Where, waves: WaveOptions) -> list[manifests.Manifest]:
+def _manifests(cluster: Cluster, plan: Plan, where: Where, waves: Wanted) -> list[manifests.Manifest]:
     return reassignments(
         cluster,
         plan,

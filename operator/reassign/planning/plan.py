@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from reassign.planning import directories, waves
 from reassign.planning.bounds import certify
+from reassign.planning.exact import polish
 from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
 from reassign.planning.problem import partition_name, pose
-from reassign.planning.solve import solve
+from reassign.planning.solve import outside_bands, solve
 
 
 def make(
@@ -15,31 +16,39 @@ def make(
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
+    exact: bool = False,
 ) -> Plan:
     """The plan that reaches a goal, or comes as near as it can and says where it does not.
 
     Waves have at most `max_partitions` and copy at most `max_bytes`; `rate` are the bytes per second that a broker may
-    give, and take, and only serve to say how long it takes. Deterministic: the same input gives the same plan.
+    give, and take, and only serve to say how long it takes. `exact` has a small plan polished by HiGHS. Deterministic:
+    the same input gives the same plan.
 
     Raises PlanningError: InvalidGoal, InvalidRacks, NothingSelected, NotEnoughBrokers.
     """
     problem = pose(cluster, goal)
     found = solve(problem)
-    named, homeless = directories.name(cluster, found.target, problem.size, goal.min_free)
-    cut = waves.split(cluster.replicas, found.target, problem.size, max_partitions=max_partitions, max_bytes=max_bytes)
+    target = polish(problem, found.target) if exact else found.target
+    named, homeless = directories.name(cluster, target, problem.size, goal.min_free)
+    cut = waves.split(cluster.replicas, target, problem.size, max_partitions=max_partitions, max_bytes=max_bytes)
     took = None
     if rate is not None:
-        took = waves.makespan(cluster.replicas, found.target, problem.size, cut.wave, rate)
+        took = waves.makespan(cluster.replicas, target, problem.size, cut.wave, rate)
     certificate = certify(
         problem,
-        found.target,
+        target,
         waves=cut.number,
         waves_bound=cut.bound,
         makespan=took and took.seconds,
         makespan_bound=took and took.bound,
-        unmet=(*found.unmet, *_roomless(cluster, homeless), *_alone(cluster, cut.alone)),
+        unmet=(
+            *found.unmet,
+            *outside_bands(problem, target),
+            *_roomless(cluster, homeless),
+            *_alone(cluster, cut.alone),
+        ),
     )
-    return Plan(found.target, named, cut.wave, certificate)
+    return Plan(target, named, cut.wave, certificate)
 
 
 def _roomless(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
@@ -52,7 +61,8 @@ def _roomless(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
 def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
     if not len(partitions):
         return []
-    return [Unmet(f"{_some(cluster, partitions.tolist())} copies more than a wave may", "each is a wave of its own")]
+    what = f"more than a wave may copy is in {_some(cluster, partitions.tolist())}"
+    return [Unmet(what, "each of them is a wave of its own")]
 
 
 def _some(cluster: Cluster, partitions: list[int]) -> str:

@@ -96,7 +96,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         target=target,
         low=low,
         high=high,
-        unmet=_left(cluster, selected, living, held & ~allowed[cluster.replicas]),
+        unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
     )
 
 
@@ -114,9 +114,9 @@ def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
 
 
 def _allowed(cluster: Cluster, goal: Goal) -> Bools:
-    if not 0 < goal.tolerance < 1:
+    if not 0 < goal.tolerance <= 1:
         raise PlanningError(
-            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0 and below 1, such as 0.1."
+            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0 and up to 1, such as 0.1."
         )
     if not 0 <= goal.min_free < 1:
         raise PlanningError(
@@ -209,8 +209,8 @@ def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
     return room
 
 
-def _left(cluster: Cluster, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
-    """Partitions that the goal would move and that cannot be."""
+def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
+    """What the goal would have moved and that is not."""
     unmet = []
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
@@ -225,6 +225,17 @@ def _left(cluster: Cluster, selected: Bools, living: Bools, elsewhere: Bools) ->
             Unmet(
                 f"{waiting} partitions in flight go to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
+            )
+        )
+    emptied = np.isin(cluster.brokers, sorted(goal.drain))
+    staying = cluster.replicas[~selected]
+    staying = staying[(staying >= 0) & emptied[staying]]
+    if len(staying):
+        unmet.append(
+            Unmet(
+                f"{len(staying)} replicas of topics that are left out lie on brokers to be emptied: "
+                f"{_ids(cluster.brokers[np.unique(staying)].tolist())}",
+                "they stay; include these topics, or exclude none",
             )
         )
     return tuple(unmet)

@@ -28,7 +28,10 @@ SMALL = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`target` (P, R') in the order of the problem's partitions, R' its greatest replication factor."""
+    """`target` (P, R') in the order of the problem's partitions, R' its greatest replication factor.
+
+    `unmet` is what could not be placed; of bands, see `outside_bands`.
+    """
 
     target: Ints
     unmet: tuple[Unmet, ...]
@@ -55,7 +58,7 @@ def solve(problem: Problem) -> Solution:
     target = np.empty(state.row.shape, np.int32)
     target[order] = state.row
     target = np.ascontiguousarray(target[:, : max(1, int((target >= 0).sum(axis=1).max(initial=0)))])
-    return Solution(target, (*problem.unmet, *_unmet(problem, target, int(left.sum()))))
+    return Solution(target, (*problem.unmet, *_placeless(int(left.sum()))))
 
 
 def _state(problem: Problem, row: Bytes, still: Bools, size: Bytes) -> State:
@@ -141,15 +144,20 @@ def _lead(problem: Problem, state: State) -> None:
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
 
 
-def _unmet(problem: Problem, target: Ints, left: int) -> list[Unmet]:
-    unmet = []
-    if left:
-        unmet.append(
-            Unmet(
-                f"{left} partitions find no place with room on disk that racks allow",
-                "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
-            )
+def _placeless(partitions: int) -> list[Unmet]:
+    if not partitions:
+        return []
+    return [
+        Unmet(
+            f"{partitions} partitions find no place with room on disk that racks allow",
+            "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
         )
+    ]
+
+
+def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
+    """What is to be balanced and is not, with these replicas (P, R')."""
+    unmet = []
     after = loads(target, problem.size, len(problem.brokers))
     for row, by in enumerate(RESOURCES):
         outside = (after[row] < problem.low[row]) | (after[row] > problem.high[row])

@@ -1,0 +1,67 @@
+"""The whole way from a cluster and a goal to waves and a certificate."""
+
+import numpy as np
+
+from reassign.planning.model import UNKNOWN, By, Cluster, Directories, Goal, Plan
+from reassign.planning.plan import make
+
+MB = 10**6
+SKEWED = ([0, 1], [4, 1], [0, 3], [1, 4], [0, 1], [4, 3], [2, 1])
+TOPICS = (("audit", 12, 2), ("orders", 12, 12), ("payments", 16, 5))
+GOAL = Goal(drain=frozenset({4}), balance=frozenset(By))
+
+
+def two_sites() -> Cluster:
+    """Five brokers, 0, 2 and 4 in one site and the others in another, and most replicas on three of them."""
+    rows = [(i, p, SKEWED[p % 7], size) for i, (_, count, size) in enumerate(TOPICS) for p in range(count)]
+    brokers = np.arange(5, dtype=np.int32)
+    unknown = np.full(5, UNKNOWN, np.int64)
+    return Cluster(
+        id="two sites",
+        brokers=brokers,
+        racks=tuple(f"/{'ab'[b % 2]}/{b // 2 + 1}" for b in range(5)),
+        alive=np.ones(5, np.bool_),
+        directories=Directories(brokers, ("/data",) * 5, unknown, unknown, np.zeros(5, np.bool_), np.ones(5, np.bool_)),
+        topics=tuple(name for name, _, _ in TOPICS),
+        topic=np.array([i for i, *_ in rows], np.int32),
+        partition=np.array([p for _, p, *_ in rows], np.int32),
+        replicas=np.array([row for *_, row, _ in rows], np.int32),
+        sizes=np.array([size * MB for *_, size in rows], np.int64),
+        in_flight=np.zeros(len(rows), np.bool_),
+    )
+
+
+def moved(cluster: Cluster, plan: Plan) -> int:
+    """Bytes that are copied, counted one by one."""
+    rows = zip(cluster.replicas.tolist(), plan.target.tolist(), cluster.sizes.tolist(), strict=True)
+    return sum(size * len(set(new) - set(old)) for old, new, size in rows)
+
+
+def test_a_broker_is_drained_and_the_others_are_balanced_in_as_few_waves_as_the_caps_allow() -> None:
+    cluster = two_sites()
+    plan = make(cluster, GOAL, max_partitions=12, rate=20 * MB)
+    found = plan.certificate
+    assert 4 not in plan.target
+    assert all({a % 2, b % 2} == {0, 1} for a, b in plan.target.tolist())
+    assert found.unmet == ()
+    assert found.bytes_bound <= found.bytes == moved(cluster, plan)
+    assert found.waves == found.waves_bound == len(set(plan.wave.tolist()) - {UNKNOWN})
+    assert max(np.bincount(plan.wave[plan.wave != UNKNOWN])) <= 12
+    assert found.makespan is not None
+    assert found.makespan_bound is not None
+    assert found.makespan >= found.makespan_bound
+
+
+def test_an_exact_plan_copies_no_more_and_meets_the_same_bands() -> None:
+    cluster = two_sites()
+    plan, exact = make(cluster, GOAL), make(cluster, GOAL, exact=True)
+    assert exact.certificate.bytes_bound <= exact.certificate.bytes <= plan.certificate.bytes
+    assert exact.certificate.unmet == ()
+
+
+def test_a_partition_larger_than_a_wave_may_copy_is_a_wave_alone_and_that_is_said() -> None:
+    plan = make(two_sites(), Goal(drain=frozenset({4})), max_bytes=10 * MB)
+    assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more partitions"
+    waves, counts = np.unique(plan.wave[plan.wave != UNKNOWN], return_counts=True)
+    assert counts[:5].tolist() == [1] * 5
+    assert len(waves) == plan.certificate.waves
