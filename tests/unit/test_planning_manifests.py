@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import (
-    PLAN_LABEL,
     Manifest,
     check_stored,
     digest,

@@ -23,13 +23,13 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentSpec,
     ReplicationFactorChange,
 )
+from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS, PLAN_LABEL
 from reassign.errors import PlanningError, Reason
 from reassign.planning.model import UNKNOWN, Cluster, Plan
 
-PLAN_LABEL = f"{GROUP}/plan"
 MAX_WAVE_PARTITIONS = 500
 MAX_STORED_PARTITIONS = 20_000
-NAME_CHARACTERS, LABEL_CHARACTERS = 253, 63
+NAME_CHARACTERS = 253
 HASH_CHARACTERS = 8
 KEPT_BY_ROLLBACK = ("clusterRef", "throttle", "concurrency", "preferredLeader")
 
@@ -86,7 +86,7 @@ def check_stored(plan: Plan) -> None:
 
 def plan_label(name: str) -> str:
     """The value of PLAN_LABEL for a plan: its name; with a hash in place of its end where that is too long."""
-    return name if len(name) <= LABEL_CHARACTERS else shortened(name, f"-{_hash(name)}", LABEL_CHARACTERS)
+    return name if len(name) <= MAX_NAME_CHARACTERS else shortened(name, f"-{_hash(name)}", MAX_NAME_CHARACTERS)
 
 
 def digest(manifests: Iterable[Mapping[str, Any]]) -> str:

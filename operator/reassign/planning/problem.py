@@ -12,11 +12,10 @@ from math import ceil
 import numpy as np
 
 from reassign.errors import PlanningError, Reason
-
-from .model import UNKNOWN, Bools, By, Bytes, Cluster, Goal, Ints, Unmet
-from .racks import levels
-from .targets import bands, targets
-from .tree import Tree, grow
+from reassign.planning.model import UNKNOWN, Bools, By, Bytes, Cluster, Goal, Ints, Unmet
+from reassign.planning.racks import levels
+from reassign.planning.targets import bands, targets
+from reassign.planning.tree import Tree, grow
 
 RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
 """The rows of `Problem.target`, `low` and `high`."""

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from .model import Bools, Bytes, Ints
-from .tree import Tree
+from reassign.planning.model import Bools, Bytes, Ints
+from reassign.planning.tree import Tree
 
 OPEN = 1 << 62
 """The upper end of a band that does not bind."""

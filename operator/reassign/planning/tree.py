@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .model import Bools, Ints
+from reassign.planning.model import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
