@@ -20,6 +20,7 @@ from reassign.planning.solve import Solution, outside_bands, solve
 
 ALL = frozenset(By)
 NEVER = 1 << 60
+GB = 10**9
 
 
 def directories(
@@ -199,6 +200,47 @@ def test_what_finds_no_room_stays_and_is_said() -> None:
 def test_a_cordoned_directory_takes_nothing() -> None:
     made = cluster([[0], [3]], disks=directories(4, 100, 90, cordoned=(1,)))
     assert plan(made, drain=frozenset({100})) == [[2], [3]]
+
+
+def two_each(totals: list[int], usable: list[int], **fields: object) -> Directories:
+    """Two directories on each broker, with these gigabytes."""
+    count = len(totals)
+    made = Directories(
+        broker=np.repeat(np.arange(count // 2, dtype=np.int32), 2),
+        path=("/a", "/b") * (count // 2),
+        total=np.array(totals, np.int64) * GB,
+        usable=np.array(usable, np.int64) * GB,
+        cordoned=np.zeros(count, bool),
+        online=np.ones(count, bool),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_the_room_of_directories_on_one_volume_counts_once() -> None:
+    made = cluster([[0]], racks=("",) * 2, disks=two_each([100, 100, 100, 100], [40, 40, 40, 60]))
+    problem = pose(made, Goal(min_free=0.1))
+    assert (problem.room - problem.load[0]).tolist() == [30 * GB, 30 * GB + 50 * GB]
+    assert problem.weight.tolist() == [100 * GB, 200 * GB]
+
+
+def test_a_volume_takes_replicas_when_one_of_its_directories_does() -> None:
+    cordoned = np.array([True, False, True, True])
+    disks = two_each([100, 100, 100, 100], [40, 40, 40, 40], cordoned=cordoned)
+    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), Goal(min_free=0.0))
+    assert (problem.room - problem.load[0]).tolist() == [40 * GB, 0]
+
+
+def test_an_offline_directory_is_no_capacity_and_hides_that_of_no_other() -> None:
+    disks = two_each([100, -1, 100, 300], [40, -1, 40, 60], online=np.array([True, False, True, True]))
+    disks = replace(disks, total=np.where(disks.total < 0, UNKNOWN, disks.total))
+    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), Goal())
+    assert problem.weight.tolist() == [100 * GB, 400 * GB]
+
+
+def test_topics_are_selected_by_name_and_by_pattern() -> None:
+    made = cluster([[0]] * 4, topics=("a", "ab", "b", "c"), topic=[0, 1, 2, 3])
+    assert pose(made, Goal(include=("a", "b*"))).movable.tolist() == [True, False, True, False]
+    assert pose(made, Goal(exclude=("?b", "c"))).movable.tolist() == [True, False, True, False]
 
 
 def test_a_size_that_is_not_known_is_the_mean_of_its_topic_or_of_all() -> None:

@@ -15,9 +15,7 @@ from reassign.core.checks import Candidate
 from reassign.core.model import LogDir, Problem, Snapshot, TopicPartition, ids
 from reassign.core.progress import amount, leader_bytes
 from reassign.errors import Reason
-
-SAME_VOLUME_BYTES = 16 * 2**20
-"""Two directories of one volume are measured one after another, and something is written in between."""
+from reassign.planning.volume import shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
         if not directory.online or directory.total is None or directory.usable is None:
             continue
         for i, other in enumerate(found):
-            if other.total == directory.total and abs(other.usable - directory.usable) < SAME_VOLUME_BYTES:
+            if shared(directory.total, directory.usable, other.total, other.usable):
                 found[i] = Volume(other.total, min(other.usable, directory.usable), (*other.paths, path))
                 break
         else:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from reassign.planning.model import UNKNOWN, Bytes, Cluster, Directories, Ints
-
-SAME_VOLUME_BYTES = 16 * 2**20
-"""Two directories of one volume are measured one after another, and something is written in between."""
+from reassign.planning.volume import shared
 
 
 def volumes(directories: Directories) -> Ints:
@@ -21,14 +19,15 @@ def volumes(directories: Directories) -> Ints:
     reports none, or is offline, has a volume of its own.
     """
     found = np.arange(len(directories.path), dtype=np.int32)
+    says = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
+    total, usable = directories.total.tolist(), directories.usable.tolist()
     for d, broker in enumerate(directories.broker):
-        if directories.total[d] == UNKNOWN or not directories.online[d]:
+        if not says[d]:
             continue
         for other in range(d - 1, -1, -1):
             if directories.broker[other] != broker:
                 break
-            near = abs(int(directories.usable[other]) - int(directories.usable[d])) < SAME_VOLUME_BYTES
-            if directories.online[other] and directories.total[other] == directories.total[d] and near:
+            if says[other] and shared(total[d], usable[d], total[other], usable[other]):
                 found[d] = found[other]
                 break
     return np.unique(found, return_inverse=True)[1].astype(np.int32)

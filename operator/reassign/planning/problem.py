@@ -5,6 +5,7 @@ All that is wrong with a goal is found here, before anything is computed; what i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import ceil
@@ -12,6 +13,7 @@ from math import ceil
 import numpy as np
 
 from reassign.errors import PlanningError, Reason
+from reassign.planning.directories import volumes
 from reassign.planning.model import UNKNOWN, Bools, By, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.racks import levels
 from reassign.planning.targets import bands, targets
@@ -142,10 +144,8 @@ def _allowed(cluster: Cluster, goal: Goal) -> Bools:
 
 
 def _selected(cluster: Cluster, goal: Goal) -> Bools:
-    def matches(topic: str, patterns: tuple[str, ...]) -> bool:
-        return any(fnmatchcase(topic, pattern) for pattern in patterns)
-
-    chosen = np.array([matches(t, goal.include) and not matches(t, goal.exclude) for t in cluster.topics], bool)
+    included, excluded = _any_of(goal.include), _any_of(goal.exclude)
+    chosen = np.array([included(topic) and not excluded(topic) for topic in cluster.topics], bool)
     selected: Bools = chosen[cluster.topic] if len(cluster.topic) else np.zeros(0, bool)
     if not selected.any():
         raise PlanningError(
@@ -154,6 +154,13 @@ def _selected(cluster: Cluster, goal: Goal) -> Bools:
             f"excluded are {', '.join(goal.exclude) or 'none'}. Change the patterns.",
         )
     return selected
+
+
+def _any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether one of the patterns matches; they may be as many as there are topics, where each is the name of one."""
+    names = frozenset(patterns)
+    wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
+    return lambda topic: topic in names or any(fnmatchcase(topic, pattern) for pattern in wild)
 
 
 def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
@@ -184,25 +191,30 @@ def _sizes(cluster: Cluster) -> tuple[Bytes, Bools]:
 
 
 def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
-    """The bytes of a broker's volumes when every broker that may hold replicas says them, else all equal."""
+    """The bytes of a broker's volumes that work, when every broker that may hold replicas says them, else all equal."""
+    directories = cluster.directories
+    online = directories.online
+    said = np.where(online, np.maximum(directories.total, 0), 0)
+    _, one = np.unique(volumes(directories), return_index=True)
     weight = np.zeros(len(allowed), np.int64)
-    np.add.at(weight, cluster.directories.broker, np.maximum(cluster.directories.total, 0))
+    np.add.at(weight, directories.broker[one], said[one])
     silent = np.zeros(len(allowed), bool)
-    silent[cluster.directories.broker[cluster.directories.total == UNKNOWN]] = True
+    silent[directories.broker[online & (directories.total == UNKNOWN)]] = True
     if (allowed & (silent | (weight == 0))).any():
         return np.ones(len(allowed), np.int64)
     return weight
 
 
 def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
-    """What lies there and what is usable beyond the share that stays free, of directories that take replicas."""
+    """What lies there and what is usable beyond the share that stays free, of volumes that take replicas."""
     directories = cluster.directories
     takes = directories.online & ~directories.cordoned
     silent = (directories.total == UNKNOWN) | (directories.usable == UNKNOWN)
     spared = np.array([ceil(goal.min_free * max(total, 0)) for total in directories.total.tolist()], np.int64)
-    free = np.where(takes & ~silent, np.maximum(directories.usable - spared, 0), 0)
+    says = np.flatnonzero(takes & ~silent)
+    _, one = np.unique(volumes(directories)[says], return_index=True)
     room = lying.copy()
-    np.add.at(room, directories.broker, free)
+    np.add.at(room, directories.broker[says[one]], np.maximum(directories.usable - spared, 0)[says[one]])
     room[directories.broker[takes & silent]] = UNLIMITED
     room[np.setdiff1d(np.arange(len(room)), directories.broker)] = UNLIMITED
     return room
