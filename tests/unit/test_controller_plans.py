@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,45 @@ def test_a_plan_that_is_deleted_while_it_is_made_ends_that(world: Planning) -> N
 
     asyncio.run(scenario())
     assert world.store.get("uid-drain") is None
+
+
+def _another(world: Planning) -> Job:
+    plan, cluster = world.store.plan("uid-drain"), KafkaCluster.parse(world.kube.objects["uid-main"])
+    assert plan is not None
+    return job_of(replace(plan, uid="uid-other"), cluster, world.kafka.snapshot(), ("*",))
+
+
+def test_of_two_clusters_that_are_looked_at_at_once_one_is_planned_for_first(world: Planning) -> None:
+    other = _another(world)
+    first = other._replace(plan=replace(other.plan, uid="uid-drain"))
+
+    async def scenario() -> None:
+        assert world.planner.due(first.plan)
+        assert world.planner.due(other.plan)
+        world.planner.start(first, lambda: None)
+        world.planner.start(other, lambda: None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
+        assert world.planner.due(other.plan)
+
+    asyncio.run(scenario())
+
+
+def test_a_plan_that_is_forgotten_before_it_is_begun_keeps_no_other_waiting(world: Planning) -> None:
+    other = _another(world)
+    ended: list[str] = []
+
+    async def scenario() -> None:
+        world.planner.start(other, lambda: ended.append("other"))
+        world.planner.forget("uid-other")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert ended == ["other"]
+        assert world.planner.due(other.plan)
+
+    asyncio.run(scenario())
+    assert world.work.jobs == []
 
 
 def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

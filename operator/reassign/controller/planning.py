@@ -93,9 +93,16 @@ class Planner:
         return not tried or (outcome is not None and time.monotonic() - outcome.at >= RETRY_SECONDS)
 
     def start(self, job: Job, done: Callable[[], object]) -> None:
-        """Begin, and call `done` at the end."""
+        """Begin, and call `done` at the end; unless another cluster's plan began while this cluster was looked at."""
+        if self._under_way is not None:
+            return
         self._under_way = job.plan.uid, job.plan.input_hash
-        self._task = asyncio.create_task(self._run(job, done), name=f"plan {job.plan.namespace}/{job.plan.name}")
+        self._task = asyncio.create_task(self._run(job), name=f"plan {job.plan.namespace}/{job.plan.name}")
+        self._task.add_done_callback(lambda _: self._end(done))
+
+    def _end(self, done: Callable[[], object]) -> None:
+        self._under_way = None
+        done()
 
     def forget(self, uid: str) -> None:
         """A plan is written, or gone."""
@@ -103,26 +110,22 @@ class Planner:
         if self._task and self._under_way and self._under_way[0] == uid:
             self._task.cancel()
 
-    async def _run(self, job: Job, done: Callable[[], object]) -> None:
+    async def _run(self, job: Job) -> None:
         plan = job.plan
         name = f"{plan.namespace}/{plan.name}"
+        began = time.monotonic()
+        made: Planned | Problem
         try:
-            began = time.monotonic()
-            made: Planned | Problem
-            try:
-                made = await self._work(job)
-                log.info("planned", plan=name, waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
-            except PlanningError as error:
-                log.warning("not planned", plan=name, reason=error.reason, error=error.message)
-                made = Problem(error.reason, error.message)
-            except Exception as error:
-                log.exception("planning failed unexpectedly", plan=name)
-                message = f"a mistake of the operator ({type(error).__name__}) keeps it from planning; its log has more"
-                made = Problem(Reason.INTERNAL_ERROR, message)
-            self._outcomes[plan.uid] = _Outcome(plan.input_hash, made, time.monotonic())
-        finally:
-            self._under_way = None
-            done()
+            made = await self._work(job)
+            log.info("planned", plan=name, waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
+        except PlanningError as error:
+            log.warning("not planned", plan=name, reason=error.reason, error=error.message)
+            made = Problem(error.reason, error.message)
+        except Exception as error:
+            log.exception("planning failed unexpectedly", plan=name)
+            message = f"a mistake of the operator ({type(error).__name__}) keeps it from planning; its log has more"
+            made = Problem(Reason.INTERNAL_ERROR, message)
+        self._outcomes[plan.uid] = _Outcome(plan.input_hash, made, time.monotonic())
 
 
 # --- In the other process: numpy, numba and the whole cluster are there and nowhere else ---
