@@ -159,6 +159,19 @@ def test_approved_by_its_digest_it_moves_what_it_says_wave_by_wave(world: Planni
     assert world.plan["metadata"]["finalizers"] == []
 
 
+def test_an_approval_that_was_taken_back_lets_nothing_go_though_the_watch_lags_behind(world: Planning) -> None:
+    def take_back(obj: Object) -> None:
+        del obj["spec"]["approvedDigest"]
+        obj["metadata"]["generation"] += 1
+
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.approve()
+    world.kube.write("uid-drain", "kubectl", take_back)
+    world.tick(3)
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    assert world.says("ApprovalRequired")
+
+
 def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:
     world.tick(until=lambda: world.says("ApprovalRequired"))
     world.delete("drain")

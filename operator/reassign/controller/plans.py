@@ -133,8 +133,11 @@ class Plans:
                     await sight.make(plan)
             case Create(manifest):
                 self._store.put(await self._created(manifest))
-            case Release(wave) | Hold(wave):
-                await self._write(wave, lambda obj: self._kube.suspend(obj, isinstance(step, Hold)))
+            case Release(wave):
+                await self._check_current(plan)
+                await self._write(wave, lambda obj: self._kube.suspend(obj, False))
+            case Hold(wave):
+                await self._write(wave, lambda obj: self._kube.suspend(obj, True))
             case Delete(wave):
                 await self._write(wave, self._kube.delete)
 
@@ -148,6 +151,12 @@ class Plans:
                 return found
             message = f"there is another PartitionReassignment {meta['name']}: delete it, since this plan makes its own"
             raise ReassignError(Reason.CONFLICT, message) from None
+
+    async def _check_current(self, plan: Plan) -> None:
+        """Nothing is let go by what a watch that lags behind says: the approval may have been taken back."""
+        found = await self._kube.get(Kind.REASSIGNMENT_PLAN, plan.namespace, plan.name)
+        if found is None or version(found) != plan.version:
+            raise ConflictError(f"{plan.namespace}/{plan.name} has changed meanwhile")
 
     async def _write(self, wave: Resource, write: Callable[[Object], Awaitable[Object | None]]) -> None:
         obj = self._store.get(wave.uid)
