@@ -100,6 +100,13 @@ def test_there_and_back_nothing_is_lost(stock: dict[str, Any], size: int) -> Non
         '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}',
         '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": []}]}',
         "kind: ConfigMap",
+        "items: 5",
+        "items:",
+        "a: 2026-02-30",
+        "a: !!float b",
+        "a: !!bool b",
+        "a: !!timestamp b",
+        f"a: {'9' * 5000}",
     ],
 )
 def test_what_is_neither_is_refused(text: str) -> None:

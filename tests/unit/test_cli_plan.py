@@ -154,6 +154,7 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
         (("--drain-broker", "five"), "'five' is not a broker id"),
         (("--drain-broker", "1,"), "'' is not a broker id"),
         (("--broker", "-1"), "'-1' is not a broker id"),
+        (("--broker", "9" * 5000), "is not a broker id"),
         (("--balance", "disk,cpu"), "'cpu' is none of disk, replicas, leaders"),
         (("--tolerance", "0"), "should be greater than or equal to 1"),
         (("--replication-factor", "x"), "should be a valid integer"),

@@ -25,7 +25,8 @@ def read(text: str, file: Path) -> list[Manifest]:
         if _is_deep(text):
             raise _refusal(f"{file} is nested too deeply for a PartitionReassignment; name another file")
         documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # values that are not what they look like, as 2026-02-30, raise anything
         where = getattr(error, "problem_mark", None)
         at = f" at line {where.line + 1}" if where else ""
         raise _refusal(f"{file} is neither JSON nor YAML{at}; correct it") from None
@@ -65,7 +66,8 @@ def _is_deep(text: str) -> bool:
 
 
 def _items(document: Any) -> list[Any]:
-    return list(document["items"]) if isinstance(document, dict) and "items" in document else [document]
+    items = document.get("items") if isinstance(document, dict) else None
+    return items if isinstance(items, list) else [document]
 
 
 def check(manifest: Any, file: str) -> None:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+MAX_DIGITS = 10
+
 
 class Output(StrEnum):
     """How a result is written."""
@@ -66,8 +68,8 @@ def broker_ids(values: list[str]) -> frozenset[int]:
     """Ids, separated by commas, or each with an option of its own."""
     found = [item for value in values for item in value.split(",")]
     for item in found:
-        if not (item.isascii() and item.isdigit() and int(item) < 2**31):
-            raise typer.BadParameter(f"{item!r} is not a broker id, such as 5")
+        if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
+            raise typer.BadParameter(f"{item[:50]!r} is not a broker id, such as 5")
     return frozenset(map(int, found))
 
 
