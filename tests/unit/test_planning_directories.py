@@ -56,6 +56,10 @@ def test_directories_of_one_volume_are_told_by_what_they_report() -> None:
     assert volumes(found).tolist() == [0, 0, 1, 2, 3]
 
 
+def test_a_volume_of_no_size_takes_nothing() -> None:
+    assert named(directories((0, 9, 9), (1, 0, 0), (1, 100, 50), (1, 90, 80)), [[1]], 1) == ([[3]], [])
+
+
 def test_on_one_volume_the_broker_chooses() -> None:
     assert named(directories((0, 9, 9), (1, 100, 50), (1, 100, 50)), [[1]], 1) == ([[UNKNOWN]], [])
 

@@ -43,7 +43,7 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     directories = cluster.directories
     named = np.full(target.shape, UNKNOWN, np.int32)
     volume = volumes(directories)
-    open_ = directories.online & ~directories.cordoned & (directories.total != UNKNOWN)
+    open_ = directories.online & ~directories.cordoned & (directories.total > 0)
     choices = {
         broker: mine
         for broker in np.unique(directories.broker)
