@@ -263,6 +263,7 @@ def test_a_size_that_is_not_known_is_the_mean_of_its_topic_or_of_all() -> None:
         (Goal(drain=frozenset({100, 101, 102, 103})), Reason.INVALID_GOAL),
         (Goal(replication_factor=0), Reason.INVALID_GOAL),
         (Goal(tolerance=0.0), Reason.INVALID_GOAL),
+        (Goal(tolerance=1.01), Reason.INVALID_GOAL),
         (Goal(min_free=1.0), Reason.INVALID_GOAL),
     ],
 )
@@ -270,6 +271,17 @@ def test_a_goal_that_cannot_be_planned_is_refused(goal: Goal, reason: Reason) ->
     with pytest.raises(PlanningError) as refused:
         pose(cluster([[0, 1]]), goal)
     assert refused.value.reason is reason
+
+
+def test_a_goal_that_leaves_dead_brokers_only_is_refused_though_nothing_could_move() -> None:
+    with pytest.raises(PlanningError, match="None of the brokers that the goal leaves is alive: 100") as refused:
+        pose(cluster([[0]], dead=(0,)), Goal(brokers=frozenset({100}), balance=ALL))
+    assert refused.value.reason is Reason.NOT_ENOUGH_BROKERS
+
+
+def test_a_tolerance_of_all_lets_a_broker_have_nothing_or_twice_its_share() -> None:
+    problem = pose(cluster([[0, 1], [2, 3]]), Goal(balance=ALL, tolerance=1.0))
+    assert (problem.low[1].tolist(), problem.high[1].tolist()) == ([0] * 4, [2] * 4)
 
 
 def test_targets_follow_what_racks_force() -> None:

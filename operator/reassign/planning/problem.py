@@ -117,7 +117,7 @@ def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
 def _allowed(cluster: Cluster, goal: Goal) -> Bools:
     if not 0 < goal.tolerance <= 1:
         raise PlanningError(
-            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0 and up to 1, such as 0.1."
+            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0, and 1 at most, such as 0.1."
         )
     if not 0 <= goal.min_free < 1:
         raise PlanningError(
@@ -140,6 +140,12 @@ def _allowed(cluster: Cluster, goal: Goal) -> Bools:
             Reason.INVALID_GOAL, "Every broker is to be drained or left out. Leave some to hold the replicas."
         )
     allowed: Bools = cluster.alive & listed & ~drained
+    if not allowed.any():
+        raise PlanningError(
+            Reason.NOT_ENOUGH_BROKERS,
+            f"None of the brokers that the goal leaves is alive: {_ids(cluster.brokers[listed & ~drained].tolist())}. "
+            "Bring one back, or allow others.",
+        )
     return allowed
 
 
