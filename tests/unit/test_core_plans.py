@@ -34,6 +34,7 @@ def test_all_waves_are_made_at_once_and_suspended_and_wait_for_approval() -> Non
     assert plan.true == set()
     assert plan.status.digest is not None
     assert plan.status.digest in plan.message
+    assert plan.message.startswith("3 waves: 3 partitions, 3 new replicas, 1.0 GiB; ")
     assert plan.plans_made == 1
 
 

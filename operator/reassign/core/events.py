@@ -76,7 +76,7 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     """The events that a change of a plan's status tells of."""
     tells = []
     if after.digest and after.digest != before.digest:
-        tells.append(Tell(False, "PlanMade", f"{len(after.waves)} waves, {after.digest}"))
+        tells.append(Tell(False, "PlanMade", f"waves: {len(after.waves)}; {after.digest}"))
     were = {wave.name: wave.state for wave in before.waves}
     for wave in after.waves:
         if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVES_TOLD:

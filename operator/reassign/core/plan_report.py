@@ -69,7 +69,10 @@ def _unapproved(plan: Plan, told: str) -> list[Aspect]:
 def _said(status: ReassignmentPlanStatus) -> str:
     moves = status.moves
     waves = f"{len(status.waves)} waves" if len(status.waves) > 1 else "1 wave"
-    what = f"{waves}: {moves.replicas} replicas, {amount(moves.bytes)}" if moves else waves
+    partitions = sum(wave.partitions for wave in status.waves)  # some only lose replicas, or change leaders
+    what = f"{waves}: {partitions} partitions"
+    if moves:
+        what += f", {moves.replicas} new replicas, {amount(moves.bytes)}"
     return what + _unmet(status)
 
 
