@@ -275,7 +275,7 @@ class ReassignmentPlanStatus(Model):
     observed_generation: Count | None = None
     """The metadata.generation that this status is about."""
     conditions: Conditions = ()
-    """Ready always; Reconciling, Stalled and PlanStale only while True; Succeeded when every wave is done."""
+    """Ready and Succeeded always; Reconciling, Stalled and PlanStale only while True."""
     summary: ShortText | None = None
     """How far it is in one line, for people."""
     digest: Digest | None = None
