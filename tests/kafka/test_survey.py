@@ -109,7 +109,7 @@ def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kaf
     first, second = ran.out.splitlines()
     assert (ran.code, ran.err) == (1, "")
     assert first.startswith(f"n/m {name}-0: would copy ")
-    assert first.endswith(" each to broker 2")
+    assert first.endswith("B to broker 2")
     assert second.startswith(f"n/m {name}-1: blocked, UnknownBroker: ")
     assert kafka.settled(TopicPartition(name, 0), [0, 1])
 
@@ -129,4 +129,4 @@ def test_a_plan_from_a_snapshot_passes_every_check_on_the_brokers_that_it_is_of(
     targets = {entry["partition"]: entry["replicas"] for entry in manifest["spec"]["partitions"]}
     assert targets == {0: [1, 0], 1: [2, 1]}  # broker 1 is the other one of broker 3's site
     assert (verified.code, verified.err) == (0, "")
-    assert [line.partition(": ")[2].endswith(" each to broker 1") for line in verified.out.splitlines()] == [True, True]
+    assert [line.partition(": ")[2].endswith("B to broker 1") for line in verified.out.splitlines()] == [True, True]

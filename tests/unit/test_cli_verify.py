@@ -57,7 +57,7 @@ def test_each_entry_is_a_line_that_says_what_would_be_copied(
     Live(kafka, kafka_cluster()).serve(monkeypatch)
     assert verify(file, manifest(entry(0, 2, 3), entry(1, 1, 0))) == (
         0,
-        "kafka/move orders-0: would copy 1.0 GiB each to broker 2, 3\nkafka/move orders-1: is at its target\n",
+        "kafka/move orders-0: would copy 1.0 GiB to each of the brokers 2, 3\nkafka/move orders-1: is at its target\n",
         "",
     )
     assert kafka.writes == []
@@ -197,4 +197,4 @@ def test_a_size_is_known_of_every_partition_that_is_verified(
     Live(kafka, kafka_cluster()).serve(monkeypatch)
     assert kafka.sizes is not None
     assert kafka.sizes[P1] == {1: 2 * GIB, 0: 2 * GIB}
-    assert "would copy 2.0 GiB each to broker 2" in verify(file, manifest(entry(1, 2, 0))).out
+    assert "would copy 2.0 GiB to broker 2" in verify(file, manifest(entry(1, 2, 0))).out

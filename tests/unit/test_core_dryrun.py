@@ -31,8 +31,8 @@ def test_what_would_move_is_said_by_partition_and_by_broker_and_nothing_is_writt
     assert driver.kafka.writes == []
     status = driver.resources["a"].status
     assert [(p.partition, p.state, p.reason, p.message) for p in status.partitions] == [
-        (0, "Pending", "WouldMove", "would copy 1.0 GiB each to broker 2, 3"),
-        (1, "Pending", "WouldMove", "would copy 2.0 GiB each to broker 3"),
+        (0, "Pending", "WouldMove", "would copy 1.0 GiB to each of the brokers 2, 3"),
+        (1, "Pending", "WouldMove", "would copy 2.0 GiB to broker 3"),
         (2, "Completed", None, None),
     ]
     assert true_conditions(driver) == {"Ready": "ChecksPassed", "Checked": "ChecksPassed"}

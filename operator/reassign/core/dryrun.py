@@ -36,8 +36,10 @@ def _would_move(candidate: Candidate, between_dirs: Sequence[int]) -> str:
         return f"would be copied to another log directory of broker {ids(between_dirs)}"
     if not candidate.added:
         return "would change without copying anything"
-    to = f"to broker {ids(candidate.added)}"
-    return f"would be copied {to}" if size is None else f"would copy {amount(size)} each {to}"
+    if size is None:
+        return f"would be copied to broker {ids(candidate.added)}"
+    each = "each of the brokers" if len(candidate.added) > 1 else "broker"
+    return f"would copy {amount(size)} to {each} {ids(candidate.added)}"
 
 
 @dataclass(frozen=True, slots=True)
