@@ -59,7 +59,7 @@ class DemoPlan:
 
     def skew(self) -> None:
         """Topics whose replicas lie badly."""
-        self.console.rule("1. five brokers in two sites, each in a rack of its own, and topics that lie badly")
+        self.console.rule("1. five brokers, each in a rack, in two sites; topics that lie badly")
         for topic, (partitions, size) in TOPICS.items():
             self.kafka.create(topic, [SKEWED[p % len(SKEWED)] for p in range(partitions)], size)
         self._show_loads()
@@ -91,7 +91,10 @@ class DemoPlan:
         certificate.add_row("waves", str(len(status["waves"])), str(bound["waves"]))
         certificate.add_row("leaders", str(moves["leaders"]), "")
         self.console.print(certificate)
-        self.console.print(f"balance before: {_balance(status, 'before')}\nbalance after:  {_balance(status, 'after')}")
+        balance = Table("broker with least to most, of its share", "before", "after")
+        for before, after in zip(status["balance"]["before"], status["balance"]["after"], strict=True):
+            balance.add_row(before["by"].lower(), _span(before), _span(after))
+        self.console.print(balance)
         self.console.print(f"the plan is its PartitionReassignments, suspended:\n[dim]{self._waves()}[/]")
         self.console.print(f"[dim]{reasons(found)}[/]")
         return found
@@ -125,7 +128,8 @@ class DemoPlan:
             slack = 0 if what == "bytes" else 100 / mean  # a replica is not divided
             if off > TOLERANCE + slack:
                 raise PlatformError(f"{what} are {off:.1f} % off, not within {TOLERANCE} %")
-            self.console.print(f"{what}: no broker is more than {off:.1f} % from the mean")
+            counted = "" if what == "bytes" else f"; they count whole, and one is {slack:.1f} %"
+            self.console.print(f"{what}: no broker is more than {off:.1f} % from the mean{counted}")
         self.console.print(f"bytes moved: {megabytes(moved)}; planned: {megabytes(planned)}")
         self.console.print(f"[green]broker {DRAINED} is empty, every partition is in both sites, all is in balance[/]")
 
@@ -223,8 +227,8 @@ def _is(status: Object, condition: str) -> bool:
     return any(c["type"] == condition and c["status"] == "True" for c in status.get("conditions", ()))
 
 
-def _balance(status: Object, when: str) -> str:
-    return json.dumps(status["balance"][when])
+def _span(shares: Object) -> str:
+    return f"{shares['leastPercent']} to {shares['greatestPercent']} %"
 
 
 def main() -> int:
