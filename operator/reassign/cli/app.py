@@ -176,7 +176,7 @@ def rollback(
 ) -> None:
     """The PartitionReassignment that brings back what another one has moved, by the record in its status.
 
-    Example: kubectl kafka-reassign rollback drain-5 -n kafka | kubectl apply --server-side -f -
+    Example: kubectl kafka-reassign rollback drain-5-5fff1f33-1 -n kafka | kubectl apply --server-side -f -
     """
     from reassign.cli.converting import roll_back
 
