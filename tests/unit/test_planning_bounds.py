@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassign.planning import bounds
+from reassign.planning import bounds, counting
 from reassign.planning.model import By, Goal
 from reassign.planning.problem import Problem, loads, pose
+from reassign.planning.tree import grow
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
@@ -49,6 +50,20 @@ def test_no_legal_plan_has_a_smaller_greatest_share_than_what_is_said_to_be_reac
                for sets, m, row in zip(choices(problem), problem.movable, problem.current, strict=True)]  # fmt: skip
     counts = {tuple(np.bincount(some, minlength=len(of))[of].tolist()) for some in product(*leaders)}
     assert least[2] <= min(max(map(Fraction, some, aim[2].tolist())) for some in counts)
+
+
+def test_a_partition_that_also_lies_where_it_may_not_is_not_done() -> None:
+    allowed = np.array([True, True, False])
+    tree = grow(np.zeros((0, 3), np.int32), allowed, 3)
+    rows, rf = np.array([[2, 0, 1], [0, 1, -1]], np.int32), np.array([2, 2], np.int32)
+    assert counting.done(rows, rf, allowed, tree.path, tree.level, tree.extra).tolist() == [False, True]
+
+
+def test_what_can_stay_is_counted_from_nothing_that_was_in_memory_before() -> None:
+    tree = grow(np.zeros((1, 2), np.int32), np.ones(2, np.bool_), 2)
+    kept = np.full((3, 2, 4), -99, np.int32)
+    counting._keepable(np.arange(2, dtype=np.int32), tree.path, tree.cap, tree.level, tree.extra, kept)
+    assert kept[0, 0, :3].tolist() == [0, 1, 2]
 
 
 def test_what_balancing_one_broker_costs_is_its_excess() -> None:

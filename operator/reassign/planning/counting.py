@@ -73,12 +73,13 @@ def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, extra:
     good = np.zeros(len(target), np.bool_)
     brokers = np.empty(target.shape[1], np.int32)
     for p in range(len(target)):
-        held = 0
+        held, right = 0, True
         for b in target[p]:
-            if b >= 0 and allowed[b]:
+            if b >= 0:
+                right = right and allowed[b]
                 brokers[held] = b
                 held += 1
-        good[p] = held == rf[p] and _legal(brokers[:held], path, level, extra)
+        good[p] = right and held == rf[p] and _legal(brokers[:held], path, level, extra)
     return good
 
 
@@ -102,7 +103,7 @@ def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, extra: Ints, ke
                     if mine:
                         least = kept[depth + 1, i, min(cap[child], full)]
                         with_least += least
-                        if cap[child] > full:
+                        if extra[node, n] and cap[child] > full:
                             more += kept[depth + 1, i, full + 1] - least
                 kept[depth, first, n] = with_least + min(more, extra[node, n])
 
