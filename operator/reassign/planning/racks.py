@@ -16,6 +16,8 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.model import UNKNOWN, Awareness, Bools, Ints
 
 MAX_NAMED = 5
+MAX_DEPTH = 11
+"""Names of a path. The kernel compares brokers by one number with 5 bits for each level, and the broker itself."""
 AT_ONCE = 3_000_000  # counts, at most one for each partition and broker; a few times their size is what it takes
 
 
@@ -26,7 +28,7 @@ def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
     has a group of its own at that level and below. Tree has a level for each name of the longest path, Flat at most one
     (racks are whole strings), None has none; so have brokers of which none has a rack.
     `racks` (B,), "" for none; `ids` (B,), which also order brokers that are children by themselves.
-    Raises INVALID_RACKS (Tree only) for what is no path, and for paths beside plain names.
+    Raises INVALID_RACKS (Tree only) for what is no path, for paths beside plain names, and for ones too long.
     """
     paths = _paths(racks, awareness, ids)
     depth = max(map(len, paths), default=0)
@@ -57,6 +59,13 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
             f"Some racks cannot be read ({_named(unreadable, racks, ids)}): a rack is a name, or a path like "
             "/dc1/row2/rack7, with no empty name in it and no space around one. Correct broker.rack there, or use "
             "awareness Flat.",
+        )
+    deep = [i for i, path in enumerate(paths) if len(path) > MAX_DEPTH]
+    if deep:
+        raise PlanningError(
+            Reason.INVALID_RACKS,
+            f"Some racks have more than {MAX_DEPTH} names ({_named(deep, racks, ids)}). Leave some out of broker.rack, "
+            "or use awareness Flat.",
         )
     as_path = [i for i, rack in enumerate(racks) if rack.startswith("/")]
     as_name = [i for i, rack in enumerate(racks) if rack and not rack.startswith("/")]
