@@ -125,6 +125,33 @@ def test_an_api_server_that_is_not_there_is_unreachable(tmp_path: Path, monkeypa
     assert "ApiServerUnavailable" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main"), 3)
 
 
+@pytest.mark.parametrize("name", ["", "A", "a/b", "a b", "-a", "a.", "a..b", "a\n", "x" * 254])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "--name"),
+        ("plan", "--cluster"),
+        ("plan", "--namespace"),
+        ("convert", "-f", "-", "--name"),
+        ("convert", "-f", "-", "--cluster"),
+        ("assign", "--partitions", 1, "--replication-factor", 1, "--topic", "t", "-n"),
+        ("rollback",),
+        ("verify", "-f", "-", "-n"),
+    ],
+)
+def test_a_name_that_nothing_can_have_is_a_usage_error(command: tuple[str, ...], name: str) -> None:
+    ran = run(*command, *(["--"] if command == ("rollback",) else []), name)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{name[:50]!r} is not a name" in ran.err
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a b", "a/b", "ü", "x" * 250])
+def test_a_topic_that_cannot_be_is_a_usage_error(topic: str) -> None:
+    ran = run("assign", "--topic", topic, "--partitions", 1, "--replication-factor", 1, "-o", "kafka-topics")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{topic[:50]!r} is not a name" in ran.err
+
+
 def test_a_snapshot_of_a_live_cluster_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = sim()
     kafka.sizes = {}

@@ -56,11 +56,6 @@ def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Pa
     assert sorted(named.split(",")[0].split(":")) == ["1", "2", "3"]
 
 
-def test_a_topic_that_cannot_be_named_so(tmp_path: Path) -> None:
-    named = ("--topic", "a b", "--partitions", 2, "--replication-factor", 3)
-    assert "no topic can be named 'a b'" in error_of(run("assign", "--snapshot", snapshot(tmp_path), *named), 2)
-
-
 @pytest.mark.parametrize(
     ("racks", "arguments", "why"),
     [

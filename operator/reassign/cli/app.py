@@ -82,7 +82,9 @@ def plan(
     throttle: options.Throttle = None,
     exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
     output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TEXT,
-    name: Annotated[str, typer.Option(help="What the manifests' names begin with.")] = "plan",
+    name: Annotated[
+        str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
+    ] = "plan",
 ) -> None:
     """Work a goal out into moves: what they cost beside what any plan must cost, and each broker's load.
 
@@ -112,8 +114,10 @@ def plan(
 
 @app.command(epilog=EXITS)
 def assign(
-    topic: Annotated[str, typer.Option(help="The topic that is to be made.")],
-    partitions: Annotated[int, typer.Option(min=1, help="How many partitions it has.")],
+    topic: Annotated[
+        str, typer.Option(parser=options.topic_name, metavar="NAME", help="The topic that is to be made.")
+    ],
+    partitions: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many partitions it has.")],
     replication_factor: Annotated[int, typer.Option(min=1, max=16, help="How many replicas each of them has.")],
     cluster: options.Cluster = None,
     namespace: options.Namespace = None,
@@ -147,10 +151,20 @@ def assign(
 def convert(
     file: options.File,
     cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The KafkaCluster that manifests are for; they need one.")
+        str | None,
+        typer.Option(
+            parser=options.object_name, metavar="NAME", help="The KafkaCluster that manifests are for; they need one."
+        ),
     ] = None,
     namespace: options.Namespace = None,
-    name: Annotated[str, typer.Option(help="The manifest's name; of several, what their names begin with.")] = "move",
+    name: Annotated[
+        str,
+        typer.Option(
+            parser=options.object_name,
+            metavar="NAME",
+            help="The manifest's name; of several, what their names begin with.",
+        ),
+    ] = "move",
     max_partitions: Annotated[int, typer.Option(min=1, max=2000, help="Partitions of one manifest.")] = 500,
     throttle: options.Throttle = None,
 ) -> None:
@@ -165,11 +179,11 @@ def convert(
 
 @app.command(epilog=EXITS)
 def rollback(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A live PartitionReassignment.")] = None,
-    namespace: Annotated[
+    name: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Its namespace; by default that of the kubeconfig's context."),
+        typer.Argument(parser=options.object_name, metavar="NAME", help="A live PartitionReassignment."),
     ] = None,
+    namespace: options.Namespace = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Annotated
 import typer
 
 MAX_DIGITS = 10
+SHOWN = 50
+NAMESPACE_NAME = re.compile(r"(?!.{64})[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+OBJECT_NAME = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 class Output(StrEnum):
@@ -56,6 +61,27 @@ def quantity(value: str) -> str:
     return _checked(bytes_of, value)
 
 
+def object_name(value: str) -> str:
+    """A name that an object can have."""
+    return _matching(OBJECT_NAME, value, "a name of lower-case letters, digits, - and ., such as drain-5")
+
+
+def namespace_name(value: str) -> str:
+    """A name that a namespace can have."""
+    return _matching(NAMESPACE_NAME, value, "a name of lower-case letters, digits and -, such as kafka")
+
+
+def topic_name(value: str) -> str:
+    """A name that a topic can have."""
+    return _matching(TOPIC_NAME, value, "a name of letters, digits, ., _ and -, with 249 at most")
+
+
+def _matching(pattern: re.Pattern[str], value: str, what: str) -> str:
+    if not pattern.fullmatch(value):
+        raise typer.BadParameter(f"{value[:SHOWN]!r} is not {what}")
+    return value
+
+
 def _checked(read: Callable[[str], int], value: str) -> str:
     try:
         read(value)
@@ -69,20 +95,27 @@ def broker_ids(values: list[str]) -> frozenset[int]:
     found = [item for value in values for item in value.split(",")]
     for item in found:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
-            raise typer.BadParameter(f"{item[:50]!r} is not a broker id, such as 5")
+            raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
     return frozenset(map(int, found))
 
 
 Cluster = Annotated[
     str | None,
     typer.Option(
+        parser=object_name,
         metavar="NAME",
         help="The KafkaCluster resource to connect by, read with your kubeconfig, and the Secrets that it names.",
     ),
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", help="Its namespace; by default that of the kubeconfig's context."),
+    typer.Option(
+        "--namespace",
+        "-n",
+        parser=namespace_name,
+        metavar="NAME",
+        help="Its namespace; by default that of the kubeconfig's context.",
+    ),
 ]
 BootstrapServer = Annotated[
     str | None,
