@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +77,31 @@ def test_a_process_that_takes_too_long_is_ended() -> None:
     with pytest.raises(PlanningError, match="took longer than") as raised:
         run(for_ever, seconds=0.2)
     assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+def memory_of(folder: Path, limit: str, used: int, cached: int) -> None:
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon {used - cached}\ninactive_file {cached}\n")
+
+
+def test_a_process_that_uses_up_the_containers_memory_is_ended_before_all_of_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("reassign.controller.apart.CGROUP", tmp_path)
+    memory_of(tmp_path, "1000", 950, 10)
+    with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
+        run(for_ever)
+    assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+@pytest.mark.parametrize(("limit", "used", "cached"), [("1000", 950, 100), ("max", 10**12, 0)])
+def test_memory_for_cached_files_or_without_a_limit_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, used: int, cached: int
+) -> None:
+    monkeypatch.setattr("reassign.controller.apart.CGROUP", tmp_path)
+    memory_of(tmp_path, limit, used, cached)
+    assert run(doubled, 21)[1] == 42
 
 
 def test_the_event_loop_goes_on_meanwhile() -> None:

@@ -1,6 +1,9 @@
 """Runs a function in a process of its own, which ends with it: the event loop goes on, and the memory comes back.
 
 Not multiprocessing: its children import the main module, which is the whole operator.
+
+Where a container has too little memory, Kubernetes ends all of it (memory.oom.group of cgroup v2), the operator too,
+and after its restart once more. So the process is ended before it comes to that.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from reassign.errors import PlanningError, Reason
@@ -21,6 +26,10 @@ T = TypeVar("T")
 
 NICENESS = 10
 """The loops of all clusters come first."""
+CGROUP = Path("/sys/fs/cgroup")
+FULL = 0.9
+"""Of the container's memory; what is allocated between two looks has to fit into the rest."""
+LOOK_SECONDS = 0.05
 
 
 async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
@@ -38,6 +47,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
         stdout=asyncio.subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
+    watch = asyncio.create_task(_end_when_full(process))
     try:
         async with asyncio.timeout(seconds):
             answer, _ = await process.communicate(task)
@@ -45,6 +55,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
         message = f"it took longer than {seconds:.0f} s; select fewer topics, or balance by less; it is tried again"
         raise PlanningError(Reason.PLANNING_FAILED, message) from None
     finally:
+        watch.cancel()
         if process.returncode is None:
             process.kill()
             await process.wait()
@@ -54,6 +65,23 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
     if error:
         raise PlanningError(*error)
     return cast(T, result)
+
+
+async def _end_when_full(process: asyncio.subprocess.Process) -> None:
+    while not _memory_is_full():  # noqa: ASYNC110  (nothing tells)
+        await asyncio.sleep(LOOK_SECONDS)
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
+def _memory_is_full() -> bool:
+    """Whether the container's memory, cached files apart, is nearly used up; False where that is not said."""
+    try:
+        limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        return used - int(stat["inactive_file"]) > FULL * limit
+    except (OSError, ValueError, KeyError):  # no cgroup v2, or "max"
+        return False
 
 
 def _ending(code: int) -> str:
