@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import MAX_WAVES, Unmet
 from reassign.core.model import Broker, Problem, TopicPartition
-from reassign.core.plans import decide
+from reassign.core.plans import WRITES, decide
 from reassign.errors import Reason
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START
@@ -77,6 +77,27 @@ def test_more_waves_than_a_status_can_list_are_refused() -> None:
     plan.tick(5)
     assert plan.reason == "PlanTooLarge"
     assert plan.waves == {}
+
+
+def test_waves_are_made_and_deleted_some_at_a_time() -> None:
+    plan = stage(2 * WRITES + 1)
+    plan.tick(2)
+    counts = []
+    for _ in range(3):
+        plan.tick()
+        counts.append(len(plan.waves))
+    assert counts == [WRITES, 2 * WRITES, 2 * WRITES + 1]
+    assert plan.reason == "Planning"
+    plan.tick()
+    assert plan.reason == "ApprovalRequired"
+    plan.deleted = True
+    for _ in range(3):
+        assert not plan.gone
+        plan.tick()
+        counts.append(len(plan.waves))
+    assert counts[3:] == [WRITES + 1, 1, 0]
+    plan.tick()
+    assert plan.gone
 
 
 def test_nothing_is_planned_for_a_cluster_that_cannot_be_seen() -> None:

@@ -36,6 +36,9 @@ from reassign.core.report import Aspect, conditions
 from reassign.core.resource import Resource, active
 from reassign.errors import Reason
 
+WRITES = 50
+"""Waves that are made, or deleted, in one look at a plan: the moves of its cluster wait meanwhile."""
+
 
 def decide(
     plan: Plan, waves: Sequence[Resource], seen: Seen, made: Planned | Problem | None, now: datetime
@@ -58,7 +61,11 @@ def _take_down(plan: Plan, waves: Sequence[Resource], now: datetime) -> Decision
         return Decision([LetGo()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     aspects = waits("Deleting", f"{message}: {names(left)}{stalls(left)}")
-    return Decision([Delete(wave) for wave in left if not wave.deleted], _status(plan, plan.status, aspects, now))
+    return Decision(_deletes(left), _status(plan, plan.status, aspects, now))
+
+
+def _deletes(waves: Sequence[Resource]) -> list[Delete]:
+    return [Delete(wave) for wave in waves if not wave.deleted][:WRITES]
 
 
 # --- Making it ---
@@ -81,8 +88,7 @@ def _plan_anew(
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
     if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
-        deletes = [Delete(wave) for wave in obsolete if not wave.deleted]
-        return so_far(deletes, planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
+        return so_far(_deletes(obsolete), planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
     if isinstance(seen, Problem):
         return so_far([], stalled(seen.reason, seen.message))
     if made is None:
@@ -93,7 +99,7 @@ def _plan_anew(
         return so_far([Make()], stalled(made.reason, made.message))
     there = {wave.name for wave in waves}
     if missing := [manifest for manifest in made.manifests if manifest["metadata"]["name"] not in there]:
-        creates = [Create(manifest) for manifest in missing]
+        creates = [Create(manifest) for manifest in missing[:WRITES]]
         return so_far(creates, planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
     written = nothing.model_copy(
         update={
