@@ -543,6 +543,7 @@ class Plans(RuleBasedStateMachine):
         self.stage = stage(waves, approval="Required" if required else "NotRequired")
         self.ever_approved: set[str | None] = set()
         self.by_hand: set[str] = set()
+        self.listed: tuple[str | None, list[str]] = (None, [])
 
     @rule(times=st.integers(1, 5))
     def ticks(self, times: int) -> None:
@@ -591,6 +592,33 @@ class Plans(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 3))
     def a_wave_is_deleted_by_hand(self, choice: int) -> None:
         self.stage.delete_wave(sorted(self.stage.waves)[choice % len(self.stage.waves)])
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3), broker=st.sampled_from([4, 5]))
+    def a_wave_is_edited_or_put_back(self, choice: int, broker: int) -> None:
+        name = sorted(self.stage.waves)[choice % len(self.stage.waves)]
+        entry = self.stage.waves[name].spec.partitions[0].model_copy(update={"replicas": (broker, 2, 3)})
+        self.stage.edit_wave(name, partitions=(entry,))
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3))
+    def a_wave_is_suspended_by_hand(self, choice: int) -> None:
+        self.stage.edit_wave(sorted(self.stage.waves)[choice % len(self.stage.waves)], suspend=True)
+
+    @rule()
+    def what_failed_succeeds_after_all(self) -> None:
+        for wave in self.stage.waves.values():
+            wave.outcome = wave.outcome and "Succeeded"
+
+    @rule(seen=st.booleans())
+    def the_cluster_comes_or_goes(self, seen: bool) -> None:
+        self.stage.unseen = None if seen else Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    @invariant()
+    def status_has_all_waves_of_its_plan_as_long_as_it_has_the_plan(self) -> None:
+        now = self.stage.status.digest, [wave.name for wave in self.stage.status.waves]
+        assert now[0] != self.listed[0] or now[1] == self.listed[1]
+        self.listed = now
 
     @invariant()
     def of_the_waves_that_it_let_go_one_runs_at_most(self) -> None:
