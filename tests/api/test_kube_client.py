@@ -189,7 +189,7 @@ def test_the_largest_part_of_what_the_brake_keeps_fits_into_a_config_map(kubecon
 
 def test_what_is_not_allowed_names_verb_and_resource(kubeconfig: Callable[[str], None]) -> None:
     kubeconfig("system:kube-scheduler")
-    with pytest.raises(ReassignError, match=r"may not GET .*secrets/user") as caught:
+    with pytest.raises(ReassignError, match=r"to GET .*secrets/user is not allowed") as caught:
         with_client(lambda kube: kube.secret("default", "user"))
     assert caught.value.reason == Reason.NOT_AUTHORIZED
 

@@ -282,7 +282,7 @@ def test_what_cannot_be_assigned_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("row", "says"), [([1, 2, 3], "Partition 0 has 3 replicas, more than 2"), ([9], "Partition 0 .* on broker 9")]
+    ("row", "says"), [([1, 2, 3], "partition 0 has 3 replicas, more than 2"), ([9], "partition 0 .* on broker 9")]
 )
 def test_replicas_cannot_be_added_to_a_partition_that_has_more_or_lies_elsewhere(row: list[int], says: str) -> None:
     with pytest.raises(PlanningError, match=says) as refused:

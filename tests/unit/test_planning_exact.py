@@ -80,5 +80,5 @@ def test_without_highs_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "highspy", None)
     made = Made(120, 6, racks=(3,))
     problem = pose(cluster(made), goal(made))
-    with pytest.raises(PlanningError, match=r"Install kafka-reassign-operator\[exact\]"):
+    with pytest.raises(PlanningError, match=r"install kafka-reassign-operator\[exact\]"):
         exact.polish(problem, problem.current)

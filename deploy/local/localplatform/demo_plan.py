@@ -90,6 +90,7 @@ class DemoPlan:
         certificate.add_row("replicas", str(moves["replicas"]), str(bound["replicas"]))
         certificate.add_row("waves", str(len(status["waves"])), str(bound["waves"]))
         certificate.add_row("leaders", str(moves["leaders"]), "")
+        certificate.add_row("seconds", str(moves["seconds"]), str(bound["seconds"]))
         self.console.print(certificate)
         balance = Table("broker with least to most, of its share", "before", "after")
         for before, after in zip(status["balance"]["before"], status["balance"]["after"], strict=True):

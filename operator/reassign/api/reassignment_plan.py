@@ -205,6 +205,8 @@ class Moves(Model):
     """Bytes that are copied for that."""
     leaders: Count
     """Partitions that get another preferred leader."""
+    seconds: Count | None = None
+    """How long that takes, wave after wave, at the rate of the throttle. Unset: without one."""
 
 
 class LowerBound(Model):
@@ -216,6 +218,8 @@ class LowerBound(Model):
     """Replicas to put elsewhere, at least."""
     waves: Count
     """Waves, at least."""
+    seconds: Count | None = None
+    """Time at the rate of the throttle, at least. Unset: without one."""
 
 
 Share = Annotated[int, Field(ge=0, le=INT32_MAX)]

@@ -211,9 +211,17 @@ def planned(
         manifests=tuple(manifests),
         waves=tuple(_wave(manifest, sizes) for manifest in manifests),
         digest=digest,
-        moves=Moves(replicas=certificate.moves, bytes=certificate.bytes, leaders=certificate.leaders),
+        moves=Moves(
+            replicas=certificate.moves,
+            bytes=certificate.bytes,
+            leaders=certificate.leaders,
+            seconds=_seconds(certificate.makespan),
+        ),
         lower_bound=LowerBound(
-            replicas=certificate.moves_bound, bytes=certificate.bytes_bound, waves=certificate.waves_bound
+            replicas=certificate.moves_bound,
+            bytes=certificate.bytes_bound,
+            waves=certificate.waves_bound,
+            seconds=_seconds(certificate.makespan_bound),
         ),
         balance=BalanceStatus(
             before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
@@ -242,3 +250,7 @@ def _shares(balance: Balance, ends: tuple[float, float]) -> Shares:
         least_percent=math.floor(100 * least),
         greatest_percent=min(math.ceil(100 * greatest), INT32_MAX) if math.isfinite(greatest) else INT32_MAX,
     )
+
+
+def _seconds(makespan: float | None) -> int | None:
+    return None if makespan is None else round(makespan)

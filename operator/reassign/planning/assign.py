@@ -41,7 +41,7 @@ def assign(
     Raises INVALID_GOAL for less than one partition, replica or broker, NOT_ENOUGH_BROKERS, INVALID_RACKS.
     """
     if partitions < 1:
-        raise PlanningError(Reason.INVALID_GOAL, f"A topic cannot have {partitions} partitions; ask for 1 or more.")
+        raise PlanningError(Reason.INVALID_GOAL, f"a topic cannot have {partitions} partitions: ask for 1 or more")
     chosen = Awareness.NONE if force_simple_assignment else awareness
     return _extended([[] for _ in range(partitions)], replication_factor, nodes, chosen, seed)
 
@@ -65,14 +65,14 @@ def add_replicas(
         if len(row) > replication_factor:
             raise PlanningError(
                 Reason.INVALID_GOAL,
-                f"Partition {p} has {len(row)} replicas, more than {replication_factor}; replicas are only added here, "
-                f"so ask for {len(row)} or more.",
+                f"partition {p} has {len(row)} replicas, more than {replication_factor}; replicas are only added here, "
+                f"so ask for {len(row)} or more",
             )
         if strange := [b for b in row if b not in nodes]:
             raise PlanningError(
                 Reason.INVALID_GOAL,
-                f"Partition {p} has a replica on broker {strange[0]}, which is none of those to choose from; name it "
-                "with its rack, or move that replica first.",
+                f"partition {p} has a replica on broker {strange[0]}, which is none of those to choose from; name it "
+                "with its rack, or move that replica first",
             )
     chosen = Awareness.NONE if force_simple_assignment else awareness
     return _extended(rows, replication_factor, nodes, chosen, seed)
@@ -80,14 +80,14 @@ def add_replicas(
 
 def _extended(rows: list[Row], to: int, nodes: Mapping[int, str], awareness: Awareness, seed: int | None) -> Ints:
     if not nodes:
-        raise PlanningError(Reason.INVALID_GOAL, "There is no broker to put replicas on; name one or more.")
+        raise PlanningError(Reason.INVALID_GOAL, "there is no broker to put replicas on: name one or more")
     if to < 1:
-        raise PlanningError(Reason.INVALID_GOAL, f"A partition cannot have {to} replicas; ask for 1 or more.")
+        raise PlanningError(Reason.INVALID_GOAL, f"a partition cannot have {to} replicas: ask for 1 or more")
     if to > len(nodes):
         raise PlanningError(
             Reason.NOT_ENOUGH_BROKERS,
             f"{to} replicas need as many brokers, and there are {len(nodes)}; ask for {len(nodes)} at most, or name "
-            "more brokers.",
+            "more brokers",
         )
     random = (lambda _: 0) if seed is None else _below(Random(seed))
     extend = _simple(nodes, random) if awareness is Awareness.NONE else _Rings(nodes, awareness, random).extend

@@ -164,6 +164,8 @@ def reachable(problem: Problem) -> list[Fraction]:
             least = tree.least[:, r] == r if row == LEADERS else tree.least[:, r]
             lies += amount * least.astype(np.int64)
         share = Fraction(0)
+        if row != DISK and lies[0]:  # what there is lies on some broker, whole
+            share = Fraction(1, int(aim[row].max()))
         for node in np.flatnonzero(holds).tolist():
             share = max(share, Fraction(int(lies[node]), int(holds[node])))
             left = int(lies[node] - holds[node])

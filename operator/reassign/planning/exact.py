@@ -84,8 +84,8 @@ def _highspy() -> Any:
     except ImportError:
         raise PlanningError(
             Reason.INVALID_GOAL,
-            "An exact plan needs HiGHS, which is not installed. Install kafka-reassign-operator[exact], "
-            "or plan without it.",
+            "an exact plan needs HiGHS, which is not installed: install kafka-reassign-operator[exact], "
+            "or plan without it",
         ) from None
     return highspy
 

@@ -125,8 +125,8 @@ def rollback(live: Mapping[str, Any]) -> Manifest:
     if not entries:
         raise PlanningError(
             Reason.NOTHING_SELECTED,
-            f"{name} has nothing to roll back: its status.record has no replicas that it moved. "
-            "Give the object as it is in the cluster, with its status",
+            f"{name} has nothing to roll back: its status.record has no replicas that it moved; "
+            "give the object as it is in the cluster, with its status",
         )
     spec = {key: live["spec"][key] for key in KEPT_BY_ROLLBACK if key in live["spec"]} | {"partitions": entries}
     if any(len(entry["replicas"]) != len(entry["expectedReplicas"]) for entry in entries):

@@ -117,34 +117,30 @@ def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
 def _allowed(cluster: Cluster, goal: Goal) -> Bools:
     if not 0 < goal.tolerance <= 1:
         raise PlanningError(
-            Reason.INVALID_GOAL, f"The tolerance is {goal.tolerance}. Give a share above 0, and 1 at most, such as 0.1."
+            Reason.INVALID_GOAL, f"the tolerance is {goal.tolerance}: give a share above 0, and 1 at most, such as 0.1"
         )
     if not 0 <= goal.min_free < 1:
         raise PlanningError(
-            Reason.INVALID_GOAL, f"The share to stay free is {goal.min_free}. Give one from 0 to below 1, such as 0.1."
+            Reason.INVALID_GOAL, f"the share to stay free is {goal.min_free}: give one from 0 to below 1, such as 0.1"
         )
     if goal.replication_factor is not None and goal.replication_factor < 1:
-        raise PlanningError(
-            Reason.INVALID_GOAL, f"The replication factor is {goal.replication_factor}. Give 1 or more."
-        )
+        raise PlanningError(Reason.INVALID_GOAL, f"the replication factor is {goal.replication_factor}: give 1 or more")
     named = goal.drain | (goal.brokers or frozenset())
     missing = sorted(named - set(cluster.brokers.tolist()))
     if missing:
-        raise PlanningError(
-            Reason.INVALID_GOAL, f"The cluster has no broker {_ids(missing)}. Name brokers that it has."
-        )
+        raise PlanningError(Reason.INVALID_GOAL, f"the cluster has no broker {_ids(missing)}: name brokers that it has")
     drained = np.isin(cluster.brokers, sorted(goal.drain))
     listed = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
     if not (listed & ~drained).any():
         raise PlanningError(
-            Reason.INVALID_GOAL, "Every broker is to be drained or left out. Leave some to hold the replicas."
+            Reason.INVALID_GOAL, "every broker is to be drained or left out: leave some to hold the replicas"
         )
     allowed: Bools = cluster.alive & listed & ~drained
     if not allowed.any():
         raise PlanningError(
             Reason.NOT_ENOUGH_BROKERS,
-            f"None of the brokers that the goal leaves is alive: {_ids(cluster.brokers[listed & ~drained].tolist())}. "
-            "Bring one back, or allow others.",
+            f"none of the brokers that the goal leaves is alive ({_ids(cluster.brokers[listed & ~drained].tolist())}): "
+            "bring one back, or allow others",
         )
     return allowed
 
@@ -156,8 +152,8 @@ def _selected(cluster: Cluster, goal: Goal) -> Bools:
     if not selected.any():
         raise PlanningError(
             Reason.NOTHING_SELECTED,
-            f"No topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
-            f"excluded are {', '.join(goal.exclude) or 'none'}. Change the patterns.",
+            f"no topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
+            f"excluded are {', '.join(goal.exclude) or 'none'}; change the patterns",
         )
     return selected
 
@@ -175,12 +171,12 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
         return
     row = int(np.flatnonzero(movable & (rf == wanted))[0])
     dead = cluster.brokers[~cluster.alive].tolist()
-    said = f" Not alive: {_ids(dead)}." if dead else ""
+    said = f" (not alive: {_ids(dead)})" if dead else ""
     raise PlanningError(
         Reason.NOT_ENOUGH_BROKERS,
         f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
-        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}.{said} "
-        "Allow more brokers, or lower the replication factor.",
+        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}{said}; "
+        "allow more brokers, or lower the replication factor",
     )
 
 
@@ -242,6 +238,14 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
             Unmet(
                 f"{waiting} partitions in flight go to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
+            )
+        )
+    guessed = int((selected & (cluster.sizes < 0)).sum())
+    if guessed:
+        unmet.append(
+            Unmet(
+                f"the sizes of {guessed} partitions are not known, since their brokers have not said them",
+                "each counts as the mean of its topic; plan again when the brokers answer",
             )
         )
     emptied = np.isin(cluster.brokers, sorted(goal.drain))

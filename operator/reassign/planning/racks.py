@@ -56,24 +56,24 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
     if unreadable:
         raise PlanningError(
             Reason.INVALID_RACKS,
-            f"Some racks cannot be read ({_named(unreadable, racks, ids)}): a rack is a name, or a path like "
-            "/dc1/row2/rack7, with no empty name in it and no space around one. Correct broker.rack there, or use "
-            "awareness Flat.",
+            f"some racks cannot be read ({_named(unreadable, racks, ids)}): a rack is a name, or a path like "
+            "/dc1/row2/rack7, with no empty name in it and no space around one; correct broker.rack there, or use "
+            "awareness Flat",
         )
     deep = [i for i, path in enumerate(paths) if len(path) > MAX_DEPTH]
     if deep:
         raise PlanningError(
             Reason.INVALID_RACKS,
-            f"Some racks have more than {MAX_DEPTH} names ({_named(deep, racks, ids)}). Leave some out of broker.rack, "
-            "or use awareness Flat.",
+            f"some racks have more than {MAX_DEPTH} names ({_named(deep, racks, ids)}): leave some out of broker.rack, "
+            "or use awareness Flat",
         )
     as_path = [i for i, rack in enumerate(racks) if rack.startswith("/")]
     as_name = [i for i, rack in enumerate(racks) if rack and not rack.startswith("/")]
     if as_path and as_name:
         raise PlanningError(
             Reason.INVALID_RACKS,
-            f"Some racks are paths ({_named(as_path, racks, ids)}) and others plain names "
-            f"({_named(as_name, racks, ids)}). Make broker.rack the same kind everywhere, or use awareness Flat.",
+            f"some racks are paths ({_named(as_path, racks, ids)}) and others plain names "
+            f"({_named(as_name, racks, ids)}): make broker.rack the same kind everywhere, or use awareness Flat",
         )
     return [path if rack else () for rack, path in zip(racks, paths, strict=True)]
 

@@ -165,9 +165,9 @@ def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
             share = after[row, problem.allowed] / np.maximum(1, problem.target[row, problem.allowed])
             unmet.append(
                 Unmet(
-                    f"{by} outside the band on {int(outside.sum())} brokers: "
+                    f"{by} is not within the tolerance on {int(outside.sum())} brokers: "
                     f"{', '.join(map(str, problem.brokers[outside][:10].tolist()))}",
-                    f"shares of the target from {share.min():.3f} to {share.max():.3f}",
+                    f"from {share.min():.1%} to {share.max():.1%} of a broker's share",
                 )
             )
     return unmet
