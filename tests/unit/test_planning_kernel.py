@@ -415,8 +415,9 @@ def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> N
         assert first[1].target.tobytes() == second[1].target.tobytes()
 
 
-def test_replicas_of_topics_that_are_left_out_are_said_when_their_broker_is_drained() -> None:
+def test_replicas_of_excluded_topics_are_said_when_their_broker_is_drained() -> None:
     made = cluster([[0, 1], [0, 1]], racks=("",) * 3, topics=("__a", "b"), topic=[0, 1])
     solution = solve(pose(made, Goal(drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0, 1]
-    assert solution.unmet[0].what == "1 replicas of topics that are left out lie on brokers to be emptied: 100"
+    assert solution.unmet[0].what == "1 replicas of excluded topics lie on brokers to be emptied: 100"
+    assert solve(pose(made, Goal(include=("b",), drain=frozenset({100})))).unmet == ()

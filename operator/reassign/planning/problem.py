@@ -249,14 +249,16 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
             )
         )
     emptied = np.isin(cluster.brokers, sorted(goal.drain))
-    staying = cluster.replicas[~selected]
+    included = _any_of(goal.include)
+    excluded = np.array([included(topic) for topic in cluster.topics], bool)[cluster.topic] & ~selected
+    staying = cluster.replicas[excluded]
     staying = staying[(staying >= 0) & emptied[staying]]
     if len(staying):
         unmet.append(
             Unmet(
-                f"{len(staying)} replicas of topics that are left out lie on brokers to be emptied: "
+                f"{len(staying)} replicas of excluded topics lie on brokers to be emptied: "
                 f"{_ids(cluster.brokers[np.unique(staying)].tolist())}",
-                "they stay; include these topics, or exclude none",
+                "they stay; to move them too, exclude no topic",
             )
         )
     return tuple(unmet)
