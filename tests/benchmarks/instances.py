@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reassign.planning.model import Bools, By, Bytes, Cluster, Directories, Goal, Ints
+from reassign.api.goal import By
+from reassign.planning.model import Bools, Bytes, Cluster, Directories, Goal, Ints
 
 SKEW = 0.3
 LEADER_SKEW = 0.5

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from reassign.api.goal import By
 from reassign.cli import converting, source, verifying
 from reassign.cli.app import app
 from reassign.core.model import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
-from reassign.planning.model import Balance, By, Certificate, Cluster, Goal, Plan, Unmet
+from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
 
 TAKEN = datetime(2026, 1, 31, tzinfo=UTC)

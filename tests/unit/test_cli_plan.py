@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model import Broker
-from reassign.planning.model import Awareness, By, Goal, Unmet
+from reassign.planning.model import Goal, Unmet
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reassign.api.goal import Awareness, By
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.controller.apart import run_apart
 from reassign.controller.planning import SECONDS, Job, work_out
@@ -50,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
             moves=4,
             moves_bound=3,
             leaders=2,
-            balance=(model.Balance(model.By.LEADERS, (0.0, float("inf")), (0.5, 1.5), 1.0, (0.9, 1.1)),),
+            balance=(model.Balance(By.LEADERS, (0.0, float("inf")), (0.5, 1.5), 1.0, (0.9, 1.1)),),
             waves=2,
             waves_bound=2,
             unmet=(model.Unmet("broker 5 is not registered", "nothing is put there"),),
@@ -66,9 +67,9 @@ def test_the_planner_is_asked_what_the_spec_says(asked: list[tuple[object, ...]]
     goal = model.Goal(
         drain=frozenset({1}),
         replication_factor=3,
-        balance=frozenset({model.By.DISK}),
+        balance=frozenset({By.DISK}),
         tolerance=0.05,
-        awareness=model.Awareness.FLAT,
+        awareness=Awareness.FLAT,
         min_free=0.1,
     )
     assert asked == [(goal, 1, 2**30, 2**21)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reassign.api.common import FINALIZER
+from reassign.api.goal import By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.handlers import Supervisor
@@ -50,7 +51,7 @@ class Work:
             moves=2,
             moves_bound=2,
             leaders=1,
-            balance=(model.Balance(model.By.DISK, (0.0, 5.408), (0.905, 1.091), 1.0, (0.9, 1.1)),),
+            balance=(model.Balance(By.DISK, (0.0, 5.408), (0.905, 1.091), 1.0, (0.9, 1.1)),),
             waves=len(moved),
             waves_bound=1,
         )

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
 from reassign.planning.assign import add_replicas, assign
-from reassign.planning.model import UNKNOWN, Awareness
+from reassign.planning.model import UNKNOWN
 from reassign.planning.racks import levels, spread
 
 Nodes = dict[int, str]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassign.api.goal import By
 from reassign.planning import bounds, counting
-from reassign.planning.model import By, Goal
+from reassign.planning.model import Goal
 from reassign.planning.problem import Problem, loads, pose
 from reassign.planning.tree import grow
 from tests.benchmarks.instances import Made, cluster, goal

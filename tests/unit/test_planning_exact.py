@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from reassign.api.goal import By
 from reassign.errors import PlanningError
 from reassign.planning import bounds, exact
-from reassign.planning.model import By, Goal
+from reassign.planning.model import Goal
 from reassign.planning.problem import Problem, loads, pose
 from reassign.planning.racks import spread
 from tests.benchmarks.instances import Made, cluster, goal

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from reassign.planning.model import UNKNOWN, By, Cluster, Directories, Goal, Plan
+from reassign.api.goal import By
+from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal, Plan
 from reassign.planning.plan import make
 
 MB = 10**6

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Awareness, Ints
+from reassign.planning.model import UNKNOWN, Ints
 from reassign.planning.racks import levels, spread
 
 FOUR = ["/a/1", "/a/2", "/b/1", "/b/2"]

@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from reassign.api.goal import By
 from reassign.errors import PlanningError
-from reassign.planning.model import By, Bytes, Cluster, Directories, Goal, Ints
+from reassign.planning.model import Bytes, Cluster, Directories, Goal, Ints
 from reassign.planning.problem import Problem, pose
 from reassign.planning.racks import spread
 

@@ -21,6 +21,7 @@ from reassign.api.common import (
     TopicPattern,
     rule,
 )
+from reassign.api.goal import Awareness, By
 from reassign.api.partition_reassignment import (
     Admission,
     ClusterRef,
@@ -41,18 +42,6 @@ MAX_WAVES = 1000
 """What a status can list, and still be well under the size of an object."""
 MAX_BROKERS = 300
 MAX_UNMET = 100
-
-
-class By(StrEnum):
-    DISK = "Disk"
-    REPLICAS = "Replicas"
-    LEADERS = "Leaders"
-
-
-class Awareness(StrEnum):
-    TREE = "Tree"
-    FLAT = "Flat"
-    NONE = "None"
 
 
 class Approval(StrEnum):

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reassign.core.progress import amount, duration
-from reassign.planning.model import By, Certificate, Cluster, Ints, Plan
+from reassign.planning.model import Certificate, Cluster, Ints, Plan
 
 
 class Load(NamedTuple):
@@ -108,7 +108,7 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
         "leaders": certificate.leaders,
         "balance": [
             {
-                "by": By(one.by).value,
+                "by": one.by.value,
                 "before": list(one.before),
                 "after": list(one.after),
                 "band": list(one.band),

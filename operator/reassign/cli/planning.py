@@ -8,12 +8,13 @@ from typing import NamedTuple
 import typer
 
 from reassign.api.common import bytes_of, bytes_per_second
+from reassign.api.goal import Awareness, By
 from reassign.cli import manifests, picture
 from reassign.cli import output as out
 from reassign.cli.options import PlanOutput, Racks
 from reassign.cli.source import Where, cluster_of, namespace_or_default
 from reassign.planning.manifests import reassignments
-from reassign.planning.model import Awareness, By, Cluster, Goal, Plan
+from reassign.planning.model import Cluster, Goal, Plan
 from reassign.planning.plan import make
 
 

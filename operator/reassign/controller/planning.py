@@ -18,7 +18,6 @@ from reassign.api.reassignment_plan import (
     PLAN_LABEL,
     PLAN_UID_LABEL,
     BalanceStatus,
-    By,
     LowerBound,
     Moves,
     Shares,
@@ -167,9 +166,9 @@ def goal_of(job: Job) -> Goal:
         drain=frozenset(goal.drain_brokers or ()),
         brokers=None if goal.brokers is None else frozenset(goal.brokers),
         replication_factor=goal.replication_factor,
-        balance=frozenset(model.By(by.value) for by in goal.balance.by) if goal.balance else frozenset(),
+        balance=frozenset(goal.balance.by) if goal.balance else frozenset(),
         tolerance=goal.balance.tolerance_percent / 100 if goal.balance else 0.10,
-        awareness=model.Awareness(spec.racks.awareness.value),
+        awareness=spec.racks.awareness,
         min_free=job.min_free_percent / 100,
     )
 
@@ -246,7 +245,7 @@ def _wave(manifest: Manifest, sizes: Mapping[tuple[str, int], int]) -> Wave:
 def _shares(balance: Balance, ends: tuple[float, float]) -> Shares:
     least, greatest = ends
     return Shares(
-        by=By(balance.by.value),
+        by=balance.by,
         least_percent=math.floor(100 * least),
         greatest_percent=min(math.ceil(100 * greatest), INT32_MAX) if math.isfinite(greatest) else INT32_MAX,
     )

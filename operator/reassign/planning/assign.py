@@ -17,8 +17,9 @@ from random import Random
 
 import numpy as np
 
+from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Awareness, Ints
+from reassign.planning.model import UNKNOWN, Ints
 from reassign.planning.racks import levels
 
 Row = list[int]

@@ -7,11 +7,12 @@ Brokers are indices into `Cluster.brokers` everywhere but there, so that ids may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from reassign.api.goal import Awareness, By
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.int64]
@@ -56,22 +57,6 @@ class Cluster:
     sizes: Bytes  # (P,)
     in_flight: Bools  # (P,) being reassigned now: is planned around, never moved
     directory: Ints = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (P, R) index into directories
-
-
-class Awareness(StrEnum):
-    """How far racks count: paths level by level (KIP-879), as plain names, or not at all (forceSimpleAssignment)."""
-
-    TREE = "Tree"
-    FLAT = "Flat"
-    NONE = "None"
-
-
-class By(StrEnum):
-    """What is balanced: bytes on disk, number of replicas, number of preferred leaders."""
-
-    DISK = "Disk"
-    REPLICAS = "Replicas"
-    LEADERS = "Leaders"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from math import ceil
 
 import numpy as np
 
+from reassign.api.goal import By
 from reassign.errors import PlanningError, Reason
 from reassign.planning.directories import volumes
-from reassign.planning.model import UNKNOWN, Bools, By, Bytes, Cluster, Goal, Ints, Unmet
+from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.racks import levels
 from reassign.planning.targets import bands, targets
 from reassign.planning.tree import Tree, grow

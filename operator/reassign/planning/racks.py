@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Awareness, Bools, Ints
+from reassign.planning.model import UNKNOWN, Bools, Ints
 
 MAX_NAMED = 5
 MAX_DEPTH = 11

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reassign.api.goal import By
+
 from .kernel import State, lists
 from .kernel_leaders import lead
 from .kernel_repair import reconsider, repair
 from .kernel_rounds import outside, rounds
 from .kernel_shed import level, shed, smallest
 from .kernel_trim import shrink, tidy, undo
-from .model import Bools, By, Bytes, Ints, Unmet
+from .model import Bools, Bytes, Ints, Unmet
 from .problem import RESOURCES, Problem, loads
 from .targets import OPEN
 
