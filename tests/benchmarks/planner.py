@@ -30,8 +30,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reassign.planning import bounds, exact
+from reassign.planning.assignments import loads
 from reassign.planning.model import Certificate, Ints
-from reassign.planning.problem import Problem, loads, pose
+from reassign.planning.problem import Problem, pose
 from reassign.planning.racks import spread
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import SIZES, Made, cluster, goal

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from reassign.api.goal import By
 from reassign.errors import PlanningError
 from reassign.planning import bounds, exact
+from reassign.planning.assignments import loads
 from reassign.planning.model import Goal
-from reassign.planning.problem import Problem, loads, pose
+from reassign.planning.problem import Problem, pose
 from reassign.planning.racks import spread
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny

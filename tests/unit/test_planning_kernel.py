@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
+from reassign.planning.assignments import loads
 from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem import Problem, loads, pose
+from reassign.planning.problem import Problem, pose
 from reassign.planning.racks import spread
 from reassign.planning.solve import Solution, outside_bands, solve
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reassign.core.progress import amount, duration
+from reassign.planning.assignments import loads
 from reassign.planning.model import Certificate, Cluster, Ints, Plan
 
 
@@ -25,13 +26,7 @@ class Load(NamedTuple):
 
 def load(cluster: Cluster, replicas: Ints) -> Load:
     """What the brokers hold with these replicas; sizes that are not known count as nothing."""
-    there = replicas >= 0
-    brokers, count = replicas[there], len(cluster.brokers)
-    sizes = np.broadcast_to(np.maximum(cluster.sizes, 0)[:, None], replicas.shape)[there]
-    disk = np.zeros(count, np.int64)
-    np.add.at(disk, brokers, sizes)  # exact, where bincount's weights would be floats
-    leaders = replicas[:, :1]
-    return Load(disk, np.bincount(brokers, minlength=count), np.bincount(leaders[leaders >= 0], minlength=count))
+    return Load(*loads(replicas, np.maximum(cluster.sizes, 0), len(cluster.brokers)))
 
 
 def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:

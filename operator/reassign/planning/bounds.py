@@ -20,9 +20,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from reassign.planning.assignments import added, loads
+
 from . import counting
-from .model import UNKNOWN, Balance, Bools, Bytes, Certificate, Ints, Unmet
-from .problem import RESOURCES, Problem, loads
+from .model import Balance, Bools, Bytes, Certificate, Ints, Unmet
+from .problem import RESOURCES, Problem
 from .targets import OPEN
 
 DISK, REPLICAS, LEADERS = range(3)
@@ -74,10 +76,8 @@ def certify(
 
 def cost(problem: Problem, target: Ints) -> Cost:
     """What this plan copies."""
-    added = np.zeros(len(target), np.int64)
-    for column in target.T:
-        added += (column != UNKNOWN) & (problem.current != column[:, None]).all(axis=1)
-    return Cost(int((added * problem.size).sum()), int(added.sum()))
+    copies = added(problem.current, target).sum(axis=1)
+    return Cost(int((copies * problem.size).sum()), int(copies.sum()))
 
 
 def bound(problem: Problem, after: Bytes | None = None) -> Cost:

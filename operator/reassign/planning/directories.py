@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reassign.planning.assignments import added
 from reassign.planning.model import UNKNOWN, Bytes, Cluster, Directories, Ints
 from reassign.planning.volume import shared
 
@@ -53,8 +54,7 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
         return named, []
     several = np.zeros(len(cluster.brokers) + 1, np.bool_)
     several[list(choices)] = True
-    added = (target != UNKNOWN) & ~(target[:, :, None] == cluster.replicas[:, None, :]).any(axis=2)
-    rows, columns = np.nonzero(added & several[target])
+    rows, columns = np.nonzero(added(cluster.replicas, target) & several[target])
     free = directories.usable - np.ceil(directories.total * min_free).astype(np.int64)
     homeless: list[int] = []
     for i in np.lexsort((columns, rows, -sizes[rows])):

@@ -14,6 +14,7 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.errors import PlanningError, Reason
+from reassign.planning.assignments import loads
 from reassign.planning.directories import volumes
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.racks import levels
@@ -100,19 +101,6 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         high=high,
         unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
     )
-
-
-def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
-    """(K, B): bytes, replicas and preferred leaders on each broker."""
-    held = replicas >= 0
-    load = np.zeros((3, brokers), np.int64)
-    for slot in range(replicas.shape[1]):
-        here = held[:, slot]
-        np.add.at(load[0], replicas[here, slot], size[here])
-    load[1] = np.bincount(replicas[held], minlength=brokers)
-    if replicas.shape[1]:
-        load[2] = np.bincount(replicas[held[:, 0], 0], minlength=brokers)
-    return load
 
 
 def _allowed(cluster: Cluster, goal: Goal) -> Bools:

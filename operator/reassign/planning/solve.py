@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reassign.api.goal import By
+from reassign.planning.assignments import loads
 
 from .kernel import State, lists
 from .kernel_leaders import lead
@@ -18,7 +19,7 @@ from .kernel_rounds import outside, rounds
 from .kernel_shed import level, shed, smallest
 from .kernel_trim import shrink, tidy, undo
 from .model import Bools, Bytes, Ints, Unmet
-from .problem import RESOURCES, Problem, loads
+from .problem import RESOURCES, Problem
 from .targets import OPEN
 
 ROUNDS = 12

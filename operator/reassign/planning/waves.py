@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reassign.errors import PlanningError, Reason
+from reassign.planning.assignments import added
 from reassign.planning.model import UNKNOWN, Bytes, Ints
 
 TRAILS_TRIED = 64
@@ -88,14 +89,14 @@ def moves_of(current: Ints, target: Ints, sizes: Bytes) -> Moves:
     )
     changed = np.flatnonzero((old != new).any(axis=1))
     old, new = old[changed], new[changed]
-    added = (new != UNKNOWN) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
+    copied = added(old, new)
     brokers = int(max(current.max(initial=-1), target.max(initial=-1))) + 1
     ports = tuple(
         np.array([source, *(brokers + to)] if len(to := row[mask]) else [], np.int32)
-        for source, row, mask in zip(old[:, 0].tolist(), new, added, strict=True)
+        for source, row, mask in zip(old[:, 0].tolist(), new, copied, strict=True)
     )
     size = np.maximum(sizes[changed], 0).astype(np.int64)
-    return Moves(changed.astype(np.int32), ports, size, added.sum(axis=1).astype(np.int32), 2 * brokers)
+    return Moves(changed.astype(np.int32), ports, size, copied.sum(axis=1).astype(np.int32), 2 * brokers)
 
 
 def split(
