@@ -10,12 +10,13 @@ from typing import Any
 
 from rich.console import Console
 
-from localplatform import brokers, machine, operator_, parts
+from localplatform import operator_
 from localplatform.brokers import Brokers
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import follow, reasons
 from localplatform.processes import wait_until
+from localplatform.story import replicas_of, tell
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
@@ -107,11 +108,8 @@ class Demo:
         described = self.cluster.tool("topics", "--describe", "--topic", topic)
         if "throttled" in described:
             raise PlatformError(f"the stock tool still finds a throttle:\n{described}")
-        found: dict[int, list[int]] = {}
-        for text in described.splitlines()[1:]:
-            fields = dict(field.strip().split(":", 1) for field in text.split("\t") if ":" in field)
-            found[int(fields["Partition"])] = [int(broker) for broker in fields["Replicas"].split(",")]
-        if found != {p: list(r) for p, r in expected.items()}:
+        found = replicas_of(described)
+        if found != {(topic, p): list(r) for p, r in expected.items()}:
             raise PlatformError(f"the stock tool finds {found}, not {dict(expected)}:\n{described}")
         self.console.print(f"kafka-reassign-partitions --list: [dim]{listed}[/]")
         self.console.print(f"kafka-topics --describe:\n[dim]{described.strip()}[/]")
@@ -151,21 +149,5 @@ def _in_flight(obj: Object | None) -> int:
     return (((obj or {}).get("status") or {}).get("progress") or {}).get("partitionsInFlight") or 0
 
 
-def main() -> int:
-    console = Console(highlight=False, soft_wrap=True)
-    try:
-        server = ApiServer.load(parts.API)
-        if server is None:
-            raise PlatformError("the platform is not up: make up")
-        Demo(server, brokers.load(machine.processes(), parts.BROKERS), console).run()
-    except (PlatformError, TimeoutError) as error:
-        console.print(f"[red]the demo failed:[/] {error}", soft_wrap=True)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    console.rule("[green]done")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tell(Demo))

@@ -13,12 +13,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from localplatform import brokers, machine, operator_, parts
+from localplatform import operator_
 from localplatform.brokers import Brokers, rack
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import line, megabytes, reasons
 from localplatform.processes import wait_until
+from localplatform.story import replicas_of, tell
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
@@ -136,13 +137,7 @@ class DemoPlan:
 
     def assignment(self) -> Assignment:
         """The replicas of every partition, as the stock tool describes them."""
-        found: Assignment = {}
-        for text in self.cluster.tool("topics", "--describe").splitlines():
-            fields = dict(field.strip().split(":", 1) for field in text.split("\t") if ":" in field)
-            if "Partition" in fields:
-                tp = fields["Topic"].strip(), int(fields["Partition"])
-                found[tp] = [int(broker) for broker in fields["Replicas"].split(",")]
-        return found
+        return replicas_of(self.cluster.tool("topics", "--describe"))
 
     def loads(self) -> dict[tuple[str, int], dict[int, int]]:
         """The bytes of every partition on each broker, as the stock tool has them."""
@@ -232,21 +227,5 @@ def _span(shares: Object) -> str:
     return f"{shares['leastPercent']} to {shares['greatestPercent']} %"
 
 
-def main() -> int:
-    console = Console(highlight=False, soft_wrap=True)
-    try:
-        server = ApiServer.load(parts.API)
-        if server is None:
-            raise PlatformError("the platform is not up: make up")
-        DemoPlan(server, brokers.load(machine.processes(), parts.BROKERS), console).run()
-    except (PlatformError, TimeoutError) as error:
-        console.print(f"[red]the demo failed:[/] {error}", soft_wrap=True)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    console.rule("[green]done")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tell(DemoPlan))
