@@ -20,12 +20,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from reassign.planning import counting
 from reassign.planning.assignments import added, loads
-
-from . import counting
-from .model import Balance, Bools, Bytes, Certificate, Ints, Unmet
-from .problem import RESOURCES, Problem
-from .targets import OPEN
+from reassign.planning.model import Balance, Bools, Bytes, Certificate, Ints, Unmet
+from reassign.planning.problem import RESOURCES, Problem
+from reassign.planning.targets import OPEN
 
 DISK, REPLICAS, LEADERS = range(3)
 

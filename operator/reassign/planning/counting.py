@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .model import Bools, Bytes, Ints
+from reassign.planning.model import Bools, Bytes, Ints
 
 
 @njit(cache=True)

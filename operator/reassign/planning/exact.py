@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.assignments import loads
-
-from .bounds import DISK, LEADERS, REPLICAS, bound, cost, limits
-from .model import UNKNOWN, Bytes, Ints
-from .problem import Problem
+from reassign.planning.bounds import DISK, LEADERS, REPLICAS, bound, cost, limits
+from reassign.planning.model import UNKNOWN, Bytes, Ints
+from reassign.planning.problem import Problem
 
 LARGEST = 3_000
 """Variables of a plan that is polished; what is larger takes too long for what it brings."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .model import Bools, Bytes
+from reassign.planning.model import Bools, Bytes
 
 Floats = npt.NDArray[np.float64]
 NO_WAY_IN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernel import entry, inner
-from .model import Bools, Bytes, Ints
+from reassign.planning.kernel import entry, inner
+from reassign.planning.model import Bools, Bytes, Ints
 
 
 @inner

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernel import State, entry, fits, inner, move, need
-from .model import Bools, Bytes
+from reassign.planning.kernel import State, entry, fits, inner, move, need
+from reassign.planning.model import Bools, Bytes
 
 
 @inner

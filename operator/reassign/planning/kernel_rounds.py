@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernel import State, entry, first_not_above, fits, inner, lists, move, neediest, slot_of
-from .model import Bytes
+from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, move, neediest, slot_of
+from reassign.planning.model import Bytes
 
 TRIES = 24
 """Replicas of one broker that are tried for one move."""

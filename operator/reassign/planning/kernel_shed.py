@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernel import State, entry, first_not_above, inner, move, neediest, slot_of
-from .model import Bytes
+from reassign.planning.kernel import State, entry, first_not_above, inner, move, neediest, slot_of
+from reassign.planning.model import Bytes
 
 FAILURES = 64
 """Replicas of one broker that may find no place before the rest is left to the rounds."""

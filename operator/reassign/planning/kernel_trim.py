@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .kernel import State, entry, first_not_above, fits, inner, lists, move, slot_of
-from .model import Bools
+from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, move, slot_of
+from reassign.planning.model import Bools
 
 TRIES = 16
 WORTH = 256  # of a replica's mean bytes, what is not worth a look

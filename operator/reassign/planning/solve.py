@@ -11,16 +11,15 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.planning.assignments import loads
-
-from .kernel import State, lists
-from .kernel_leaders import lead
-from .kernel_repair import reconsider, repair
-from .kernel_rounds import outside, rounds
-from .kernel_shed import level, shed, smallest
-from .kernel_trim import shrink, tidy, undo
-from .model import Bools, Bytes, Ints, Unmet
-from .problem import RESOURCES, Problem
-from .targets import OPEN
+from reassign.planning.kernel import State, lists
+from reassign.planning.kernel_leaders import lead
+from reassign.planning.kernel_repair import reconsider, repair
+from reassign.planning.kernel_rounds import outside, rounds
+from reassign.planning.kernel_shed import level, shed, smallest
+from reassign.planning.kernel_trim import shrink, tidy, undo
+from reassign.planning.model import Bools, Bytes, Ints, Unmet
+from reassign.planning.problem import RESOURCES, Problem
+from reassign.planning.targets import OPEN
 
 ROUNDS = 12
 CHAINS = 200
