@@ -120,10 +120,12 @@ class Brokers:
         self.dies = False
         self.reachable = True
         self.short: dict[str, Topic] = {}
+        self.asked: frozenset[str] = frozenset()
 
     async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
         if not self.reachable:
             raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+        self.asked = frozenset(topics)
         found = self._kafka.snapshot()
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 

@@ -173,6 +173,16 @@ def test_an_approval_that_was_taken_back_lets_nothing_go_though_the_watch_lags_b
     assert world.says("ApprovalRequired")
 
 
+def test_waves_behind_the_next_one_are_looked_at_only_now_and_then(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(2)
+    assert world.brokers.asked == {OURS.topic}
+    world.approve()
+    world.tick(until=lambda: world.status["waves"][0]["state"] == "Succeeded")
+    assert LATER.topic in world.brokers.asked
+    world.tick(until=lambda: world.says("Completed"))
+
+
 def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:
     world.tick(until=lambda: world.says("ApprovalRequired"))
     world.delete("drain")

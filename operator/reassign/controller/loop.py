@@ -174,7 +174,8 @@ class ClusterLoop:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
         if not self._look_at_all_due():
-            resources = [r for r in resources if not r.settled]
+            due = self.plans.next_waves(self.key)
+            resources = [r for r in resources if not r.settled and (not r.asleep or r.uid in due)]
         finding = Finding(brake_of(cluster.spec.execution))
         try:
             client = await self._connected(cluster)

@@ -31,7 +31,7 @@ from reassign.core.plan import (
     ended,
     manifest_digest,
 )
-from reassign.core.plans import decide
+from reassign.core.plans import decide, next_wave
 from reassign.core.resource import Resource
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
@@ -47,7 +47,7 @@ class Sight:
     """What a tick knows of the cluster, and can find out.
 
     `seen` is what a namespace may know of it, `looked_at` are the uids of the PartitionReassignments whose topics are
-    part of that. `make` begins to make a plan, from a look at the whole cluster.
+    part of that, the next wave of each plan among them. `make` begins to make a plan, from a look at the whole cluster.
     """
 
     seen: Callable[[str], Seen]
@@ -67,6 +67,12 @@ class Plans:
     def names(self, key: ClusterKey) -> list[str]:
         """The plans that refer to a cluster, as NAMESPACE/NAME."""
         return [f"{plan.namespace}/{plan.name}" for plan in self._store.plans(key)]
+
+    def next_waves(self, key: ClusterKey) -> set[str]:
+        """The uids of the waves that are compared with a cluster at the next look at it."""
+        plans = [plan for plan in self._store.plans(key) if isinstance(plan, Plan)]
+        found = (next_wave(plan, [w for w in self._store.waves(plan) if isinstance(w, Resource)]) for plan in plans)
+        return {wave.uid for wave in found if wave}
 
     async def serve(self, key: ClusterKey, sight: Sight) -> float | None:
         """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
@@ -107,8 +113,9 @@ class Plans:
                 raise ReassignError(wave.problem.reason, f"{wave.name}: {wave.problem.message}")
             waves.append(wave)
         seen = sight.seen(plan.namespace)
-        if isinstance(seen, Snapshot) and not {wave.uid for wave in waves if not ended(wave)} <= sight.looked_at:
-            return AT_ONCE_SECONDS  # one came while the cluster was being looked at
+        current = next_wave(plan, waves)
+        if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
+            return AT_ONCE_SECONDS  # it came while the cluster was being looked at
         decision = decide(plan, waves, seen, self.planner.made(plan), _now())
         for step in decision.steps:
             await self._perform(plan, step, sight)

@@ -135,9 +135,9 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 def _carry_out(plan: Plan, waves: Sequence[Resource], seen: Seen, now: datetime) -> Decision:
     """Let go the next wave when it may, put back what somebody else let go, and say how things stand."""
     there = {wave.name: wave for wave in waves}
-    planned = tuple(_looked_at(wave, there.get(wave.name)) for wave in plan.status.waves)
+    planned = _looked_at(plan, there)
     status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
-    first = next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
+    first = _first(planned)
     spoilt = _spoilt(planned, there)
     if first is None and spoilt is None:
         done = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in plan.status.conditions)
@@ -162,7 +162,22 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], seen: Seen, now: datetime)
     return Decision(holds, _status(plan, status, aspects, now))
 
 
-def _looked_at(wave: Wave, found: Resource | None) -> Wave:
+def next_wave(plan: Plan, waves: Sequence[Resource]) -> Resource | None:
+    """The wave that is under way or the next to be let go: the one that a look at the cluster has to include."""
+    there = {wave.name: wave for wave in waves}
+    first = _first(_looked_at(plan, there)) if plan.planned else None
+    return there.get(first.name) if first else None
+
+
+def _first(planned: Sequence[Wave]) -> Wave | None:
+    return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
+
+
+def _looked_at(plan: Plan, there: Mapping[str, Resource]) -> tuple[Wave, ...]:
+    return tuple(_as_found(wave, there.get(wave.name)) for wave in plan.status.waves)
+
+
+def _as_found(wave: Wave, found: Resource | None) -> Wave:
     """One that was done stays done when somebody clears it away."""
     gone = found is None or found.deleted
     if gone and wave.state is WaveState.SUCCEEDED:

@@ -124,6 +124,11 @@ class Resource:
         return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
 
     @property
+    def asleep(self) -> bool:
+        """Whether it is suspended, status says so, and it holds nothing: what becomes of it can wait."""
+        return self.spec.suspend and self.up_to_date and not active(self.record) and not self.deleted
+
+    @property
     def dry_run(self) -> bool:
         """Whether it is only judged."""
         return self.spec.mode is Mode.DRY_RUN
