@@ -6,9 +6,11 @@ The client library behind it blocks; it runs in a few threads of the adapter's o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
@@ -45,8 +47,8 @@ BATCH = 200
 """Partitions in one request: the controller takes no more than 10,000 records of one."""
 SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a look by no more; its sizes are missing then."""
-EVERYTHING_SECONDS = 20.0
-"""For all that is in one broker's log directories, when the whole cluster is looked at."""
+EVERYTHING_SECONDS, TOGETHER_SECONDS = 20.0, 60.0
+"""For all that is in one broker's log directories, and in those of all, when the whole cluster is looked at."""
 REFUSAL_SECONDS = 2.0
 """For finding out whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # the brokers' log directories are asked in parallel; kafka-python takes five requests per broker
@@ -126,7 +128,8 @@ class KafkaClient:
     async def observe_everything(self) -> Snapshot:
         """Look at the whole cluster: all topics that we may see, all sizes, the log directories of all brokers.
 
-        Those of a broker that does not answer within EVERYTHING_SECONDS are left out. A ClusterError when the
+        Those of a broker that does not answer within EVERYTHING_SECONDS, or not before all of them have taken
+        TOGETHER_SECONDS, are left out. A ClusterError when the
         cluster does not answer.
         """
         return await self._look(None, None, ())
@@ -151,7 +154,7 @@ class KafkaClient:
         alive = {id for id, broker in brokers.items() if not broker.fenced}
         log_dirs: LogDirs = {}
         if topics is None:
-            log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS)
+            log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
         elif sizes_of is not None:
             asked = _holders({*sizes_of, *reassignments}, found, reassignments)
             for broker in destinations:
@@ -235,14 +238,23 @@ class KafkaClient:
         }
         return topics, unseen | withheld
 
-    async def _log_dirs(self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float) -> LogDirs:
-        async def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
+    async def _log_dirs(
+        self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
+    ) -> LogDirs:
+        """Each broker has so many seconds, and all of them, of whom a few are asked at a time, have them `together`."""
+        deadline = time.monotonic() + together
+
+        def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
+            left = deadline - time.monotonic()
+            return requests.log_dirs(self._wire, broker, partitions, min(seconds, left)) if left > 0 else None
+
+        async def answer(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
             try:
-                return await self._call(requests.log_dirs, self._wire, broker, partitions, seconds)
+                return await self._call(ask, broker, partitions)
             except ClusterError:
                 return None  # one broker that is down or slow hides its own directories only
 
-        answers = await asyncio.gather(*(ask(broker, tps) for broker, tps in holders.items()))
+        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in holders.items()))
         return {broker: found for broker, found in zip(holders, answers, strict=True) if found is not None}
 
     def _elect(self, batch: Sequence[Elect]) -> dict[Step, Outcome]:
