@@ -143,7 +143,7 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
                 q = item[j]
                 gain = s.size[p] - s.size[q]
                 m = slot_of(s, q, taker)
-                if m < 0 or q == p or gain * 8 <= aim or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
+                if m < 0 or q == p or gain * 48 <= aim or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
                     continue
                 cost = price(s, p, k) + price(s, q, m) if gain >= wanted else FAR - gain
                 if cost < least and s.load[0, taker] + gain <= s.room[taker] and fits(s, q, m, giver):

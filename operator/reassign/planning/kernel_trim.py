@@ -48,6 +48,33 @@ def undo(s: State, keep: Bools) -> None:
 
 
 @entry
+def relent(s: State, keep: Bools, first: int, most: int) -> int:
+    """Takes back moves of brokers that need not give, whoever then lacks what they brought: of these, the greatest at
+    the top, `most` from the `first` on. The bytes that were taken back.
+
+    What moves anyway can often be shared out so that nobody lacks it after all.
+    """
+    taken, total = 0, 0
+    for p in range(len(s.row)):
+        if s.still[p]:
+            continue
+        for k in range(s.row.shape[1]):
+            home, b = s.home[p, k], s.row[p, k]
+            if home < 0 or b < 0 or b == home or not keep[p, k]:
+                continue
+            if may_come(s, home, s.size[p]) and fits(s, p, k, home):
+                if first > 0:
+                    first -= 1
+                    continue
+                move(s, p, k, home)
+                taken += 1
+                total += s.size[p]
+                if taken == most:
+                    return int(total)
+    return int(total)
+
+
+@entry
 def shrink(s: State) -> None:
     """Where a moved replica brings more than is needed, a smaller one of the same broker goes instead."""
     start, item = lists(s, False)

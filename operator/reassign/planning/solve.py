@@ -16,13 +16,17 @@ from reassign.planning.kernel_leaders import lead
 from reassign.planning.kernel_repair import reconsider, repair
 from reassign.planning.kernel_rounds import outside, rounds
 from reassign.planning.kernel_shed import level, shed, smallest
-from reassign.planning.kernel_trim import shrink, tidy, undo
+from reassign.planning.kernel_trim import relent, shrink, tidy, undo
 from reassign.planning.model import Bools, Bytes, Ints, Unmet
 from reassign.planning.problem import RESOURCES, Problem
 from reassign.planning.targets import OPEN
 
 ROUNDS = 12
 CHAINS = 200
+RELENTS = 8
+EVERY = 1 << 60
+WORTH = 2_000
+"""What taking back must bring to be worth another round: more than one part in so many of the bytes that move."""
 SWEEPS = 8
 SMALL = 10_000
 """Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
@@ -102,17 +106,41 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         shed(state, start, item, turn)
         if outside(state):
             rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
-        tidy(state)
-        undo(state, keep)
-        if state.counts[0]:
-            shrink(state)
-        moved = (state.row != state.home) & (state.row >= 0)
-        worth = (outside(state), int((moved * state.size[:, None]).sum()), int(moved.sum()))
+        _trim(state, keep)
+        worth = _worth(state)
         if best is None or worth < best:
             best, found = worth, (state.row.copy(), state.load.copy())
+        here, tries = (state.row.copy(), state.load.copy()), [(0, EVERY), *((n, 1) for n in range(RELENTS))]
+        while tries:
+            if relent(state, keep, *tries.pop(0)) * WORTH <= worth[1]:
+                state.row[:], state.load[:] = here
+                break
+            rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
+            _trim(state, keep)
+            again = _worth(state)
+            if again < worth:
+                worth, here = again, (state.row.copy(), state.load.copy())
+                tries = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
+            else:
+                state.row[:], state.load[:] = here
+        if worth < best:
+            best, found = worth, here
         if best[0] == 0 and len(problem.current) > SMALL:
             break
     state.row[:], state.load[:] = found
+
+
+def _trim(state: State, keep: Bools) -> None:
+    tidy(state)
+    undo(state, keep)
+    if state.counts[0]:
+        shrink(state)
+
+
+def _worth(state: State) -> tuple[float, int, int]:
+    """How far from the bands, how many bytes, how many moves: the least is the best."""
+    moved = (state.row != state.home) & (state.row >= 0)
+    return outside(state), int((moved * state.size[:, None]).sum()), int(moved.sum())
 
 
 def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
