@@ -1,47 +1,75 @@
-"""Runs the parts of the tests one after another, and says how long each took. All run, even when one fails.
+"""Runs the parts of the tests two at a time, and says how long each took. All run, even when one fails.
 
-The two halves of `kafka` run side by side: each waits most of the time for brokers of its own, of one version.
+Most of them wait more than they work: `e2e` for the platform and its operator, `kafka` for brokers of its own, of one
+version in each of its halves. So the longest comes first, and the others run beside it.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import NamedTuple
 
 TESTS = Path(__file__).parent
-HALVES = {"kafka": (["-k", "not 4.1.2"], ["-k", "4.1.2"])}
-SLOWEST = "--durations=10"
+HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
+LONGEST_FIRST = ("e2e", "kafka", "unit", "api")
+AT_ONCE = 2
 
 
-def run(part: str) -> int:
-    """The exit code; output is shown as it comes, that of a second half when it has ended."""
-    command = [sys.executable, "-m", "pytest", str(TESTS / part), SLOWEST]
-    first, *others = HALVES.get(part, ([],))
-    with tempfile.TemporaryFile("w+") as output:
-        besides = [
-            subprocess.Popen([*command, *chosen], cwd=TESTS.parent, stdout=output, stderr=subprocess.STDOUT)
-            for chosen in others
-        ]
-        codes = [subprocess.run([*command, *first], cwd=TESTS.parent).returncode, *(other.wait() for other in besides)]
-        output.seek(0)
-        print(output.read(), end="", flush=True)
-    return max(map(abs, codes))
+class Part(NamedTuple):
+    """Some of the tests, which one process runs."""
+
+    name: str
+    options: tuple[str, ...]
 
 
-def main(parts: list[str]) -> int:
-    results: list[tuple[str, float, int]] = []
-    for part in parts:
-        print(f"\n=== {part} ===", flush=True)
-        started = time.monotonic()
-        code = run(part)
-        results.append((part, time.monotonic() - started, code))
-    print()
-    for part, seconds, code in results:
-        print(f"{part:8} {seconds:6.0f} s  {'passed' if code == 0 else f'FAILED (exit {code})'}")
-    return max(code for _, _, code in results)
+class Ran(NamedTuple):
+    """How they ended, and what was printed where nobody looked on."""
+
+    part: Part
+    seconds: float
+    code: int
+    output: str
+
+    def __str__(self) -> str:
+        result = "passed" if self.code == 0 else f"FAILED (exit {self.code})"
+        return f"{self.part.name:12} {self.seconds:6.0f} s  {result}"
+
+
+def parts_of(name: str) -> list[Part]:
+    """A folder as one part, or as its halves."""
+    folder = str(TESTS / name)
+    return [Part(half, (folder, "-k", chosen)) for half, chosen in HALVES.get(name, {}).items()] or [
+        Part(name, (folder,))
+    ]
+
+
+def run(part: Part, shown: bool) -> Ran:
+    """Run a part to its end; its output is shown as it comes, or kept."""
+    started = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *part.options, "--durations=10"],
+        cwd=TESTS.parent,
+        stdout=None if shown else subprocess.PIPE,
+        stderr=None if shown else subprocess.STDOUT,
+        text=True,
+    )
+    return Ran(part, time.monotonic() - started, abs(ended.returncode), ended.stdout or "")
+
+
+def main(names: Sequence[str]) -> int:
+    parts = [part for name in sorted(names, key=LONGEST_FIRST.index) for part in parts_of(name)]
+    ends = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for future in as_completed([pool.submit(run, part, shown=len(parts) == 1) for part in parts]):
+            ends.append(future.result())
+            print(f"\n=== {ends[-1].part.name} ===\n{ends[-1].output}", flush=True)
+    print("\n".join(map(str, ends)))
+    return max(ran.code for ran in ends)
 
 
 if __name__ == "__main__":
