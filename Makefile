@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
+RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
@@ -41,13 +42,13 @@ format: $(VENV)  ## format, and mend what the linter can
 	$(PYTHON) -m ruff check --fix .
 
 test: $(VENV)  ## all tests, with how long each part took
-	@$(PYTHON) tests/run.py unit api kafka e2e
+	@$(RUN_TESTS) unit api kafka e2e
 
 test-unit test-api test-kafka test-e2e: test-%: $(VENV)
-	@$(PYTHON) tests/run.py $*
+	@$(RUN_TESTS) $*
 
 explore: $(VENV)  ## the unit tests, with property tests that try other examples than every other time
-	@HYPOTHESIS_PROFILE=explore $(PYTHON) tests/run.py unit
+	@HYPOTHESIS_PROFILE=explore $(RUN_TESTS) unit
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo
