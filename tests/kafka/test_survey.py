@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 import yaml
 
 from localplatform.brokers import rack
+from reassign.cli.source import client_of
 from reassign.core.model import Alter, TopicPartition
 from reassign.core.survey import survey
 from reassign.files import snapshots
+from reassign.kafka.connection import Connection
 from reassign.planning.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.cli import run
@@ -112,6 +115,18 @@ def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kaf
     assert first.endswith("B to broker 2")
     assert second.startswith(f"n/m {name}-1: blocked, UnknownBroker: ")
     assert kafka.settled(TopicPartition(name, 0), [0, 1])
+
+
+def test_the_command_lines_client_writes_nothing_whatever_it_is_asked(kafka: Kafka) -> None:
+    tp = TopicPartition(kafka.topic([0, 1]), 0)
+
+    async def write() -> None:
+        async with client_of(Connection(kafka.brokers.bootstrap_servers)) as client:
+            await client.perform([Alter(tp, (1, 0))])
+
+    with pytest.raises(AssertionError, match="changes nothing"):
+        asyncio.run(write())
+    assert kafka.settled(tp, [0, 1])
 
 
 def test_a_plan_from_a_snapshot_passes_every_check_on_the_brokers_that_it_is_of(kafka: Kafka, tmp_path: Path) -> None:

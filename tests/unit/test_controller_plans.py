@@ -223,6 +223,16 @@ def test_another_object_of_a_waves_name_is_left_alone_and_named(world: Planning)
     assert world.kube.objects[f"uid-{prefix}-1"]["spec"]["partitions"] == [_entry(LATER)]
 
 
+def test_a_wave_whose_label_is_taken_off_is_no_part_of_the_plan_and_counts_as_deleted(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    name = world.waves()[0]["metadata"]["name"]
+    world.change(name, lambda obj: obj["metadata"]["labels"].pop(PLAN_UID_LABEL))
+    world.approve()
+    world.tick(until=lambda: world.says("WaveFailed"))
+    assert f"somebody deleted the PartitionReassignment {name}" in world.message()
+    assert all(wave["spec"]["suspend"] for wave in world.waves())
+
+
 def _entry(tp: TopicPartition) -> Object:
     return {"topic": tp.topic, "partition": tp.partition, "replicas": list(NEW)}
 

@@ -292,6 +292,17 @@ def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
     assert plan.states == ["Succeeded"] * 2
 
 
+def test_a_wave_that_somebody_suspends_is_let_go_again() -> None:
+    plan = approved()
+    plan.tick()
+    plan.edit_wave(plan.name(1), suspend=True)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(1), suspend=True)
+    plan.tick()
+    assert plan.released == [plan.name(1)] * 3
+
+
 def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
     plan = approved()
     plan.tick()
@@ -320,6 +331,21 @@ def test_suspended_no_wave_begins_and_the_running_one_starts_nothing_new() -> No
     plan.edit(suspend=False)
     plan.tick()
     assert plan.released == [plan.name(1)] * 2
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+def test_a_broker_that_is_down_when_a_wave_ends_makes_the_plan_stale_unless_it_is_suspended(suspended: bool) -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    plan.edit(suspend=suspended)
+    fence(plan)
+    plan.finish()
+    plan.tick()
+    unfence(plan)
+    plan.edit(suspend=False)
+    plan.run()
+    assert plan.true == ({"Ready", "Succeeded"} if suspended else {"Stalled", "PlanStale"})
 
 
 # --- Planned anew ---

@@ -1,0 +1,41 @@
+"""How much should lie on each broker, and how far from that it may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reassign.api.goal import By
+from reassign.planning.model import UNKNOWN, Goal
+from reassign.planning.plan import make
+from reassign.planning.problem import pose
+from tests.unit.test_planning_kernel import NEVER, cluster, directories
+
+ALL = frozenset(By)
+
+
+@pytest.mark.parametrize(
+    ("totals", "counts"), [([100, 100, 200], [10, 10, 20]), ([100, UNKNOWN, 200], [14, 13, 13])], ids=["all", "not all"]
+)
+def test_where_all_brokers_say_how_large_their_disks_are_twice_the_disk_gets_twice_of_each(
+    totals: list[int], counts: list[int]
+) -> None:
+    disks = replace(directories(3, usable=NEVER), total=np.array(totals, np.int64))
+    problem = pose(cluster([[0]] * 40, sizes=[1] * 40, racks=("",) * 3, disks=disks), Goal(balance=ALL))
+    assert problem.target.tolist() == [counts] * 3
+
+
+@pytest.mark.parametrize("partitions", [1, 5, 6, 40])
+def test_a_band_of_counts_is_never_narrower_than_one_replica(partitions: int) -> None:
+    problem = pose(cluster([[0]] * partitions), Goal(balance=ALL, tolerance=0.01))
+    assert (problem.high[1:] - problem.low[1:]).min() >= 1
+
+
+@pytest.mark.parametrize(("brokers", "reached"), [(4, True), (5, False)])
+def test_the_readmes_two_partitions_lie_evenly_on_three_brokers_and_not_on_four(brokers: int, reached: bool) -> None:
+    racks = tuple(f"/{'ab'[broker % 2]}/{broker // 2 + 1}" for broker in range(brokers))
+    orders = cluster([[0, 1, 2], [1, 2, 3]], racks=racks)
+    found = make(orders, Goal(drain=frozenset({103}), balance=ALL)).certificate
+    assert (found.unmet == ()) is reached
