@@ -1,0 +1,75 @@
+"""A plan's whole story on real brokers: the operator's loop and planner as they are, the API server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from reassign.controller.metrics import Metrics
+from reassign.controller.planning import Job, Planner, work_out
+from reassign.controller.store import Store
+from reassign.core.model import TopicPartition
+from reassign.core.plan import Planned
+from tests.kafka.harness import Kafka
+from tests.unit.test_controller_loop import Kube, _object
+from tests.unit.test_controller_plans import Planning
+
+PAUSE_SECONDS = 0.1
+
+
+async def plan_here(job: Job) -> Planned:
+    """In a thread: that the operator does it in another process is no matter of brokers."""
+    return await asyncio.to_thread(work_out, job)
+
+
+class Operator(Planning):
+    """It serves one KafkaCluster, which stands for real brokers, and one plan."""
+
+    def __init__(self, kafka: Kafka, spec: dict[str, Any]) -> None:
+        self.store, self.kube, self.metrics = Store(), Kube(), Metrics()
+        self.planner = Planner(plan_here)
+        self.brokers: Any = None
+        cluster = _object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
+        self.put(cluster | {"status": {}})
+        self.loop = self.new_loop()
+        self.loop._connected_to = None
+        self.put(_object("ReassignmentPlan", "drain", {"clusterRef": {"name": "main"}} | spec))
+
+    def serve(self, until: Callable[[], bool], seconds: float = 60) -> None:
+        """Look at the cluster again and again until it has come true."""
+
+        async def serve() -> None:
+            deadline = time.monotonic() + seconds
+            while not until():
+                assert time.monotonic() < deadline, self.plan
+                await self.loop._safe_tick()
+                await asyncio.sleep(PAUSE_SECONDS)
+
+        asyncio.run(serve())
+
+
+def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka) -> None:
+    name = kafka.topic([3, 0], [1, 3], [2, 3], [0, 1], megabytes=1)
+    partitions = [TopicPartition(name, number) for number in range(4)]
+    spec = {"topics": {"include": [name]}, "goal": {"drainBrokers": [3]}, "waves": {"maxPartitions": 2}}
+    operator = Operator(kafka, spec)
+
+    operator.serve(until=lambda: operator.says("ApprovalRequired"))
+
+    waves = operator.waves()
+    assert [wave["spec"]["suspend"] for wave in waves] == [True, True]
+    targets = {e["partition"]: tuple(e["replicas"]) for w in waves for e in w["spec"]["partitions"]}
+    assert targets.keys() == {0, 1, 2}
+    assert kafka.settled(partitions[0], [3, 0])
+
+    operator.approve()
+    operator.serve(until=lambda: operator.says("Completed"))
+
+    assert [wave["state"] for wave in operator.status["waves"]] == ["Succeeded", "Succeeded"]
+    ends = [operator.kube.objects[f"uid-{w['name']}"]["status"]["completionTime"] for w in operator.status["waves"]]
+    assert ends == sorted(ends)
+    found = [kafka.stock_tool_says(tp) for tp in partitions]
+    assert found == [targets[0], targets[1], targets[2], (0, 1)]
+    assert all(3 not in (replicas or ()) for replicas in found)
