@@ -60,6 +60,13 @@ def test_a_volume_of_no_size_takes_nothing() -> None:
     assert named(directories((0, 9, 9), (1, 0, 0), (1, 100, 50), (1, 90, 80)), [[1]], 1) == ([[3]], [])
 
 
+def test_a_volume_that_does_not_say_what_is_free_takes_nothing() -> None:
+    found = directories((0, 9, 9), (1, 100, UNKNOWN), (1, 100, 50), (1, 90, 80))
+    assert named(found, [[1]], 1) == ([[3]], [])
+    only = directories((0, 9, 9), (1, 100, UNKNOWN), (1, 90, 80))
+    assert named(only, [[1]], 75) == ([[UNKNOWN]], []), "the broker chooses"
+
+
 def test_on_one_volume_the_broker_chooses() -> None:
     assert named(directories((0, 9, 9), (1, 100, 50), (1, 100, 50)), [[1]], 1) == ([[UNKNOWN]], [])
 

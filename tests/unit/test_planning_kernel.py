@@ -174,6 +174,36 @@ def test_disk_is_balanced_with_the_fewest_bytes() -> None:
     assert plan(made, balance=frozenset({By.DISK})) == [[0], [1], [0], [1]]
 
 
+def test_sizes_that_do_not_fit_into_a_number_are_refused() -> None:
+    for sizes in ([2**62, 1], [2**50 + 1, 1]):
+        with pytest.raises(PlanningError, match=f"a-0 has {sizes[0]} bytes") as refusal:
+            pose(cluster([[0, 1], [1, 2]], sizes), Goal(balance=ALL))
+        assert refusal.value.reason is Reason.INVALID_SNAPSHOT
+    with pytest.raises(PlanningError, match=r"all replicas together have 1.689e\+18 bytes"):
+        pose(cluster([[0, 1]] * 500, [2**50] * 500), Goal(replication_factor=3, balance=ALL))
+    unknown = replace(cluster([[0, 1]] * 3), sizes=np.array([2**63 - 1, 2**63 - 1, UNKNOWN]))
+    with pytest.raises(PlanningError, match="bytes, more than"):
+        pose(unknown, Goal())
+
+
+def test_the_largest_sizes_that_are_planned_do_not_wrap() -> None:
+    rows = [[p % 3] for p in range(1000)]
+    problem = pose(cluster(rows, [2**50] * 1000), Goal(balance=ALL, tolerance=1.0))
+    solution = solve(replace(problem, low=problem.target, high=problem.target))
+    assert np.bincount(solution.target[:, 0]).tolist() == [250] * 4
+
+
+def test_volumes_that_say_as_much_as_a_number_holds_count_for_the_same() -> None:
+    several = Directories(
+        np.array([0, 0, 1, 2, 3], np.int32), ("/a", "/b", "/a", "/a", "/a"),
+        np.array([2**63 - 1] * 5), np.array([2**63 - 1, 2**62, *[2**63 - 1] * 3]),
+        np.zeros(5, bool), np.ones(5, bool),
+    )  # fmt: skip
+    problem = pose(cluster([[0]] * 10, disks=several), Goal(balance=ALL))
+    assert problem.weight.tolist() == [2 * problem.weight[1], *[problem.weight[1]] * 3]
+    assert problem.target[1].tolist() == [4, 2, 2, 2]
+
+
 def test_topics_that_are_not_selected_stay_where_they_are() -> None:
     made = cluster([[0], [0]], topics=("__offsets", "a"), topic=[0, 1])
     assert plan(made, drain=frozenset({100}))[0] == [0]

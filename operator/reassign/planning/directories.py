@@ -39,12 +39,13 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     nowhere.
 
     Largest first, each into the volume of its broker where the greatest share is free then, `min_free` of it left;
-    within a volume into its first directory. Cordoned and offline directories take nothing.
+    within a volume into its first directory. Cordoned and offline directories take nothing, nor do those that do not
+    say how large they are or what is free.
     """
     directories = cluster.directories
     named = np.full(target.shape, UNKNOWN, np.int32)
     volume = volumes(directories)
-    open_ = directories.online & ~directories.cordoned & (directories.total > 0)
+    open_ = directories.online & ~directories.cordoned & (directories.total > 0) & (directories.usable != UNKNOWN)
     choices = {
         broker: mine
         for broker in np.unique(directories.broker)

@@ -27,6 +27,12 @@ RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
 UNLIMITED = 1 << 62
 """Bytes that may lie on a broker that does not say how large its volumes are."""
 
+MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
+"""Of all replicas together, and of one. Sums of them, of bands and of the kernel's margins stay below 2^63 then."""
+
+MOST_VOLUME_BYTES = 1 << 53
+"""As which a larger volume counts: network file systems say 2^63, and a broker can have several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -73,6 +79,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         rf[movable] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     size, known = _sizes(cluster)
+    _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
     load = loads(cluster.replicas, size, len(cluster.brokers))
     weight = _weight(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
@@ -181,11 +188,24 @@ def _sizes(cluster: Cluster) -> tuple[Bytes, Bools]:
     return np.where(known, cluster.sizes, guess[cluster.topic]), known
 
 
+def _check_bytes(cluster: Cluster, size: Bytes, replicas: Ints) -> None:
+    row = int(size.argmax())
+    if size[row] > MOST_REPLICA_BYTES:
+        what = f"{partition_name(cluster, row)} has {size[row]} bytes, more than the {MOST_REPLICA_BYTES} of 1 PiB"
+    elif (total := float((size.astype(np.float64) * replicas).sum())) > MOST_BYTES:
+        what = f"all replicas together have {total:.4g} bytes, more than the {MOST_BYTES} of 1 EiB"
+    else:
+        return
+    raise PlanningError(
+        Reason.INVALID_SNAPSHOT, f"{what}: that is a mistake; look at what the brokers say of their log directories"
+    )
+
+
 def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
     """The bytes of a broker's volumes that work, when every broker that may hold replicas says them, else all equal."""
     directories = cluster.directories
     online = directories.online
-    said = np.where(online, np.maximum(directories.total, 0), 0)
+    said = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
     _, one = np.unique(volumes(directories), return_index=True)
     weight = np.zeros(len(allowed), np.int64)
     np.add.at(weight, directories.broker[one], said[one])
@@ -205,7 +225,8 @@ def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
     says = np.flatnonzero(takes & ~silent)
     _, one = np.unique(volumes(directories)[says], return_index=True)
     room = lying.copy()
-    np.add.at(room, directories.broker[says[one]], np.maximum(directories.usable - spared, 0)[says[one]])
+    left = np.clip(directories.usable - spared, 0, MOST_VOLUME_BYTES)
+    np.add.at(room, directories.broker[says[one]], left[says[one]])
     room[directories.broker[takes & silent]] = UNLIMITED
     room[np.setdiff1d(np.arange(len(room)), directories.broker)] = UNLIMITED
     return room
