@@ -14,7 +14,7 @@ from reassign.cli import source
 from reassign.cli.completion import completions
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
-from tests.unit.cli import Live, error_of, run, sim
+from tests.unit.cli import Live, error_of, run, sim, taken
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
@@ -180,6 +180,71 @@ def test_a_secret_that_is_missing_is_named_and_nothing_of_others_is_shown(
     Live(sim(), kafka_cluster(sasl=sasl)).serve(monkeypatch)
     ran = run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka")
     assert "there is no Secret s in kafka" in error_of(ran, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("snapshot", "s", "--cluster", "main"), "--cluster"),
+        (("verify", "-f", "-", "--cluster", "main"), "--cluster"),
+        (("plan", "--balance", "disk", "--cluster", "main"), "--cluster"),
+        (("plan", "--balance", "disk", "--snapshot", "s"), "--snapshot"),
+        (("assign", *("--topic", "t", "--partitions", 1, "--replication-factor", 1), "--snapshot", "s"), "--snapshot"),
+    ],
+)
+def test_two_clusters_are_a_usage_error_and_none_of_them_is_preferred(
+    arguments: tuple[object, ...], option: str
+) -> None:
+    ran = run(*arguments, "--bootstrap-server", "b:9092", stdin="")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"it is another cluster than {option} names" in ran.err
+
+
+def test_a_topic_is_assigned_for_a_cluster_or_a_snapshot_and_not_for_both() -> None:
+    new = ("--topic", "t", "--partitions", 1, "--replication-factor", 1)
+    ran = run("assign", *new, "--snapshot", "s", "--cluster", "main")
+    assert (ran.code, ran.out) == (2, "")
+    assert "it is another cluster than --cluster names" in ran.err
+
+
+def program(*arguments: object, stdout: int, stdin: str = "", **environment: str) -> tuple[int, str]:
+    """The exit code and stderr of the program itself."""
+    ran = subprocess.run(
+        [sys.executable, "-c", "from reassign.cli.app import main; main()", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator"), **environment},
+        input=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stderr
+
+
+STOCK = json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+
+
+@pytest.mark.parametrize("command", [("--help",), ("convert", "-f", "-", "--cluster", "c")])
+def test_a_full_disk_and_a_closed_pipe_have_an_exit_code_of_their_own(command: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        code, said = program(*command, stdin=STOCK, stdout=full.fileno())
+    assert (code, "Traceback" in said) == (4, False)
+    assert ("stdout cannot be written: No space left on device" in said) == ("convert" in command)
+    read, write = os.pipe()
+    os.close(read)
+    code, said = program(*command, stdin=STOCK, stdout=write)
+    os.close(write)
+    assert (code, said) == (4, "")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_any_locale_and_any_name_of_a_file_will_do(output: str, tmp_path: Path) -> None:
+    folder = taken(tmp_path)
+    ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plan = ("plan", "--snapshot", folder, "--drain-broker", 5, "-o", output)
+    assert program(*plan, stdout=subprocess.DEVNULL, **ascii_only) == (0, "")
+    code, said = program("verify", "-f", tmp_path / "\udcff", stdout=subprocess.DEVNULL, **ascii_only)
+    assert (code, said.count("\n"), "CannotBeRead" in said) == (2, 1, True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ from reassign.cli import output, planning
 from reassign.core.model import Broker
 from reassign.planning.model import Goal, Unmet
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
+from tests.unit.test_cli_verify import kafka_cluster
+
+GOAL = ("--broker", "0,1,2")
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         *("plan", "--snapshot", folder, "--drain-broker", "5", "--broker", "0,1,2", "--broker", 3),
         *("--replication-factor", 2, "--balance", "disk,leaders", "--tolerance", 5, "--racks", "flat"),
         *("--include", "a*", "--include", "b", "--exclude", "c", "--max-partitions", 7, "--max-bytes", "1Gi"),
-        *("--throttle", "50Mi"),
+        *("--throttle", "50Mi", "--min-free-disk", 0),
     )
     assert ran.code == 0, ran
     assert planner.goal == Goal(
@@ -45,14 +48,39 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         balance=frozenset({By.DISK, By.LEADERS}),
         tolerance=0.05,
         awareness=Awareness.FLAT,
+        min_free=0.0,
     )
     assert planner.waves == (7, 2**30, 50 * 2**20)
 
 
-def test_without_options_nothing_is_asked_but_what_has_to_be(folder: Path, planner: Planner) -> None:
-    assert run("plan", "--snapshot", folder).code == 0
-    assert planner.goal == Goal()
+def test_without_options_everything_is_as_a_plan_of_the_operator_has_it(folder: Path, planner: Planner) -> None:
+    assert run("plan", "--snapshot", folder, *GOAL).code == 0
+    assert planner.goal == Goal(brokers=frozenset({0, 1, 2}))
     assert planner.waves == (200, None, None)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tolerance", 5, "--racks", "flat", "--include", "a", "--exact")])
+def test_no_goal_at_all_is_a_usage_error_that_says_what_goals_there_are(
+    folder: Path, arguments: tuple[object, ...]
+) -> None:
+    ran = run("plan", "--snapshot", folder, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err
+
+
+def test_what_is_free_and_how_fast_it_goes_is_the_kafka_clusters_where_nothing_else_is_said(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = kafka_cluster(limits={"minFreeDiskPercent": 3}, throttle={"interBroker": "7Mi"})
+    Live(sim(), limited).serve(monkeypatch)
+    here = ("plan", "--cluster", "main", "-n", "kafka", *GOAL)
+    assert run(*here).code == 0
+    assert (planner.goal.min_free, planner.waves[2]) == (0.03, 7 * 2**20)
+    assert run(*here, "--min-free-disk", 20, "--throttle", "1Mi").code == 0
+    assert (planner.goal.min_free, planner.waves[2]) == (0.2, 2**20)
+    Live(sim(), kafka_cluster()).serve(monkeypatch)
+    assert run(*here).code == 0
+    assert (planner.goal.min_free, planner.waves[2]) == (0.1, None)
 
 
 def test_text_has_each_cost_beside_its_bound_and_each_broker_before_and_after(folder: Path, planner: Planner) -> None:
@@ -87,7 +115,7 @@ def test_a_rack_is_written_as_it_is_and_a_broker_that_is_down_is_marked(tmp_path
     kafka = sim()
     kafka.brokers[3] = Broker(3, "[red]:smile:[/red]", fenced=True)
     kafka.brokers[4] = Broker(4, None, fenced=True)
-    ran = run("plan", "--snapshot", taken(tmp_path, kafka))
+    ran = run("plan", "--snapshot", taken(tmp_path, kafka), *GOAL)
     assert "3 [red]:smile:[/red] (down) " in ran.out
     assert "4 (down) " in ran.out
 
@@ -108,10 +136,10 @@ def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:
 
 def test_what_is_not_met_is_said_with_the_nearest_and_the_answer_is_no(folder: Path, planner: Planner) -> None:
     planner.unmet = (Unmet("broker 1 has 2 GiB too much", "12 % over"),)
-    ran = run("plan", "--snapshot", folder)
+    ran = run("plan", "--snapshot", folder, *GOAL)
     assert ran.code == 1
     assert "NOT MET\n  broker 1 has 2 GiB too much; the nearest that is reached: 12 % over\n" in ran.out
-    ran = run("plan", "--snapshot", folder, "-o", "json")
+    ran = run("plan", "--snapshot", folder, *GOAL, "-o", "json")
     assert ran.code == 1
     assert json.loads(ran.out)["unmet"] == [{"what": "broker 1 has 2 GiB too much", "nearest": "12 % over"}]
 
@@ -120,13 +148,13 @@ def test_a_live_cluster_is_looked_at_where_there_is_no_snapshot(
     planner: Planner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Live(sim()).serve(monkeypatch)
-    ran = run("plan", "--bootstrap-server", "b:9092", "-o", "json")
+    ran = run("plan", "--bootstrap-server", "b:9092", *GOAL, "-o", "json")
     assert json.loads(ran.out)["clusterId"] == "sim"
 
 
 def test_manifests_are_suspended_waves_for_the_kafka_cluster_that_is_named(folder: Path, planner: Planner) -> None:
     ran = run(
-        *("plan", "--snapshot", folder, "-o", "manifests", "--cluster", "main", "-n", "kafka"),
+        *("plan", "--snapshot", folder, *GOAL, "-o", "manifests", "--cluster", "main", "-n", "kafka"),
         *("--name", "drain-1", "--throttle", "50Mi"),
     )
     assert (ran.code, ran.err) == (0, "")
@@ -144,7 +172,7 @@ def test_manifests_are_suspended_waves_for_the_kafka_cluster_that_is_named(folde
 
 
 def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Planner) -> None:
-    ran = run("plan", "--snapshot", folder, "-o", "manifests")
+    ran = run("plan", "--snapshot", folder, *GOAL, "-o", "manifests")
     assert (ran.code, ran.out) == (2, "")
     assert "manifests refer to a KafkaCluster; name it" in ran.err
 
@@ -156,6 +184,9 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
         (("--drain-broker", "1,"), "'' is not a broker id"),
         (("--broker", "-1"), "'-1' is not a broker id"),
         (("--broker", "9" * 5000), "is not a broker id"),
+        (("--broker", "1,2", "--drain-broker", "2,3"), "broker 2 cannot be emptied and hold replicas"),
+        (("--balance", ""), "'' is none of disk, replicas, leaders"),
+        (("--min-free-disk", "100"), "should be less than or equal to 99"),
         (("--balance", "disk,cpu"), "'cpu' is none of disk, replicas, leaders"),
         (("--tolerance", "0"), "should be greater than or equal to 1"),
         (("--replication-factor", "x"), "should be a valid integer"),
@@ -175,15 +206,15 @@ def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments:
 def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:
     path = folder / "partitions.parquet"
     path.write_bytes(path.read_bytes()[:-1])
-    assert "cut short" in error_of(run("plan", "--snapshot", folder), 2)
+    assert "cut short" in error_of(run("plan", "--snapshot", folder, *GOAL), 2)
 
 
 @pytest.mark.parametrize(
     ("racks", "arguments", "reason"),
     [
-        (["/a/1", "b", "c"], (), "InvalidRacks"),
-        (["/a//1", "/b", "/c"], (), "InvalidRacks"),
-        (["a", "b", "c"], ("--include", "no-such-topic"), "NothingSelected"),
+        (["/a/1", "b", "c"], GOAL, "InvalidRacks"),
+        (["/a//1", "/b", "/c"], GOAL, "InvalidRacks"),
+        (["a", "b", "c"], (*GOAL, "--include", "no-such-topic"), "NothingSelected"),
         (["a", "b", "c"], ("--drain-broker", "0,1"), "NotEnoughBrokers"),
         (["a", "b", "c"], ("--replication-factor", 4), "NotEnoughBrokers"),
         (["a", "b", "c"], ("--drain-broker", 9), "InvalidGoal"),

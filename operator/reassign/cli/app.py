@@ -6,6 +6,7 @@ What a command needs is imported when it runs: help and completion start no clie
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +14,16 @@ import typer
 from typer.core import TyperGroup
 
 from reassign.cli import options
+from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput, Output, PlanOutput, Racks
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 
 PROGRAM = "kubectl-kafka_reassign"
 EXITS = (
     "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
-    "3 the cluster or the API server cannot be reached, or refuses us."
+    "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
 )
-NO, WRONG, UNREACHABLE = 1, 2, 3
+NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
 
 
 class Commands(TyperGroup):
@@ -34,6 +36,10 @@ class Commands(TyperGroup):
             typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
             away = isinstance(error, ClusterError | ApiServerError) or error.reason is Reason.NOT_AUTHORIZED
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
+        except out.UnwritableError as error:
+            if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted
+                typer.echo(f"error: stdout cannot be written: {error}", err=True)
+            raise typer.Exit(UNWRITABLE) from None
 
 
 app = typer.Typer(
@@ -75,7 +81,17 @@ def plan(
         list[str] | None, typer.Option(metavar="PATTERN", help="Topics to plan; by default all.")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERN", help="Topics that stay as they are; by default __*.")
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Topics that stay as they are; by default __*, and none for ''."),
+    ] = None,
+    min_free_disk: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=99,
+            metavar="PERCENT",
+            help="What stays free of a disk; by default the KafkaCluster's limit, or 10.",
+        ),
     ] = None,
     max_partitions: Annotated[int, typer.Option(min=1, max=500, help="Partitions of one wave.")] = 200,
     max_bytes: options.MaxBytes = None,
@@ -88,6 +104,8 @@ def plan(
 ) -> None:
     """Work a goal out into moves: what they cost beside what any plan must cost, and each broker's load.
 
+    A goal is one or more of --drain-broker, --broker, --replication-factor and --balance.
+
     Exits with 1 when the plan does not reach the whole goal; the plan says the nearest that it reaches.
 
     Manifests are suspended PartitionReassignments for the KafkaCluster that --cluster names, one for each wave.
@@ -95,7 +113,7 @@ def plan(
     Example: kubectl kafka-reassign plan --cluster main -n kafka --drain-broker 5 --balance disk,leaders
     """
     from reassign.cli import planning
-    from reassign.cli.source import Where
+    from reassign.cli.source import where_of
 
     goal = planning.goal_of(
         drain=options.broker_ids(drain_broker or []),
@@ -107,8 +125,8 @@ def plan(
         include=include,
         exclude=exclude,
     )
-    waves = planning.Wanted(max_partitions, max_bytes, throttle, name, exact)
-    if not planning.run(Where(cluster, namespace, bootstrap_server), snapshot, goal, waves, output):
+    wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name, exact)
+    if not planning.run(where_of(cluster, namespace, bootstrap_server, snapshot), wanted, output):
         raise typer.Exit(NO)
 
 
@@ -140,11 +158,13 @@ def assign(
     --cluster main --topic orders --partitions 12 --replication-factor 3 -o kafka-topics)"
     """
     from reassign.cli import assigning
-    from reassign.cli.source import Where
+    from reassign.cli.source import where_of
 
     asked = assigning.Asked(topic, partitions, replication_factor, force_simple, seed)
     chosen = options.broker_ids(broker) if broker else None
-    assigning.run(Where(cluster, namespace, bootstrap_server), snapshot, asked, chosen, output)
+    if snapshot is not None and cluster is not None:
+        raise typer.BadParameter("it is another cluster than --cluster names: give one", param_hint="'--snapshot'")
+    assigning.run(where_of(cluster, namespace, bootstrap_server, snapshot), asked, chosen, output)
 
 
 @app.command(epilog=EXITS)
@@ -210,9 +230,9 @@ def snapshot(
 
     Example: kubectl kafka-reassign snapshot --cluster main -n kafka ./date=2026-01-31/cluster=main
     """
-    from reassign.cli.source import Where, keep
+    from reassign.cli.source import keep, where_of
 
-    keep(folder, Where(cluster, namespace, bootstrap_server))
+    keep(folder, where_of(cluster, namespace, bootstrap_server))
 
 
 @app.command(epilog=EXITS)
@@ -230,14 +250,23 @@ def verify(
 
     Example: kubectl kafka-reassign verify -n kafka -f waves.yaml
     """
-    from reassign.cli.source import Where
+    from reassign.cli.source import where_of
     from reassign.cli.verifying import run
 
-    if not run(file, Where(cluster, namespace, bootstrap_server), output):
+    if not run(file, where_of(cluster, namespace, bootstrap_server), output):
         raise typer.Exit(NO)
 
 
 def main() -> None:
     """The program."""
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries warn of, errors say
-    app(prog_name=PROGRAM)
+    out.as_utf8()
+    try:
+        app(prog_name=PROGRAM)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # of help; typer has caught it, and says 1
+            end.code = UNWRITABLE
+        raise
+    except OSError:  # of help, or of stderr: there is no way left to say it
+        out.drop()
+        sys.exit(UNWRITABLE)

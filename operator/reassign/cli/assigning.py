@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput
-from reassign.cli.source import Where, cluster_of
+from reassign.cli.source import Where, seen
 from reassign.errors import PlanningError, Reason
 from reassign.planning import stock
 from reassign.planning.assign import assign
@@ -24,12 +23,10 @@ class Asked(NamedTuple):
     seed: int | None
 
 
-def run(
-    where: Where, snapshot: Path | None, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput
-) -> None:
+def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput) -> None:
     """Work the assignment out over the brokers that are up, or those that are chosen, and write it."""
     with out.progress("looking at the cluster"):
-        cluster = cluster_of(where, snapshot)
+        cluster = seen(where).cluster
     nodes = _nodes(cluster, chosen)
     rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, asked.seed).tolist()
     if output is AssignmentOutput.TOPICS:

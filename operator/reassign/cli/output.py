@@ -1,24 +1,51 @@
-"""What is shown: results on stdout and nothing else there; progress on stderr, and on a terminal only."""
+"""What is shown: results on stdout and nothing else there; progress on stderr, and on a terminal only. All is UTF-8."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from typing import TYPE_CHECKING, Any
 
 from reassign.errors import Reason, ReassignError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 WIDTH = 120  # where there is no terminal that has one
 
 
+class UnwritableError(Exception):
+    """Stdout takes no more: a full disk, a pipe that nobody reads any more, or nothing at all."""
+
+
+def as_utf8() -> None:
+    """Whatever the locale is: pictures have bars, and a name of a file may be no text."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 def write(text: str) -> None:
-    sys.stdout.write(text)
+    """Write to stdout; an UnwritableError when that cannot be done."""
+    if sys.stdout is None:
+        raise UnwritableError("it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        drop()
+        raise UnwritableError(error.strerror) from error
+
+
+def drop() -> None:
+    """Send nowhere what stdout did not take, so that the end of the process does not try it again."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_json(value: Any) -> None:
@@ -27,15 +54,20 @@ def write_json(value: Any) -> None:
 
 def write_picture(parts: Iterator[RenderableType]) -> None:
     """Tables and text, with a line between them; coloured on a terminal."""
-    console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDTH)
-    for i, part in enumerate(parts):
-        console.print(*([""] if i else []), part, sep="\n")
+    from rich.console import Console
+
+    wide = None if sys.stdout and sys.stdout.isatty() else WIDTH
+    console = Console(highlight=False, markup=False, emoji=False, width=wide)
+    with console.capture() as captured:  # where rich cannot write, it ends the process
+        for i, part in enumerate(parts):
+            console.print(*([""] if i else []), part, sep="\n")
+    write(captured.get())
 
 
 def read(file: Path) -> str:
     """A file, or stdin for `-`."""
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text()
+        return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ReassignError(Reason.CANNOT_BE_READ, f"{file} cannot be read: {why}; name another file") from None
@@ -44,6 +76,9 @@ def read(file: Path) -> str:
 @contextmanager
 def progress(*steps: str) -> Iterator[Callable[[], None]]:
     """A bar of these steps while the block runs; what it gives is called when the next one begins."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
     err = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:

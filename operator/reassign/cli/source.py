@@ -29,14 +29,35 @@ from reassign.planning.model import Cluster
 
 
 class Where(NamedTuple):
-    """A KafkaCluster by name and namespace (None: the one of the kubeconfig's context), or bootstrap servers."""
+    """A KafkaCluster by name and namespace (None: the one of the kubeconfig's context), bootstrap servers, or a folder
+    with a snapshot; beside that, `cluster` is only what manifests refer to."""
 
     cluster: str | None
     namespace: str | None
     bootstrap_servers: str | None
+    snapshot: Path | None = None
 
 
-async def look(where: Where) -> Snapshot:
+class Seen(NamedTuple):
+    """A cluster, and the KafkaCluster by which it was looked at."""
+
+    cluster: Cluster
+    by: KafkaCluster | None = None
+
+
+def where_of(
+    cluster: str | None, namespace: str | None, bootstrap_servers: str | None, snapshot: Path | None = None
+) -> Where:
+    """What the options say; a usage error where one of them would not count."""
+    if bootstrap_servers is not None and (cluster or snapshot):
+        other = "--cluster" if cluster else "--snapshot"
+        raise typer.BadParameter(
+            f"it is another cluster than {other} names: give one", param_hint="'--bootstrap-server'"
+        )
+    return Where(cluster, namespace, bootstrap_servers, snapshot)
+
+
+async def look(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
     """One look at everything that the cluster has."""
     connection, cluster = await _reach(where)
     async with client_of(connection) as client:
@@ -46,19 +67,22 @@ async def look(where: Where) -> Snapshot:
     if hidden := sorted(snapshot.unauthorized_topics):
         what = f"{len(hidden)} topics are left out ({hidden[0]} first): grant DESCRIBE and DESCRIBE_CONFIGS on them"
         typer.echo(f"note: {what}", err=True)
-    return snapshot
+    return snapshot, cluster
 
 
-def cluster_of(where: Where, snapshot: Path | None) -> Cluster:
+def seen(where: Where) -> Seen:
     """The cluster as it is, or as it was when a snapshot was taken."""
-    return snapshots.read(snapshot).cluster if snapshot else survey(asyncio.run(look(where)))
+    if where.snapshot is not None:
+        return Seen(snapshots.read(where.snapshot).cluster)
+    snapshot, by = asyncio.run(look(where))
+    return Seen(survey(snapshot), by)
 
 
 def keep(folder: Path, where: Where) -> None:
     """Take a snapshot into a folder, and say what is in it."""
     taken_at = datetime.now(UTC)
     with out.progress("looking at the cluster", "writing") as next_step:
-        cluster = cluster_of(where, None)
+        cluster = seen(where).cluster
         next_step()
         snapshots.write(folder, snapshots.Snapshot(cluster, taken_at))
     unknown = int((cluster.sizes < 0).sum())
@@ -68,7 +92,7 @@ def keep(folder: Path, where: Where) -> None:
 
 async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
     """The way to a cluster; raises what says which resource or Secret is missing or wrong."""
-    if where.bootstrap_servers:
+    if where.bootstrap_servers is not None:
         return Connection(plain(where.bootstrap_servers).bootstrap_servers), None
     if where.cluster is None:
         raise ReassignError(

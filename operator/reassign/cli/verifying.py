@@ -117,7 +117,7 @@ def findings(
 
 
 async def _served(objects: Sequence[Object], where: Where) -> Served:
-    if where.bootstrap_servers:
+    if where.bootstrap_servers is not None:
         spec = plain(where.bootstrap_servers)
         return Served(Connection(spec.bootstrap_servers), spec, Policy(spec.limits))
     keys = {_key(obj, where) for obj in objects}
