@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Ints
 
 
 def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
     """(K, B): bytes, replicas and preferred leaders on each broker."""
-    held = replicas >= 0
     load = np.zeros((3, brokers), np.int64)
-    for slot in range(replicas.shape[1]):
-        here = held[:, slot]
-        np.add.at(load[0], replicas[here, slot], size[here])
-    load[1] = np.bincount(replicas[held], minlength=brokers)
-    if replicas.shape[1]:
-        load[2] = np.bincount(replicas[held[:, 0], 0], minlength=brokers)
+    _count(replicas, size, load)
     return load
+
+
+@njit(cache=True, nogil=True)
+def _count(replicas: Ints | Bytes, size: Bytes, load: Bytes) -> None:
+    for p in range(len(replicas)):
+        for slot in range(replicas.shape[1]):
+            b = replicas[p, slot]
+            if b >= 0:
+                load[0, b] += size[p]
+                load[1, b] += 1
+                load[2, b] += slot == 0
 
 
 def added(current: Ints, target: Ints) -> Bools:
