@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from reassign.planning.model import Bools, Bytes
+from reassign.planning.model import Bools, Bytes, Ints
 
 Floats = npt.NDArray[np.float64]
 NO_WAY_IN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -40,11 +40,11 @@ def inlined(function: Compiled) -> Compiled:
 class State(NamedTuple):
     """Row 0 of the pairs is bytes, row 1 replicas. P partitions, R slots, B brokers, N nodes, D depth of the tree.
 
-    All whole numbers are int64, so that each function is compiled once.
+    All whole numbers but the brokers in rows are int64, so that each function is compiled once.
     """
 
-    row: Bytes  # (P, R) brokers; -1 for a place that holds nothing
-    home: Bytes  # (P, R) where the replica in this place was; -1 for none
+    row: Ints  # (P, R) brokers; -1 for a place that holds nothing
+    home: Ints  # (P, R) where the replica in this place was; -1 for none
     still: Bools  # (P,) is not touched
     size: Bytes  # (P,)
     load: Bytes  # (2, B)

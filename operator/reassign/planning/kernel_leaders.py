@@ -9,16 +9,14 @@ from reassign.planning.model import Bools, Bytes, Ints
 
 
 @inner
-def swap(row: Bytes, leads: Bytes, p: int, k: int) -> None:
+def swap(row: Ints, leads: Bytes, p: int, k: int) -> None:
     leads[row[p, 0]] -= 1
     leads[row[p, k]] += 1
     row[p, 0], row[p, k] = row[p, k], row[p, 0]
 
 
 @inner
-def hand_over(
-    row: Bytes, still: Bools, first: Bytes, leads: Bytes, floor: Bytes, ceiling: Bytes, changed: bool
-) -> None:
+def hand_over(row: Ints, still: Bools, first: Ints, leads: Bytes, floor: Bytes, ceiling: Bytes, changed: bool) -> None:
     """Brokers above their ceiling give leadership to the follower that lacks most; `changed`: only of partitions whose
     leader changes anyway."""
     for p in range(len(row)):
@@ -35,7 +33,7 @@ def hand_over(
 
 
 @inner
-def edges(row: Bytes, still: Bools, edge: Ints) -> None:
+def edges(row: Ints, still: Bools, edge: Ints) -> None:
     """(B, B) of each leader and follower a partition that they share; -1 for none."""
     edge.fill(-1)
     for p in range(len(row)):
@@ -70,7 +68,7 @@ def chain(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue:
 
 
 @inner
-def augment(row: Bytes, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge: Ints) -> int:
+def augment(row: Ints, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge: Ints) -> int:
     """Chains of hand-overs, one for each broker that leads too many or too few, while their partitions are unused."""
     brokers, found = len(leads), 0
     edges(row, still, edge)
@@ -96,7 +94,7 @@ def augment(row: Bytes, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edg
 
 
 @entry
-def lead(row: Bytes, still: Bools, first: Bytes, leads: Bytes, band: Bytes, aim: Bytes, chains: int) -> None:
+def lead(row: Ints, still: Bools, first: Ints, leads: Bytes, band: Bytes, aim: Bytes, chains: int) -> None:
     """Brings the leaders inside their band, as far as hand-overs can; `band` and `aim` are (2, B), low and high."""
     hand_over(row, still, first, leads, aim[0], aim[1], True)
     hand_over(row, still, first, leads, aim[0], aim[1], False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, move, neediest, slot_of
-from reassign.planning.model import Bytes
+from reassign.planning.model import Bytes, Ints
 
 TRIES = 24
 """Replicas of one broker that are tried for one move."""
@@ -181,7 +181,7 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
 
 
 @inner
-def copy(source: Bytes, into: Bytes) -> None:
+def copy(source: Ints | Bytes, into: Ints | Bytes) -> None:
     """Both (·, ·); by hand, since it compiles in less time."""
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):

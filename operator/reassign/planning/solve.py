@@ -15,6 +15,7 @@ from reassign.planning.kernel import State, lists
 from reassign.planning.kernel_leaders import lead
 from reassign.planning.kernel_repair import reconsider, repair
 from reassign.planning.kernel_rounds import outside, rounds
+from reassign.planning.kernel_rows import close_up, greatest_first
 from reassign.planning.kernel_shed import level, shed, smallest
 from reassign.planning.kernel_trim import relent, shrink, tidy, undo
 from reassign.planning.model import Bools, Bytes, Ints, Unmet
@@ -45,12 +46,12 @@ class Solution:
 
 def solve(problem: Problem) -> Solution:
     """The replicas' brokers, in their order; what stays, stays in its place, and what replaces it comes there."""
-    order = np.argsort(-problem.size, kind="stable")
+    order = greatest_first(problem.size)
     partitions, width = len(order), max(problem.current.shape[1], int(problem.rf.max(initial=0)))
-    row = np.full((partitions, width), -1, np.int64)
-    row[:, : problem.current.shape[1]] = problem.current[order]
+    row = np.full((partitions, width), -1, np.int32)
+    row[:, : problem.current.shape[1]] = np.take(problem.current, order, axis=0)
     keep = np.zeros((partitions, width), np.bool_)
-    keep[:, : problem.current.shape[1]] = problem.keep[order]
+    keep[:, : problem.current.shape[1]] = np.take(problem.keep, order, axis=0)
     state = _state(problem, row, ~problem.movable[order], problem.size[order])
     left = np.zeros(partitions, np.bool_)
     repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), left)
@@ -58,16 +59,16 @@ def solve(problem: Problem) -> Solution:
         reconsider(state, keep, SWEEPS)
         _balance(problem, state, keep)
     tidy(state)
-    state.row[:] = np.take_along_axis(state.row, np.argsort(state.row < 0, axis=1, kind="stable"), axis=1)
+    widest = close_up(state.row)
     if problem.balanced[RESOURCES.index(By.LEADERS)]:
         _lead(problem, state)
-    target = np.empty(state.row.shape, np.int32)
-    target[order] = state.row
-    target = np.ascontiguousarray(target[:, : max(1, int((target >= 0).sum(axis=1).max(initial=0)))])
+    place = np.empty_like(order)
+    place[order] = np.arange(partitions)
+    target = np.take(state.row[:, : max(1, widest)], place, axis=0)
     return Solution(target, (*problem.unmet, *_placeless(int(left.sum()))))
 
 
-def _state(problem: Problem, row: Bytes, still: Bools, size: Bytes) -> State:
+def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
     low, high = np.zeros((2, len(problem.brokers)), np.int64), np.full((2, len(problem.brokers)), OPEN, np.int64)
     low[problem.balanced[:2]] = problem.low[:2][problem.balanced[:2]]
     high[problem.balanced[:2]] = problem.high[:2][problem.balanced[:2]]
