@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
-from reassign.planning import bounds, counting
+from reassign.planning import bounds, counting, exact, joint
 from reassign.planning.assignments import loads
 from reassign.planning.model import Goal
 from reassign.planning.problem import Problem, pose
@@ -36,6 +37,30 @@ def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds_of_a_pla
         if inside.any():
             assert least.bytes <= bytes_[inside].min()
             assert least.moves <= moves[inside].min()
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.data())
+def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: Problem, data: st.DataObject) -> None:
+    price = st.sampled_from([-100.0, -1.0, -0.5, 0.0, 0.3, 1.0, 1.7, 100.0])
+    drawn = data.draw(st.lists(price, min_size=10, max_size=10))
+    load, bytes_, _ = every_plan(problem)
+    low, high = bounds.limits(problem)
+    inside = ((load >= low[:2]) & (load <= high[:2])).all(axis=(1, 2))
+    with patch.object(joint, "prices", lambda have, *_: np.array(drawn).reshape(2, 5)[:, : len(have)]):
+        least = bounds.bound(problem)
+    if inside.any():
+        assert least.bytes <= bytes_[inside].min()
+
+
+@pytest.mark.parametrize("racks", [(), (3,)])
+def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...]) -> None:
+    made = Made(120, 6, racks=racks, gamma=0.8)
+    problem = pose(cluster(made), goal(made))
+    best = exact.optimum(problem)
+    assert best.target is not None
+    apart, together = bounds.bound(problem, paid=0).bytes, bounds.bound(problem).bytes
+    assert apart < together <= bounds.cost(problem, best.target).bytes
 
 
 @settings(max_examples=200, deadline=None)

@@ -9,7 +9,8 @@ emptied). What comes to v less what leaves it is then known, Δ, and what comes 
 - what its brokers lack: Σ max(bytes under the band, the smallest replicas that the count under the band calls for),
 - Δ and what its brokers have too much: Σ max(bytes over the band, the smallest replicas that the count over it drives
   out), of some of the brokers, and what illegal partitions must give up on the others, whichever these are,
-- what partitions must add in it, since no legal assignment keeps enough of their replicas.
+- what partitions must add in it, since no legal assignment keeps enough of their replicas,
+- what it takes at any prices of bytes and replicas (`joint`), which sees both at once.
 Sets of brokers that share none add up.
 """
 
@@ -20,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from reassign.planning import counting
+from reassign.planning import counting, joint
 from reassign.planning.assignments import added, loads
 from reassign.planning.model import Balance, Bools, Bytes, Certificate, Ints, Unmet
 from reassign.planning.problem import RESOURCES, Problem
@@ -31,6 +32,9 @@ DISK, REPLICAS, LEADERS = range(3)
 SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Which brokers count for what they have too much: where that is more than this share of what illegal partitions have
 on them, for the others count for these. Each choice gives a bound; the greatest is taken."""
+
+NEAR = 2_000
+"""A plan within one part in so many of what the other proofs say needs no proof by prices, which takes longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ def certify(
     """
     problem = replace(problem, movable=problem.movable & _done(problem, target))
     after = loads(target, problem.size, len(problem.alive))
-    paid, least = cost(problem, target), bound(problem, after)
+    paid = cost(problem, target)
+    least = bound(problem, after, paid.bytes)
     return Certificate(
         bytes=paid.bytes,
         bytes_bound=least.bytes,
@@ -79,8 +84,11 @@ def cost(problem: Problem, target: Ints) -> Cost:
     return Cost(int((copies * problem.size).sum()), int(copies.sum()))
 
 
-def bound(problem: Problem, after: Bytes | None = None) -> Cost:
-    """What every plan copies that balances as well as one with these loads (K, B); without them, inside all bands."""
+def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None) -> Cost:
+    """What every plan copies that balances as well as one with these loads (K, B); without them, inside all bands.
+
+    `paid` are the bytes of a plan, where it is enough to say how near to the optimum that is.
+    """
     low, high = limits(problem, after)
     tree, load = problem.tree, problem.load
     excess, lack = np.maximum(load - high, 0), np.maximum(low - load, 0)
@@ -114,7 +122,18 @@ def bound(problem: Problem, after: Bytes | None = None) -> Cost:
         given = must(problem.allowed & ~over)[1]
         out = np.maximum(out, _sum(nodes, place, *np.where(over, need, 0)) + given)
     least = np.maximum(np.maximum(come, out + _change(problem, forced, above, place)), add)
-    return Cost(*least[:, np.unique(place)].sum(axis=1).tolist())
+    cells = np.unique(place)
+    if paid is None or (paid - int(least[DISK, cells].sum())) * NEAR > paid:
+        own = _own(problem, forced, above)
+        fixed = loads(problem.current[~problem.movable], problem.size[~problem.movable], len(place))
+        for cell in cells.tolist():
+            brokers = np.flatnonzero((place == cell) & problem.allowed)
+            wanted = own[cell][problem.rf]
+            priced = joint.least(
+                problem.current, problem.size, order, brokers, wanted, (low - fixed)[:LEADERS], (high - fixed)[:LEADERS]
+            )
+            least[DISK, cell] = max(least[DISK, cell], priced)
+    return Cost(*least[:, cells].sum(axis=1).tolist())
 
 
 def limits(problem: Problem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
@@ -216,17 +235,23 @@ def _sum(nodes: int, place: Ints, *of: Bytes) -> Bytes:
     return sums
 
 
+def _own(problem: Problem, forced: Bools, above: Ints) -> Bytes:
+    """(N, R + 1): how many replicas of a partition lie on the brokers of each forced node, without those of nodes
+    below."""
+    own = np.where(forced[:, None], problem.tree.least, 0).astype(np.int64)
+    below = own.copy()
+    np.subtract.at(own, above[1:], below[1:])
+    return own
+
+
 def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
     """(2, N): the bytes and the replicas that the brokers of each forced node gain, without those of nodes below."""
-    tree, movable = problem.tree, problem.movable
+    movable, own = problem.movable, _own(problem, forced, above)
     lying = loads(problem.current[movable], problem.size[movable], len(place))
     change = -_sum(len(above), place, lying[DISK], lying[REPLICAS])
     for r in np.flatnonzero(np.bincount(problem.rf[movable])).tolist():
         of = movable & (problem.rf == r)
-        for row, amount in enumerate((int(problem.size[of].sum()), int(of.sum()))):
-            own = np.where(forced, tree.least[:, r], 0).astype(np.int64) * amount
-            change[row] += own
-            np.subtract.at(change[row], above[1:], own[1:])
+        change += own[:, r] * np.array([[problem.size[of].sum()], [of.sum()]])
     return change
 
 

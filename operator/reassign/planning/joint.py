@@ -1,0 +1,161 @@
+"""A bound of the bytes that sees bytes and replicas at once.
+
+A broker that has too many bytes in few replicas gives large ones and takes small ones, and what it takes moves too.
+Lagrange's way to bound that: let each byte that lies on broker b in the end cost λ_b, and each replica μ_b, of either
+sign. Of a plan inside the bands these prices add up to no more than Σ max(λ·low, λ·high) + max(μ·low, μ·high). So no
+plan copies less than, summed over the partitions, the least that any choice of brokers costs, copies and prices
+together, minus that. This holds for any prices at all; good ones are the duals of a small linear program (`prices`).
+The sum is over all replicas, in whole numbers rounded down, so that no rounding makes the bound untrue.
+
+Of what is legal nothing is used but how many replicas of a partition lie on the brokers of a cell, whatever the plan,
+and which brokers are allowed. Two of them on one broker count as a choice too, which only makes the bound lower.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import numpy as np
+from numba import njit
+
+from reassign.planning.model import Bytes, Ints
+from reassign.planning.prices import Floats, prices
+
+CLASSES = 160
+FEWEST = 4
+"""Size classes of partitions that must gain or lose as many replicas in the cell."""
+WORK = 700_000
+"""Brokers times classes squared at most, which is what a step of the interior point takes."""
+BITS = 20
+"""Of prices behind the point; fewer where replicas are so large that prices would not fit into 64 bits."""
+HIGHEST = np.array([[8.0], [64.0]])
+"""The highest price of a byte, in bytes, and of a replica, in mean sizes."""
+LARGEST = 1 << 55
+"""Bytes of all replicas up to which the sums fit into 64 bits; of more nothing is said."""
+
+
+def least(current: Ints, size: Bytes, order: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, high: Bytes) -> int:
+    """The bytes that come to the `brokers` of a cell at least: those that are allowed of it.
+
+    `order` are the movable partitions by size, ascending; `wanted` (P,) how many replicas of each lie in the cell;
+    `low` and `high` (2, B) the bytes and replicas of them that may lie on each broker in the end.
+    """
+    all_of_them = int(size[order].sum())
+    if not len(brokers) or not len(order) or not 0 < all_of_them * int(wanted[order].max()) <= LARGEST:
+        return 0
+    mean = all_of_them / len(order)
+    once = np.array([[all_of_them], [len(order)]])  # a broker holds no partition twice
+    band = np.clip(np.stack((low[:, brokers], high[:, brokers])), 0, once)
+    place = np.full(low.shape[1], -1, np.int64)
+    place[brokers] = np.arange(len(brokers))
+    classes = min(CLASSES, max(FEWEST, isqrt(WORK // len(brokers))))
+    have, sizes, gain, lies = _gather(current, size, order, place, len(brokers), wanted, classes)
+    scale = np.array([[mean], [1.0]])
+    found = prices(have, sizes / mean, gain, (band[0] - lies) / scale, (band[1] - lies) / scale)
+    if not np.isfinite(found).all():
+        return 0
+    bits = max(0, min(BITS, 55 - int(size[order[-1]]).bit_length()))
+    cost = np.rint(np.clip(found, -HIGHEST, HIGHEST) * scale[::-1] * 2.0**bits).astype(np.int64)
+    paid: int = sum(
+        max(price * a, price * b)
+        for prices_, lows, highs in zip(cost.tolist(), *band.tolist(), strict=True)
+        for price, a, b in zip(prices_, lows, highs, strict=True)
+    )
+    chosen = int(_choices(current, size, order, place, wanted, cost, bits))
+    return max(0, chosen + (-paid >> bits))
+
+
+@njit(cache=True)
+def _gather(
+    current: Ints, size: Bytes, order: Bytes, place: Bytes, brokers: int, wanted: Bytes, classes: int
+) -> tuple[Floats, Floats, Floats, Bytes]:
+    """(b, C) replicas of each class on each broker, (C,) the mean size of its partitions and how many replicas they
+    gain, (2, b) the load of each broker.
+
+    Partitions are of one class that gain as many replicas (fewer than 0: lose) and are of about the same size.
+    """
+    width = current.shape[1]
+    kinds = width + wanted.max() + 1
+    gains, share = np.empty(len(size), np.int64), np.zeros(kinds)
+    for p in order:
+        gains[p] = wanted[p]
+        for b in current[p]:
+            if b >= 0 and place[b] >= 0:
+                gains[p] -= 1
+        share[gains[p] + width] += np.sqrt(float(size[p]))
+    whole, start, many = share.sum(), np.zeros(kinds + 1, np.int64), np.zeros(kinds, np.int64)
+    for kind in range(kinds):
+        if share[kind] > 0:
+            many[kind] = max(FEWEST, int(classes * share[kind] / whole))
+        start[kind + 1] = start[kind] + many[kind]
+    classes = start[kinds]
+    have, number, total = np.zeros((brokers, classes)), np.zeros(classes), np.zeros(classes)
+    gain, lies, passed = np.zeros(classes), np.zeros((2, brokers), np.int64), np.zeros(kinds)
+    for p in order:
+        kind = gains[p] + width
+        passed[kind] += np.sqrt(float(size[p]))
+        if many[kind] == 0:
+            continue  # of no bytes
+        c = start[kind] + min(int(passed[kind] / share[kind] * many[kind]), many[kind] - 1)
+        number[c] += 1
+        total[c] += size[p]
+        gain[c] += gains[p]
+        for b in current[p]:
+            if b >= 0 and place[b] >= 0:
+                have[place[b], c] += 1
+                lies[0, place[b]] += size[p]
+                lies[1, place[b]] += 1
+    return have, total / np.maximum(number, 1.0), gain, lies
+
+
+@njit(cache=True)
+def _cheapest(cost: Bytes, size: int) -> int:
+    best = 0
+    for b in range(1, cost.shape[1]):
+        if cost[0, b] * size + cost[1, b] < cost[0, best] * size + cost[1, best]:
+            best = b
+    return best
+
+
+@njit(cache=True)
+def _cheapest_of_each(cost: Bytes, size: Bytes) -> Bytes:
+    """The broker that costs least for each size, ascending. The least of straight lines is concave: where the same one
+    is least at two sizes, it is at those between."""
+    best, ranges = np.empty(len(size), np.int64), np.empty((128, 2), np.int64)
+    best[0], best[-1] = _cheapest(cost, size[0]), _cheapest(cost, size[-1])
+    ranges[0] = 0, len(size) - 1
+    open_ = 1
+    while open_:
+        open_ -= 1
+        first, last = ranges[open_]
+        if best[first] == best[last] or size[first] == size[last]:
+            best[first:last] = best[first]
+        elif last - first > 1:
+            middle = (first + last) // 2
+            best[middle] = _cheapest(cost, size[middle])
+            ranges[open_] = first, middle
+            ranges[open_ + 1] = middle, last
+            open_ += 2
+    return best
+
+
+@njit(cache=True)
+def _choices(current: Ints, size: Bytes, order: Bytes, place: Bytes, wanted: Bytes, cost: Bytes, bits: int) -> int:
+    """The least that any choice of brokers costs, copies and prices, rounded down to bytes."""
+    best = _cheapest_of_each(cost, size[order])
+    stay, total = np.empty(current.shape[1], np.int64), 0
+    for i, p in enumerate(order):
+        staying = 0
+        for b in current[p]:
+            if b >= 0 and place[b] >= 0:
+                price = cost[0, place[b]] * size[p] + cost[1, place[b]]
+                j = staying
+                while j > 0 and stay[j - 1] > price:
+                    stay[j] = stay[j - 1]
+                    j -= 1
+                stay[j] = price
+                staying += 1
+        copied = (size[p] << bits) + cost[0, best[i]] * size[p] + cost[1, best[i]]
+        for j in range(wanted[p]):
+            total += (min(stay[j], copied) if j < staying else copied) >> bits
+    return total
