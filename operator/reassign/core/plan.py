@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from reassign.api.common import ConditionStatus
+from reassign.api.digest import hashed, spec_digest
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.api.reassignment_plan import (
     Approval,
@@ -26,7 +27,7 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.core.model import Problem, Snapshot
-from reassign.core.resource import Resource, active, hashed, spec_digest
+from reassign.core.resource import Resource, active
 
 Manifest = Mapping[str, Any]
 Seen = Snapshot | Problem

@@ -6,13 +6,12 @@ needs it, so that whoever reads it later knows what to follow, what to undo, and
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
+from reassign.api.digest import spec_digest
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
     Mode,
@@ -157,17 +156,6 @@ class Resource:
     def wanted(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         """The target replicas by partition; nothing once it is being deleted."""
         return {} if self.deleted else {tp: entry.replicas for tp, entry in self.asked.items()}
-
-
-def spec_digest(spec: PartitionReassignmentSpec) -> str:
-    """Of what is asked for, but for suspend. What has its default does not count, so that a version of the operator
-    that knows more options finds the same."""
-    return hashed(spec.model_dump(mode="json", exclude={"suspend"}, exclude_defaults=True))
-
-
-def hashed(value: object) -> str:
-    """The digest of plain JSON values."""
-    return f"sha256:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()}"
 
 
 RECORDED_PROBLEMS = {

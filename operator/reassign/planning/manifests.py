@@ -6,8 +6,6 @@ content and the wave, so that the same plan has the same names and another one h
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,6 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION, GROUP, Model
+from reassign.api.digest import hashed, spec_digest
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
     MAX_PARTITIONS,
@@ -97,11 +96,10 @@ def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
     """
     content = []
     for each in manifests:
-        metadata, spec = each["metadata"], _parsed(PartitionReassignmentSpec, each["spec"]).wire()
-        del spec["suspend"]
+        metadata, spec = each["metadata"], _parsed(PartitionReassignmentSpec, each["spec"])
         ours = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(f"{GROUP}/")}
-        content.append([metadata["namespace"], metadata["name"], ours, spec])
-    return f"sha256:{hashlib.sha256(_canonical(sorted(content, key=_canonical))).hexdigest()}"
+        content.append([metadata["namespace"], metadata["name"], spec_digest(spec), ours])
+    return hashed(sorted(content, key=lambda each: each[:3]))
 
 
 def rollback(live: Mapping[str, Any]) -> Manifest:
@@ -195,8 +193,4 @@ def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
 
 
 def _hash(content: object) -> str:
-    return hashlib.sha256(_canonical(content)).hexdigest()[:HASH_CHARACTERS]
-
-
-def _canonical(content: object) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return hashed(content).removeprefix("sha256:")[:HASH_CHARACTERS]
