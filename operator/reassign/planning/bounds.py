@@ -125,14 +125,12 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
     cells = np.unique(place)
     if paid is None or (paid - int(least[DISK, cells].sum())) * NEAR > paid:
         own = _own(problem, forced, above)
+        rows, rf = problem.current[order], problem.rf[order]
         fixed = loads(problem.current[~problem.movable], problem.size[~problem.movable], len(place))
+        free = (low - fixed)[:LEADERS], (high - fixed)[:LEADERS]
         for cell in cells.tolist():
             brokers = np.flatnonzero((place == cell) & problem.allowed)
-            wanted = own[cell][problem.rf]
-            priced = joint.least(
-                problem.current, problem.size, order, brokers, wanted, (low - fixed)[:LEADERS], (high - fixed)[:LEADERS]
-            )
-            least[DISK, cell] = max(least[DISK, cell], priced)
+            least[DISK, cell] = max(least[DISK, cell], joint.least(rows, size, brokers, own[cell][rf], *free))
     return Cost(*least[:, cells].sum(axis=1).tolist())
 
 

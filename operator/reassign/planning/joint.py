@@ -34,52 +34,52 @@ LARGEST = 1 << 55
 """Bytes of all replicas up to which the sums fit into 64 bits; of more nothing is said."""
 
 
-def least(current: Ints, size: Bytes, order: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, high: Bytes) -> int:
+def least(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, high: Bytes) -> int:
     """The bytes that come to the `brokers` of a cell at least: those that are allowed of it.
 
-    `order` are the movable partitions by size, ascending; `wanted` (P,) how many replicas of each lie in the cell;
-    `low` and `high` (2, B) the bytes and replicas of them that may lie on each broker in the end.
+    `rows` (P, R) and `size` are of the movable partitions by size, ascending; `wanted` (P,) how many replicas of each
+    lie in the cell; `low` and `high` (2, B) the bytes and replicas of them that may lie on each broker in the end.
     """
-    all_of_them = int(size[order].sum())
-    if not len(brokers) or not len(order) or not 0 < all_of_them * int(wanted[order].max()) <= LARGEST:
+    total = int(size.sum())
+    if not len(brokers) or not len(size) or not 0 < total * int(wanted.max()) <= LARGEST:
         return 0
-    mean = all_of_them / len(order)
-    once = np.array([[all_of_them], [len(order)]])  # a broker holds no partition twice
+    mean = total / len(size)
+    once = np.array([[total], [len(size)]])  # a broker holds no partition twice
     band = np.clip(np.stack((low[:, brokers], high[:, brokers])), 0, once)
     place = np.full(low.shape[1], -1, np.int64)
     place[brokers] = np.arange(len(brokers))
     classes = min(CLASSES, max(FEWEST, isqrt(WORK // len(brokers))))
-    have, sizes, gain, lies = _gather(current, size, order, place, len(brokers), wanted, classes)
+    have, sizes, gain, lies = _gather(rows, size, place, len(brokers), wanted, classes)
     scale = np.array([[mean], [1.0]])
     found = prices(have, sizes / mean, gain, (band[0] - lies) / scale, (band[1] - lies) / scale)
     if not np.isfinite(found).all():
         return 0
-    bits = max(0, min(BITS, 55 - int(size[order[-1]]).bit_length()))
+    bits = max(0, min(BITS, 55 - int(size[-1]).bit_length()))
     cost = np.rint(np.clip(found, -HIGHEST, HIGHEST) * scale[::-1] * 2.0**bits).astype(np.int64)
     paid: int = sum(
         max(price * a, price * b)
         for prices_, lows, highs in zip(cost.tolist(), *band.tolist(), strict=True)
         for price, a, b in zip(prices_, lows, highs, strict=True)
     )
-    chosen = int(_choices(current, size, order, place, wanted, cost, bits))
+    chosen = int(_choices(rows, size, place, wanted, cost, bits))
     return max(0, chosen + (-paid >> bits))
 
 
 @njit(cache=True)
 def _gather(
-    current: Ints, size: Bytes, order: Bytes, place: Bytes, brokers: int, wanted: Bytes, classes: int
+    rows: Ints, size: Bytes, place: Bytes, brokers: int, wanted: Bytes, classes: int
 ) -> tuple[Floats, Floats, Floats, Bytes]:
     """(b, C) replicas of each class on each broker, (C,) the mean size of its partitions and how many replicas they
     gain, (2, b) the load of each broker.
 
     Partitions are of one class that gain as many replicas (fewer than 0: lose) and are of about the same size.
     """
-    width = current.shape[1]
+    width = rows.shape[1]
     kinds = width + wanted.max() + 1
     gains, share = np.empty(len(size), np.int64), np.zeros(kinds)
-    for p in order:
+    for p in range(len(rows)):
         gains[p] = wanted[p]
-        for b in current[p]:
+        for b in rows[p]:
             if b >= 0 and place[b] >= 0:
                 gains[p] -= 1
         share[gains[p] + width] += np.sqrt(float(size[p]))
@@ -91,7 +91,7 @@ def _gather(
     classes = start[kinds]
     have, number, total = np.zeros((brokers, classes)), np.zeros(classes), np.zeros(classes)
     gain, lies, passed = np.zeros(classes), np.zeros((2, brokers), np.int64), np.zeros(kinds)
-    for p in order:
+    for p in range(len(rows)):
         kind = gains[p] + width
         passed[kind] += np.sqrt(float(size[p]))
         if many[kind] == 0:
@@ -100,7 +100,7 @@ def _gather(
         number[c] += 1
         total[c] += size[p]
         gain[c] += gains[p]
-        for b in current[p]:
+        for b in rows[p]:
             if b >= 0 and place[b] >= 0:
                 have[place[b], c] += 1
                 lies[0, place[b]] += size[p]
@@ -140,13 +140,13 @@ def _cheapest_of_each(cost: Bytes, size: Bytes) -> Bytes:
 
 
 @njit(cache=True)
-def _choices(current: Ints, size: Bytes, order: Bytes, place: Bytes, wanted: Bytes, cost: Bytes, bits: int) -> int:
+def _choices(rows: Ints, size: Bytes, place: Bytes, wanted: Bytes, cost: Bytes, bits: int) -> int:
     """The least that any choice of brokers costs, copies and prices, rounded down to bytes."""
-    best = _cheapest_of_each(cost, size[order])
-    stay, total = np.empty(current.shape[1], np.int64), 0
-    for i, p in enumerate(order):
+    best = _cheapest_of_each(cost, size)
+    stay, total = np.empty(rows.shape[1], np.int64), 0
+    for p in range(len(rows)):
         staying = 0
-        for b in current[p]:
+        for b in rows[p]:
             if b >= 0 and place[b] >= 0:
                 price = cost[0, place[b]] * size[p] + cost[1, place[b]]
                 j = staying
@@ -155,7 +155,7 @@ def _choices(current: Ints, size: Bytes, order: Bytes, place: Bytes, wanted: Byt
                     j -= 1
                 stay[j] = price
                 staying += 1
-        copied = (size[p] << bits) + cost[0, best[i]] * size[p] + cost[1, best[i]]
+        copied = (size[p] << bits) + cost[0, best[p]] * size[p] + cost[1, best[p]]
         for j in range(wanted[p]):
             total += (min(stay[j], copied) if j < staying else copied) >> bits
     return total
