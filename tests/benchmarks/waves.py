@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reassign.planning.model import Bytes, Ints
+from reassign.planning.moves import moves_of
 from reassign.planning.waves import makespan, split
 
 PLANS = ((800, 30, 200), (3_000, 30, 200), (10_600, 100, 500), (20_000, 100, 500), (110_000, 300, 2_000))
@@ -41,11 +42,12 @@ def made(partitions: int, brokers: int, seed: int) -> tuple[Ints, Ints, Bytes]:
 
 
 def measure(partitions: int, brokers: int, max_partitions: int, seed: int) -> Found:
-    plan = made(partitions, brokers, seed)
+    current, target, sizes = made(partitions, brokers, seed)
     started = time.process_time()
-    waves = split(*plan, max_partitions=max_partitions)
+    moves = moves_of(current, target, sizes, current >= 0)
+    waves = split(moves, max_partitions)
     seconds = time.process_time() - started
-    lasts = makespan(*plan, waves.wave, rate=1)
+    lasts = makespan(moves, waves.wave, rate=1)
     return Found(waves.number, waves.bound, lasts.seconds / lasts.bound, seconds)
 
 

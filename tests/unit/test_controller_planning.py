@@ -92,6 +92,14 @@ def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_byte
     assert made.balance.before[0].greatest_percent == 2**31 - 1
 
 
+def test_bytes_of_a_wave_that_are_not_known_count_as_the_planner_takes_them(asked: object) -> None:
+    known = job()
+    sizes = {tp: each for tp, each in (known.snapshot.sizes or {}).items() if tp != B}
+    made = work_out(known._replace(snapshot=replace(known.snapshot, sizes=sizes)))
+    mean_of_the_others = (100 + 7) // 2
+    assert [wave.bytes for wave in made.waves] == [2 * mean_of_the_others, 200]
+
+
 def test_what_it_came_to_can_go_from_one_process_to_another(asked: object) -> None:
     made = work_out(job())
     assert pickle.loads(pickle.dumps(made)) == made

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.model import UNKNOWN, Bytes, Ints
-from reassign.planning.waves import Waves, makespan, moves_of, split
+from reassign.planning.moves import Moves, moves_of
+from reassign.planning.waves import Makespan, Waves, makespan, split
 
 
 class Case(NamedTuple):
@@ -19,8 +20,15 @@ class Case(NamedTuple):
     target: Ints
     sizes: Bytes
 
+    @property
+    def moves(self) -> Moves:
+        return moves_of(*self, self.current >= 0)
+
     def split(self, max_partitions: int | None = None, max_bytes: int | None = None) -> Waves:
-        return split(*self, max_partitions=max_partitions, max_bytes=max_bytes)
+        return split(self.moves, max_partitions, max_bytes)
+
+    def makespan(self, wave: Ints, rate: int) -> Makespan:
+        return makespan(self.moves, wave, rate)
 
 
 def case(*moves: tuple[list[int], list[int], int]) -> Case:
@@ -41,7 +49,7 @@ byte_caps = st.none() | st.integers(1, 300)
 
 @st.composite
 def any_case(draw: st.DrawFn) -> Case:
-    return case(*draw(st.lists(st.tuples(replicas, replicas, st.integers(-1, 100)), min_size=1, max_size=40)))
+    return case(*draw(st.lists(st.tuples(replicas, replicas, st.integers(0, 100)), min_size=1, max_size=40)))
 
 
 @st.composite
@@ -77,7 +85,7 @@ def degrees(case: Case, wave: Ints, number: int) -> tuple[Ints, Ints]:
 
 def copied(case: Case) -> Bytes:
     added = [len(set(n) - set(o) - {UNKNOWN}) for o, n in zip(case.current.tolist(), case.target.tolist(), strict=True)]
-    return np.maximum(case.sizes, 0) * np.array(added)
+    return case.sizes * np.array(added)
 
 
 @settings(deadline=None)
@@ -134,24 +142,35 @@ def changed_degrees(case: Case, waves: Waves) -> tuple[Ints, Ints]:
 @given(any_case(), caps, byte_caps)
 def test_no_split_is_faster_than_the_busiest_broker(case: Case, max_partitions: int, max_bytes: int) -> None:
     waves = case.split(max_partitions, max_bytes)
-    found = makespan(*case, waves.wave, rate=1)
+    found = case.makespan(waves.wave, rate=1)
     assert found.seconds >= found.bound
-    assert found.bound == makespan(*case, np.minimum(waves.wave, 0), rate=1).seconds
-    assert makespan(*case, waves.wave, rate=2).seconds == found.seconds / 2
+    assert found.bound == case.makespan(np.minimum(waves.wave, 0), rate=1).seconds
+    assert case.makespan(waves.wave, rate=2).seconds == found.seconds / 2
 
 
 def test_a_wave_lasts_as_long_as_its_busiest_broker() -> None:
     """Broker 0 gives 10 in the first wave, then broker 4 takes 7; in one wave each had been busy for no longer."""
     moves = case(([0, 1], [2, 1], 10), ([3, 1], [4, 1], 7), ([1, 0], [0, 1], 99), ([5, 4], [5], 99))
-    assert makespan(*moves, np.array([0, 1, 0, 1], np.int32), rate=2) == (8.5, 5.0)
-    assert makespan(*moves, np.array([0, 0, 0, 0], np.int32), rate=2) == (5.0, 5.0)
+    assert moves.makespan(np.array([0, 1, 0, 1], np.int32), rate=2) == (8.5, 5.0)
+    assert moves.makespan(np.array([0, 0, 0, 0], np.int32), rate=2) == (5.0, 5.0)
 
 
 def test_every_added_replica_is_copied_from_the_preferred_leader() -> None:
-    moves = moves_of(*case(([2, 0], [2, 0, 1, 3], 10), ([1, 0], [0, 1], 5), ([1, 0], [1], 5), ([1], [1], 5)))
+    moves = case(([2, 0], [2, 0, 1, 3], 10), ([1, 0], [0, 1], 5), ([1, 0], [1], 5), ([1], [1], 5)).moves
     assert moves.partition.tolist() == [0, 1, 2]
     assert [ports.tolist() for ports in moves.ports] == [[2, 5, 7], [], []]
     assert moves.bytes.tolist() == [20, 0, 0]
+
+
+def test_what_lies_on_a_broker_that_is_down_is_copied_from_the_next_replica() -> None:
+    """Three of broker 0, which is down, and one of broker 1: all from broker 1, or two of them from broker 2."""
+    down = case(([0, 1], [3, 1], 10), ([0, 1], [4, 1], 10), ([0, 2], [5, 2], 10), ([1, 0], [1, 3], 10))
+    online = down.current > 0
+    moves = moves_of(*down, online)
+    assert [ports[0] for ports in moves.ports] == [1, 1, 2, 1]
+    assert makespan(moves, np.zeros(4, np.int32), rate=1).seconds == 30
+    waves = split(moves, max_partitions=2)
+    assert sorted(moves.ports[at][0] for at in np.flatnonzero(waves.wave == waves.wave[2])) == [1, 2]
 
 
 def test_one_that_is_larger_than_a_wave_is_a_wave_alone() -> None:
@@ -176,10 +195,24 @@ def test_those_that_are_alike_go_together() -> None:
     assert [sorted(np.array(sizes)[waves.wave == w].tolist()) for w in (0, 1)] == [[100] * 4, [1] * 4]
 
 
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_barriers_cost_little_though_some_partitions_add_two_replicas(seed: int) -> None:
+    """Half of the brokers give one of three replicas, or two, to the others; sizes are lognormal."""
+    random = np.random.default_rng(seed)
+    halves = [np.array([random.permutation(6)[:3] + first for _ in range(400)], np.int32) for first in (0, 6)]
+    current, target = halves[0], halves[0].copy()
+    target[:, 2] = halves[1][:, 0]
+    two = random.random(400) < 0.2
+    target[two, 1] = halves[1][two, 1]
+    moves = Case(current, target, (random.lognormal(0, 1, 400) * 1000).astype(np.int64))
+    found = moves.makespan(moves.split(max_partitions=60).wave, rate=1)
+    assert found.seconds <= 1.02 * found.bound
+
+
 def test_nothing_to_move_makes_no_wave() -> None:
     waves = case(([0, 1], [0, 1], 5)).split(max_partitions=10, max_bytes=10)
     assert (waves.number, waves.bound, waves.wave.tolist()) == (0, 0, [UNKNOWN])
-    assert makespan(*case(([0, 1], [0, 1], 5)), waves.wave, rate=1) == (0, 0)
+    assert case(([0, 1], [0, 1], 5)).makespan(waves.wave, rate=1) == (0, 0)
 
 
 @pytest.mark.parametrize(("partitions", "size"), [(0, None), (None, 0), (-1, 5)])

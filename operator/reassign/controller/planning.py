@@ -186,9 +186,12 @@ def _selected(topics: Topics, job: Job) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
-    """Bytes of one replica by topic and partition."""
-    rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), cluster.sizes.tolist(), strict=True)
-    return {(cluster.topics[topic], partition): max(size, 0) for topic, partition, size in rows}
+    """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
+    from reassign.planning.problem import sizes_or_means
+
+    size, _ = sizes_or_means(cluster)
+    rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), size.tolist(), strict=True)
+    return {(cluster.topics[topic], partition): size for topic, partition, size in rows}
 
 
 def _labelled(manifest: Manifest, plan: Plan) -> Manifest:

@@ -6,7 +6,8 @@ from reassign.planning import directories, waves
 from reassign.planning.bounds import certify
 from reassign.planning.exact import polish
 from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
-from reassign.planning.problem import partition_name, pose
+from reassign.planning.moves import moves_of
+from reassign.planning.problem import online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 
 
@@ -30,10 +31,9 @@ def make(
     found = solve(problem)
     target = polish(problem, found.target) if exact else found.target
     named, homeless = directories.name(cluster, target, problem.size, goal.min_free)
-    cut = waves.split(cluster.replicas, target, problem.size, max_partitions=max_partitions, max_bytes=max_bytes)
-    took = None
-    if rate is not None:
-        took = waves.makespan(cluster.replicas, target, problem.size, cut.wave, rate)
+    moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
+    cut = waves.split(moves, max_partitions, max_bytes)
+    took = None if rate is None else waves.makespan(moves, cut.wave, rate)
     certificate = certify(
         problem,
         target,

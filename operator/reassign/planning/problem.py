@@ -68,9 +68,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     allowed = _allowed(cluster, goal)
     groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     held: Bools = cluster.replicas >= 0
-    online = held & cluster.alive[cluster.replicas]
-    if cluster.directory.size and len(cluster.directories.online):
-        online &= cluster.directories.online[cluster.directory] | (cluster.directory < 0)
+    online = online_replicas(cluster)
     selected = _selected(cluster, goal)
     living = np.asarray(online.any(axis=1))
     movable = selected & ~cluster.in_flight & living
@@ -78,7 +76,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     if goal.replication_factor is not None:
         rf[movable] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
-    size, known = _sizes(cluster)
+    size, known = sizes_or_means(cluster)
     _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
     load = loads(cluster.replicas, size, len(cluster.brokers))
     weight = _weight(cluster, allowed)
@@ -108,6 +106,14 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         high=high,
         unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
     )
+
+
+def online_replicas(cluster: Cluster) -> Bools:
+    """(P, R): which replicas are on a broker that is alive, and in a directory that is online."""
+    online: Bools = (cluster.replicas >= 0) & cluster.alive[cluster.replicas]
+    if cluster.directory.size and len(cluster.directories.online):
+        online &= cluster.directories.online[cluster.directory] | (cluster.directory < 0)
+    return online
 
 
 def _allowed(cluster: Cluster, goal: Goal) -> Bools:
@@ -176,7 +182,8 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
     )
 
 
-def _sizes(cluster: Cluster) -> tuple[Bytes, Bools]:
+def sizes_or_means(cluster: Cluster) -> tuple[Bytes, Bools]:
+    """(P,): bytes of a replica, and whether they are known; else they are the mean (see Problem)."""
     known = cluster.sizes >= 0
     if known.all():
         return cluster.sizes, known
