@@ -10,13 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.partition_reassignment import (
+    MAX_DETAILS,
+    PartitionDetail,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+    PartitionState,
+    RecordPartition,
+    RecordState,
+    RecordTopic,
+)
 from reassign.api.reassignment_plan import PLAN_LABEL
+from reassign.core.size import too_large
 from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import (
     Manifest,
     check_stored,
     digest,
+    most_that_fit,
     plan_label,
     reassignments,
     rollback,
@@ -290,3 +302,106 @@ def test_where_nothing_was_moved_there_is_nothing_to_roll_back(record: list[dict
 def test_a_rollback_of_something_else_is_refused() -> None:
     with pytest.raises(PlanningError, match="no PartitionReassignment can have this"):
         rollback({"metadata": {"name": "a", "namespace": "b"}, "spec": {"partitions": []}})
+
+
+ETCD_BYTES = 1_572_864
+"""What etcd takes in one request by default."""
+EVERY = 700
+
+
+def of_size(topic: int, replicas: int, path: int) -> tuple[Cluster, Plan]:
+    """Partitions that all move, each of another topic; names and paths have so many characters, and 0 names none."""
+    count = 2 * replicas
+    ids = np.arange(2**31 - count, 2**31, dtype=np.int64).astype(np.int32)
+    unknown = np.full(count, UNKNOWN, np.int64)
+    online = np.ones(count, np.bool_)
+    brokers = np.arange(count, dtype=np.int32)
+    directories = Directories(brokers, ("/".ljust(path, "d"),) * count, unknown, unknown, ~online, online)
+    old, new = (np.tile(half, (EVERY, 1)) for half in (brokers[:replicas], brokers[replicas:]))
+    cluster = Cluster(
+        id="c",
+        brokers=ids,
+        racks=("",) * count,
+        alive=online,
+        directories=directories,
+        topics=tuple(f"{number:04}".rjust(topic, "t") for number in range(EVERY)),
+        topic=np.arange(EVERY, dtype=np.int32),
+        partition=np.zeros(EVERY, np.int32),
+        replicas=old,
+        sizes=np.full(EVERY, 5, np.int64),
+        in_flight=np.zeros(EVERY, np.bool_),
+    )
+    named = new if path else np.full_like(new, UNKNOWN)
+    return cluster, Plan(new, named, np.zeros(EVERY, np.int32), NOTHING)
+
+
+def grown(manifest: Manifest) -> dict[str, Any]:
+    """An object with the largest status that its entries can come to, and what the API server adds to it."""
+    spec = PartitionReassignmentSpec.parse(manifest["spec"])
+    details = [
+        PartitionDetail(
+            topic=entry.topic,
+            partition=entry.partition,
+            state=PartitionState.CANCELLING,
+            original_replicas=entry.expected_replicas,
+            current_replicas=(*entry.replicas, *(entry.expected_replicas or ())),
+            target_replicas=entry.replicas,
+            adding_replicas=entry.replicas,
+            removing_replicas=entry.expected_replicas,
+            bytes_copied=10**18,
+            bytes_total=10**18,
+            reason="R" * 128,
+            message="m" * 1024,
+        )
+        for entry in spec.partitions[:MAX_DETAILS]
+    ]
+    record = [
+        RecordTopic(
+            topic=entry.topic,
+            topic_id="i" * 22,
+            partitions=(
+                RecordPartition(
+                    partition=entry.partition,
+                    original_replicas=entry.expected_replicas or (),
+                    target_replicas=entry.replicas,
+                    state=RecordState.CANCELLING,
+                    reason="R" * 128,
+                    log_dirs=entry.log_dirs,
+                ),
+            ),
+        )
+        for entry in spec.partitions
+    ]
+    status = PartitionReassignmentStatus(partitions=tuple(details), record=tuple(record))
+    keys = [json.dumps({"partition": entry.partition, "topic": entry.topic}) for entry in spec.partitions]
+    fields = ("", "f:expectedReplicas", "f:logDirs", "f:partition", "f:replicas", "f:topic")
+    owned = {"f:spec": {"f:partitions": {f"k:{key}": {field: {} for field in fields} for key in keys}}}
+    metadata = manifest["metadata"] | {"managedFields": [{"manager": "m" * 128, "fieldsV1": owned}]}
+    return manifest | {"metadata": metadata, "status": status.wire()}
+
+
+@pytest.mark.parametrize(
+    ("topic", "replicas", "path", "fit"),
+    [(40, 3, 0, 700), (249, 3, 60, 500), (40, 3, 400, 280), (249, 16, 1024, 25), (4, 16, 0, 700), (249, 1, 0, 600)],
+)
+def test_a_wave_of_the_largest_entries_fits_into_the_api_server_with_its_status(
+    topic: int, replicas: int, path: int, fit: int
+) -> None:
+    cluster, plan = of_size(topic, replicas, path)
+    most = most_that_fit(cluster, plan.target, plan.target_directory, np.arange(EVERY, dtype=np.int32))
+    assert fit <= most < fit + 100
+    plan.wave[most:] = UNKNOWN
+    (wave,) = made(cluster, plan, max_partitions=2000)
+    largest = grown(wave)
+    assert len(json.dumps(largest, separators=(",", ":"))) < ETCD_BYTES - 50_000
+    assert too_large(largest, PartitionReassignmentSpec.parse(wave["spec"])) is None
+
+
+def test_of_entries_that_differ_the_largest_count() -> None:
+    """One topic with a long name takes no place from the others as long as these are few."""
+    cluster, plan = of_size(40, 16, 1024)
+    plan.target_directory[5:] = UNKNOWN
+    rows = np.arange(EVERY, dtype=np.int32)
+    assert most_that_fit(cluster, plan.target, plan.target_directory, rows) > 400
+    assert most_that_fit(cluster, plan.target, plan.target_directory, rows[:5]) == 5
+    assert most_that_fit(cluster, plan.target, plan.target_directory, rows[:0]) == 1

@@ -1,5 +1,7 @@
 """The whole way from a cluster and a goal to waves and a certificate."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from reassign.api.goal import By
@@ -66,3 +68,17 @@ def test_a_partition_larger_than_a_wave_may_copy_is_a_wave_alone_and_that_is_sai
     waves, counts = np.unique(plan.wave[plan.wave != UNKNOWN], return_counts=True)
     assert counts[:5].tolist() == [1] * 5
     assert len(waves) == plan.certificate.waves
+
+
+def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None:
+    """Each broker has two volumes, so that the plan names the directory, and their paths are very long."""
+    cluster = two_sites()
+    twice = np.repeat(np.arange(5, dtype=np.int32), 2)
+    size, online = np.tile(np.array([10**12, 10**12 + 10**9]), 5), np.ones(10, np.bool_)
+    paths = tuple(f"/{number}".ljust(30_000, "d") for number in range(10))
+    named = replace(cluster, directories=Directories(twice, paths, size, size, ~online, online))
+    plan = make(named, GOAL)
+    counts = np.bincount(plan.wave[plan.wave != UNKNOWN])
+    assert counts.sum() > counts.max()
+    assert plan.certificate.waves == plan.certificate.waves_bound == len(counts)
+    assert make(cluster, GOAL).certificate.waves == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reassign.planning import directories, waves
 from reassign.planning.bounds import certify
 from reassign.planning.exact import polish
+from reassign.planning.manifests import most_that_fit
 from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
 from reassign.planning.moves import moves_of
 from reassign.planning.problem import online_replicas, partition_name, pose
@@ -21,9 +22,9 @@ def make(
 ) -> Plan:
     """The plan that reaches a goal, or comes as near as it can and says where it does not.
 
-    Waves have at most `max_partitions` and copy at most `max_bytes`; `rate` are the bytes per second that a broker may
-    give, and take, and only serve to say how long it takes. `exact` has a small plan polished by HiGHS. Deterministic:
-    the same input gives the same plan.
+    Waves have at most `max_partitions`, whichever of them fit into one object, and copy at most `max_bytes`; `rate` are
+    the bytes per second that a broker may give, and take, and only serve to say how long it takes. `exact` has a small
+    plan polished by HiGHS. Deterministic: the same input gives the same plan.
 
     Raises PlanningError: InvalidGoal, InvalidRacks, NothingSelected, NotEnoughBrokers.
     """
@@ -32,7 +33,8 @@ def make(
     target = polish(problem, found.target) if exact else found.target
     named, homeless = directories.name(cluster, target, problem.size, goal.min_free)
     moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
-    cut = waves.split(moves, max_partitions, max_bytes)
+    fit = most_that_fit(cluster, target, named, moves.partition)
+    cut = waves.split(moves, fit if max_partitions is None else min(fit, max_partitions), max_bytes)
     took = None if rate is None else waves.makespan(moves, cut.wave, rate)
     certificate = certify(
         problem,
