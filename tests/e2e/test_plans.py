@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.world import HELD_BYTES, MB, Object, World, eventually
+from tests.e2e.world import HELD_BYTES, MB, Object, World, entries, eventually
 
 PLAN = "reassignmentplan"
 PLAN_LABEL = "kafka.reassign.dev/plan"
@@ -42,6 +42,13 @@ class Plans:
     def waves(self, name: str) -> dict[str, Object]:
         listed = json.loads(self.world.kubectl("get", "kpr", f"--selector={PLAN_LABEL}={name}", "-o", "json"))
         return {obj["metadata"]["name"]: obj for obj in listed["items"]}
+
+    def wave_names(self, name: str) -> list[str]:
+        """In the order in which they run."""
+        return [wave["name"] for wave in self.status(name)["waves"]]
+
+    def states(self, name: str) -> list[str]:
+        return [wave["state"] for wave in self.status(name)["waves"]]
 
     def clean_up(self) -> None:
         if self.names:
@@ -117,16 +124,74 @@ def _target(plans: Plans, name: str) -> list[int]:
     return list(wave["spec"]["partitions"][0]["replicas"])
 
 
-def test_the_operator_killed_again_and_again_still_carries_the_plan_out(world: World, plans: Plans) -> None:
-    orders = world.topic("orders", *[[3, number % 3] for number in range(6)], size=MB)
-    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")
-    for done in range(1, 6, 2):
-        eventually(
-            f"{done} waves are done",
-            lambda done=done: [w["state"] for w in plans.status(name).get("waves", ())].count("Succeeded") >= done,  # type: ignore[misc]
-            seconds=120,
-        )
-        world.operator.kill()
+def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next_wave(
+    world: World, plans: Plans
+) -> None:
+    orders = world.topic("orders", [3, 0], [3, 1], size=HELD_BYTES // 2)
+    world.hold(orders)
+    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1})
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.approve(name)
+    eventually("the first wave is in flight", lambda: world.kafka.in_flight([orders]))
+    moving = world.kafka.in_flight([orders])
+    first, second = plans.wave_names(name)
+    [entry] = plans.waves(name)[second]["spec"]["partitions"]
+    partition = (orders, entry["partition"])
+    assert partition not in moving
+
+    world.patch(name, {"approvedDigest": None}, kind=PLAN)
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    assert world.kafka.in_flight([orders]) == moving
+    world.let_go(orders)
+    world.wait_for(first, "Succeeded")
+
+    elsewhere = {partition: [1 if entry["replicas"] == [2, 0] else 2, 0]}
+    world.patch(second, {"partitions": entries(elsewhere)})
+    plans.approve(name)
+    assert second in plans.wait(name, "Stalled", reason="WaveEdited")["message"]
+    world.stock_tool_says({partition: entry["expectedReplicas"]})
+
+    other = world.move("other", elsewhere)
+    world.wait_for(other, "Succeeded")
+    world.patch(second, {"partitions": [entry]})
+    plans.wait(name, "PlanStale")
+    world.stock_tool_says(elsewhere)
+
+    world.move("other", {partition: entry["expectedReplicas"]})
+    world.wait_for(other, "Succeeded")
+    world.patch(name, {"approvedDigest": None}, kind=PLAN)
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    assert plans.waves(name)[second]["spec"]["suspend"]
+    plans.approve(name)
     plans.wait(name, "Succeeded")
     assert on_broker(world, 3, orders) == 0
-    assert len(plans.waves(name)) == 6
+
+
+def test_an_operator_killed_in_a_wave_and_between_two_goes_on_where_it_was(world: World, plans: Plans) -> None:
+    orders = world.topic("orders", [3, 0], [3, 1], [3, 2], size=HELD_BYTES // 2)
+    world.hold(orders)
+    name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")
+    eventually("the first wave is in flight", lambda: world.kafka.in_flight([orders]))
+    moving = world.kafka.in_flight([orders])
+    first, *_ = waves = plans.wave_names(name)
+    world.wait_for(first, "Reconciling", reason="PartitionsInFlight")
+    world.operator.kill()
+    world.patch(name, {"suspend": True}, kind=PLAN)
+    plans.wait(name, "Ready", "False", "Suspended")
+    assert world.kafka.in_flight([orders]) == moving
+    world.let_go(orders)
+    world.wait_for(first, "Succeeded")
+    eventually("the plan has it", lambda: plans.states(name) == ["Succeeded", "Pending", "Pending"])
+    done = plans.waves(name)[first]["status"]
+
+    world.operator.kill()
+    world.patch(name, {"suspend": False}, kind=PLAN)
+    plans.wait(name, "Succeeded")
+    assert on_broker(world, 3, orders) == 0
+    found = plans.waves(name)
+    assert list(found) == sorted(waves)
+    for kept in ("completionTime", "record"):
+        assert found[first]["status"][kept] == done[kept]
+    told = [[reason for _, reason in world.events(wave)] for wave in waves]
+    assert all(reasons.count("ReassignmentStarted") <= 1 == reasons.count("ReassignmentCompleted") for reasons in told)
+    assert not any("MovesCancelled" in reasons for reasons in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from localplatform.brokers import Brokers
-from localplatform.controlplane import ApiServer
+from localplatform.controlplane import ApiServer, binaries
 from localplatform.operator_pod import OperatorPod
+from localplatform.parts import plugin
+from localplatform.processes import run
 from localplatform.workload import Move, Workload
 
 Object = dict[str, Any]
@@ -54,6 +57,12 @@ class World:
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:
         return self.api.kubectl(f"--namespace={self.namespace}", *arguments, input=input)
+
+    def plugin(self, *arguments: object) -> str:
+        """What `kubectl kafka-reassign` prints; fails unless it ends with 0."""
+        path = f"{binaries()}:{plugin()}:{os.environ['PATH']}"
+        command = ["kubectl", "kafka-reassign", *map(str, arguments), f"--namespace={self.namespace}"]
+        return run(command, env={"PATH": path, "KUBECONFIG": str(self.api.kubeconfig)})
 
     def read(self, name: str, kind: str = "partitionreassignment") -> Object | None:
         """The object as it is now; None when it is gone."""
