@@ -46,13 +46,15 @@ class Ran(NamedTuple):
 def parts_of(name: str) -> list[Part]:
     """A folder as one part, or as its halves."""
     folder = str(TESTS / name)
-    return [Part(half, (folder, "-k", chosen)) for half, chosen in HALVES.get(name, {}).items()] or [
-        Part(name, (folder,))
-    ]
+    halves = HALVES.get(name)
+    return (
+        [Part(half, (folder, "-k", chosen)) for half, chosen in halves.items()] if halves else [Part(name, (folder,))]
+    )
 
 
 def run(part: Part, shown: bool) -> Ran:
     """Run a part to its end; its output is shown as it comes, or kept."""
+    print(f"=== {part.name} begins ===", flush=True)
     started = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *part.options, "--durations=10"],
