@@ -14,11 +14,11 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.errors import PlanningError, Reason
+from reassign.planning.aims import Placing, aims
 from reassign.planning.assignments import loads
 from reassign.planning.directories import volumes
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.racks import levels
-from reassign.planning.targets import bands, targets
 from reassign.planning.tree import Tree, grow
 
 RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
@@ -81,14 +81,15 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     load = loads(cluster.replicas, size, len(cluster.brokers))
     weight = _weight(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
-    fixed = loads(cluster.replicas[~movable], size[~movable], len(cluster.brokers))
-    target = targets(tree, weight, fixed, size[movable], rf[movable])
-    largest = int(size[movable].max(initial=0))
-    low, high = bands(target, fixed, allowed, goal.tolerance, largest)
+    keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
+    room = _room(cluster, goal, load[0])
+    aim = aims(
+        Placing(cluster.replicas, keep, rf, size, movable, allowed, weight, room, tree, goal.balance, goal.tolerance)
+    )
     return Problem(
         brokers=cluster.brokers,
         current=cluster.replicas,
-        keep=held & (~movable[:, None] | (online & allowed[cluster.replicas])),
+        keep=keep,
         rf=rf,
         size=size,
         size_known=known,
@@ -96,14 +97,14 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         alive=cluster.alive,
         allowed=allowed,
         weight=weight,
-        room=_room(cluster, goal, load[0]),
+        room=room,
         groups=groups,
         tree=tree,
         balanced=np.array([by in goal.balance for by in RESOURCES]),
         load=load,
-        target=target,
-        low=low,
-        high=high,
+        target=aim.target,
+        low=aim.low,
+        high=aim.high,
         unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
     )
 

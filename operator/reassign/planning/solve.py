@@ -129,6 +129,16 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         if best[0] == 0 and len(problem.current) > SMALL:
             break
     state.row[:], state.load[:] = found
+    if best is not None and best[0] > 0 and state.counts.all():
+        _settle_replicas(state, 2 * len(problem.current) + 1000)
+
+
+def _settle_replicas(state: State, moves: int) -> None:
+    """Where bytes cannot be brought inside, replicas still can: no broker's bytes go further from its band than now."""
+    low, high = state.low[0].copy(), state.high[0].copy()
+    state.low[0], state.high[0] = np.minimum(low, state.load[0]), np.maximum(high, state.load[0])
+    rounds(state, ROUNDS, moves)
+    state.low[0], state.high[0] = low, high
 
 
 def _trim(state: State, keep: Bools) -> None:

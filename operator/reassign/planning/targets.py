@@ -1,67 +1,107 @@
-"""How much of each resource should lie on each broker: in proportion to weight, as far as racks and fixed load allow.
+"""How much of each resource should lie on each broker: in proportion to weight, as far as racks, disks and what cannot
+move allow, and the band around it.
 
 Exact: whole numbers of any length, so that the same input gives the same targets on every machine.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 
 import numpy as np
 
-from reassign.planning.model import Bools, Bytes, Ints
+from reassign.planning.model import Bytes
 from reassign.planning.tree import Tree
 
 OPEN = 1 << 62
 """The upper end of a band that does not bind."""
 
+PARTS = 20
+"""Bits of the fractions in which shares and bands are searched for."""
 
-def targets(tree: Tree, weight: Bytes, fixed: Bytes, size: Bytes, rf: Ints) -> Bytes:
-    """(K, B), from the root down: each node's load goes to its children by weight, between the least and the most
-    that legal placements put there. `size` and `rf` are of the movable partitions, `fixed` (K, B) the load of others.
+
+def shares(
+    tree: Tree, weight: Bytes, fixed: Bytes, amounts: dict[int, int], atleast: Bytes, atmost: Bytes, *, leaders: bool
+) -> tuple[Bytes, Bytes]:
+    """Each broker's share (B,), and the same rounded down, of one resource: from the root down each node's load goes to
+    its children by weight, between the least and the most that legal placements put there.
+
+    `amounts` of movable partitions, by replication factor: bytes of one replica, or how many there are. `fixed` (B,) is
+    the load of others; in all a broker has from `atleast` to `atmost` (B,). Of `leaders` a partition has one, anywhere.
     """
     brokers = len(weight)
     children = tree.children
-    kinds = np.flatnonzero(np.bincount(rf)).tolist() if len(rf) else []
-    bytes_of = {r: int(size[rf == r].sum()) for r in kinds}
-    count_of = {r: int((rf == r).sum()) for r in kinds}
-    allowed = tree.cap[-brokers:] > 0
-    weights = _up(tree, np.where(allowed, weight, 0))
-    target = np.zeros((3, brokers), np.int64)
-    for row, of in enumerate((bytes_of, count_of, count_of)):
-        least = most = _up(tree, fixed[row])
-        for r in kinds:
-            if row == 2:  # any replica may be the leader
-                most = [a + of[r] * min(1, b) for a, b in zip(most, tree.most[:, r].tolist(), strict=True)]
-            else:
-                least = [a + of[r] * b for a, b in zip(least, tree.least[:, r].tolist(), strict=True)]
-                most = [a + of[r] * b for a, b in zip(most, tree.most[:, r].tolist(), strict=True)]
-        share = [0] * len(least)
-        share[0] = least[0] if row < 2 else least[0] + sum(of.values())
-        for node, below in enumerate(children):
-            if below:
-                parts = _split(share[node], *([x[c] for c in below] for x in (weights, least, most)))
-                for child, part in zip(below, parts, strict=True):
-                    share[child] = part
-        target[row] = share[-brokers:]
-    return target
+    weights = _up(tree, np.where(tree.cap[-brokers:] > 0, weight, 0))
+    least, most = _up(tree, fixed), _up(tree, fixed)
+    for r, amount in amounts.items():
+        if not leaders:
+            least = [a + amount * b for a, b in zip(least, tree.least[:, r].tolist(), strict=True)]
+        most = [a + amount * min(b, 1 if leaders else b) for a, b in zip(most, tree.most[:, r].tolist(), strict=True)]
+    least = [max(a, b) for a, b in zip(least, _up(tree, atleast), strict=True)]
+    most = [max(a, min(b, c)) for a, b, c in zip(least, most, _up(tree, np.maximum(fixed, atmost)), strict=True)]
+    total = sum(fixed.tolist()) + sum(amount if leaders else amount * r for r, amount in amounts.items())
+    found = [
+        _down(children, weights, total << bits, *([limit << bits for limit in limits] for limits in (least, most)))
+        for bits in (0, PARTS)
+    ]
+    whole, fine = (share[-brokers:] for share in found)
+    return np.array(whole, np.int64), np.array([(part + brokers) >> PARTS for part in fine], np.int64)
 
 
-def bands(target: Bytes, fixed: Bytes, allowed: Bools, tolerance: float, largest: int) -> tuple[Bytes, Bytes]:
-    """(low, high), each (K, B). Never so narrow that whole replicas do not fit: counts include the target's floor and
-    ceiling, and `largest`, the bytes of the greatest movable replica, may lie anywhere beside what is fixed."""
-    share = Fraction(str(tolerance))
-    low, high = np.zeros_like(target), np.zeros_like(target)
-    for row in range(3):
-        for broker, goal in enumerate(target[row].tolist()):
-            if not allowed[broker]:
-                high[row, broker] = fixed[row, broker]
-                continue
-            least, most = -((share - 1) * goal // 1), (1 + share) * goal // 1
-            room = largest if row == 0 else 1
-            low[row, broker] = min(int(least), goal)
-            high[row, broker] = max(int(most), goal + (row > 0), int(fixed[row, broker]) + room)
-    return low, high
+def band(least: Bytes, greatest: Bytes, tolerance: float) -> tuple[Bytes, Bytes]:
+    """(low, high), each (B,): the tolerance below the one share and above the other."""
+    wide = Fraction(str(tolerance))
+    low = [-((wide - 1) * share // 1) for share in least.tolist()]
+    return np.array(low, np.int64), np.array([(1 + wide) * share // 1 for share in greatest.tolist()], np.int64)
+
+
+def coverable(tree: Tree, share: Bytes, fixed: Bytes, atleast: Bytes, sizes: dict[int, Bytes], beside: Bytes) -> Bytes:
+    """(B,): the shares, lowered to where the replicas suffice. One that is larger than what any broker below a node
+    still lacks fills no more than that, and what lies `beside` it (B,) fills nothing.
+
+    `sizes` are the bytes of movable partitions, by replication factor; brokers have `fixed` bytes, and in the end
+    `atleast` (B,) whatever their share."""
+    reach = share.copy()
+    largest = max((int(size.max(initial=0)) for size in sizes.values()), default=0)
+    for node, below in enumerate(tree.children):
+        leaves = np.flatnonzero((tree.path == node).any(axis=1)) if node else np.arange(len(share))
+        leaves = leaves[np.maximum(reach, atleast)[leaves] > fixed[leaves]]
+        if not below or not len(leaves) or largest <= (reach[leaves] - fixed[leaves]).max():
+            continue
+        most = {r: int(tree.most[node, r]) for r in sizes}
+        asked, floor, lies, wasted = reach[leaves], atleast[leaves], fixed[leaves], int(beside[leaves].min())
+
+        def suffices(
+            part: int, asked: Bytes = asked, floor: Bytes = floor, lies: Bytes = lies, most: dict[int, int] = most,
+            wasted: int = wasted,
+        ) -> bool:  # fmt: skip
+            lacks = np.maximum(np.maximum(_scaled(asked, part), floor) - lies, 0)
+            each = int(lacks.max())
+            useful = sum(most[r] * int(np.minimum(size, each).sum()) for r, size in sizes.items())
+            filled = sum(most[r] * int((size >= each).sum()) for r, size in sizes.items())
+            return int(lacks.sum()) <= useful - min(filled, len(asked)) * wasted
+
+        if not suffices(1 << PARTS):
+            part = bisect_left(range(1 << PARTS), True, key=lambda part: not suffices(part)) - 1
+            reach[leaves] = _scaled(asked, max(part, 0))
+    return reach
+
+
+def _scaled(share: Bytes, part: int) -> Bytes:
+    return np.array([value * part >> PARTS for value in share.tolist()], np.int64)
+
+
+def _down(children: list[list[int]], weights: list[int], total: int, least: list[int], most: list[int]) -> list[int]:
+    """Shares of all nodes."""
+    share = [0] * len(least)
+    share[0] = total
+    for node, below in enumerate(children):
+        if below:
+            parts = _split(share[node], *([x[c] for c in below] for x in (weights, least, most)))
+            for child, part in zip(below, parts, strict=True):
+                share[child] = part
+    return share
 
 
 def _up(tree: Tree, leaves: Bytes) -> list[int]:
