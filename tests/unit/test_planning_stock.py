@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.cli import manifests as as_yaml
 from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import Manifest
 from reassign.planning.stock import read, write
@@ -46,7 +48,8 @@ def converted(document: object, **options: Any) -> list[Manifest]:
 def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
     options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
     manifests = converted(document, **options)
-    file = write(manifests)
+    text = as_yaml.write(manifests).encode()
+    file = write(as_yaml.read(text.decode(), Path("moves.yaml")))
     assert json.loads(file) == document
     assert converted(file, **options) == manifests
     assert all(len(manifest["spec"]["partitions"]) <= max_partitions for manifest in manifests)
