@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
-from reassign.planning import bounds, counting, exact, joint
+from reassign.planning import bounds, counting, exact, exchange
 from reassign.planning.assignments import loads
+from reassign.planning.interior import Floats
 from reassign.planning.model import Goal
 from reassign.planning.problem import Problem, pose
+from reassign.planning.solve import outside_bands, solve
 from reassign.planning.tree import grow
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
@@ -47,7 +49,11 @@ def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: Problem, d
     load, bytes_, _ = every_plan(problem)
     low, high = bounds.limits(problem)
     inside = ((load >= low[:2]) & (load <= high[:2])).all(axis=(1, 2))
-    with patch.object(joint, "prices", lambda have, *_: np.array(drawn).reshape(2, 5)[:, : len(have)]):
+
+    def at_these_prices(have: Floats, *of: object) -> tuple[Floats, Floats, Floats]:
+        return np.array(drawn).reshape(2, 5)[:, : len(have)], have, have
+
+    with patch.object(exchange, "interior", at_these_prices):
         least = bounds.bound(problem)
     if inside.any():
         assert least.bytes <= bytes_[inside].min()
@@ -143,3 +149,15 @@ def test_bounds_of_made_clusters_are_no_less_than_their_plain_excess(made: Made)
     low, high = bounds.limits(problem)
     plain = max(np.maximum(problem.load - high, 0)[0].sum(), np.maximum(low - problem.load, 0)[0].sum())
     assert bounds.bound(problem).bytes >= plain > 0
+
+
+@pytest.mark.parametrize(("seed", "gamma", "factor"), [(7, 0.6, 3), (7, 0.0, 2), (8, 0.0, 4)])
+def test_a_plan_is_near_its_bound_where_replicas_of_some_sizes_must_come_for_others(
+    seed: int, gamma: float, factor: int
+) -> None:
+    made = Made(9_000, 30, seed=seed, gamma=gamma, replication_factor=factor)
+    problem = pose(cluster(made), goal(made))
+    solution = solve(problem)
+    certificate = bounds.certify(problem, solution.target)
+    assert not outside_bands(problem, solution.target)
+    assert certificate.bytes <= 1.01 * certificate.bytes_bound

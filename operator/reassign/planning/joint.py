@@ -4,7 +4,7 @@ A broker that has too many bytes in few replicas gives large ones and takes smal
 Lagrange's way to bound that: let each byte that lies on broker b in the end cost λ_b, and each replica μ_b, of either
 sign. Of a plan inside the bands these prices add up to no more than Σ max(λ·low, λ·high) + max(μ·low, μ·high). So no
 plan copies less than, summed over the partitions, the least that any choice of brokers costs, copies and prices
-together, minus that. This holds for any prices at all; good ones are the duals of a small linear program (`prices`).
+together, minus that. This holds for any prices at all; good ones are the duals of a small linear program (`exchange`).
 The sum is over all replicas, in whole numbers rounded down, so that no rounding makes the bound untrue.
 
 Of what is legal nothing is used but how many replicas of a partition lie on the brokers of a cell, whatever the plan,
@@ -13,19 +13,12 @@ and which brokers are allowed. Two of them on one broker count as a choice too, 
 
 from __future__ import annotations
 
-from math import isqrt
-
 import numpy as np
 from numba import njit
 
+from reassign.planning.exchange import exchange
 from reassign.planning.model import Bytes, Ints
-from reassign.planning.prices import Floats, prices
 
-CLASSES = 160
-FEWEST = 4
-"""Size classes of partitions that must gain or lose as many replicas in the cell."""
-WORK = 700_000
-"""Brokers times classes squared at most, which is what a step of the interior point takes."""
 BITS = 20
 """Of prices behind the point; fewer where replicas are so large that prices would not fit into 64 bits."""
 HIGHEST = np.array([[8.0], [64.0]])
@@ -40,72 +33,21 @@ def least(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, hi
     `rows` (P, R) and `size` are of the movable partitions by size, ascending; `wanted` (P,) how many replicas of each
     lie in the cell; `low` and `high` (2, B) the bytes and replicas of them that may lie on each broker in the end.
     """
-    total = int(size.sum())
-    if not len(brokers) or not len(size) or not 0 < total * int(wanted.max()) <= LARGEST:
+    if len(size) and int(size.sum()) * int(wanted.max()) > LARGEST:
         return 0
-    mean = total / len(size)
-    once = np.array([[total], [len(size)]])  # a broker holds no partition twice
-    band = np.clip(np.stack((low[:, brokers], high[:, brokers])), 0, once)
-    place = np.full(low.shape[1], -1, np.int64)
-    place[brokers] = np.arange(len(brokers))
-    classes = min(CLASSES, max(FEWEST, isqrt(WORK // len(brokers))))
-    have, sizes, gain, lies = _gather(rows, size, place, len(brokers), wanted, classes)
-    scale = np.array([[mean], [1.0]])
-    found = prices(have, sizes / mean, gain, (band[0] - lies) / scale, (band[1] - lies) / scale)
-    if not np.isfinite(found).all():
+    found = exchange(rows, size, brokers, wanted, low, high)
+    if found is None:
         return 0
     bits = max(0, min(BITS, 55 - int(size[-1]).bit_length()))
-    cost = np.rint(np.clip(found, -HIGHEST, HIGHEST) * scale[::-1] * 2.0**bits).astype(np.int64)
+    scale = np.array([[1.0], [found.mean]]) * 2.0**bits
+    cost = np.rint(np.clip(found.price, -HIGHEST, HIGHEST) * scale).astype(np.int64)
     paid: int = sum(
         max(price * a, price * b)
-        for prices_, lows, highs in zip(cost.tolist(), *band.tolist(), strict=True)
-        for price, a, b in zip(prices_, lows, highs, strict=True)
+        for prices, lows, highs in zip(cost.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+        for price, a, b in zip(prices, lows, highs, strict=True)
     )
-    chosen = int(_choices(rows, size, place, wanted, cost, bits))
+    chosen = int(_choices(rows, size, found.place, wanted, cost, bits))
     return max(0, chosen + (-paid >> bits))
-
-
-@njit(cache=True)
-def _gather(
-    rows: Ints, size: Bytes, place: Bytes, brokers: int, wanted: Bytes, classes: int
-) -> tuple[Floats, Floats, Floats, Bytes]:
-    """(b, C) replicas of each class on each broker, (C,) the mean size of its partitions and how many replicas they
-    gain, (2, b) the load of each broker.
-
-    Partitions are of one class that gain as many replicas (fewer than 0: lose) and are of about the same size.
-    """
-    width = rows.shape[1]
-    kinds = width + wanted.max() + 1
-    gains, share = np.empty(len(size), np.int64), np.zeros(kinds)
-    for p in range(len(rows)):
-        gains[p] = wanted[p]
-        for b in rows[p]:
-            if b >= 0 and place[b] >= 0:
-                gains[p] -= 1
-        share[gains[p] + width] += np.sqrt(float(size[p]))
-    whole, start, many = share.sum(), np.zeros(kinds + 1, np.int64), np.zeros(kinds, np.int64)
-    for kind in range(kinds):
-        if share[kind] > 0:
-            many[kind] = max(FEWEST, int(classes * share[kind] / whole))
-        start[kind + 1] = start[kind] + many[kind]
-    classes = start[kinds]
-    have, number, total = np.zeros((brokers, classes)), np.zeros(classes), np.zeros(classes)
-    gain, lies, passed = np.zeros(classes), np.zeros((2, brokers), np.int64), np.zeros(kinds)
-    for p in range(len(rows)):
-        kind = gains[p] + width
-        passed[kind] += np.sqrt(float(size[p]))
-        if many[kind] == 0:
-            continue  # of no bytes
-        c = start[kind] + min(int(passed[kind] / share[kind] * many[kind]), many[kind] - 1)
-        number[c] += 1
-        total[c] += size[p]
-        gain[c] += gains[p]
-        for b in rows[p]:
-            if b >= 0 and place[b] >= 0:
-                have[place[b], c] += 1
-                lies[0, place[b]] += size[p]
-                lies[1, place[b]] += 1
-    return have, total / np.maximum(number, 1.0), gain, lies
 
 
 @njit(cache=True)

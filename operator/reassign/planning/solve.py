@@ -11,8 +11,10 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.planning.assignments import loads
+from reassign.planning.exchange import exchange
 from reassign.planning.kernel import State, lists
 from reassign.planning.kernel_leaders import lead
+from reassign.planning.kernel_pour import pour
 from reassign.planning.kernel_repair import reconsider, repair
 from reassign.planning.kernel_rounds import outside, rounds
 from reassign.planning.kernel_rows import close_up, greatest_first
@@ -27,8 +29,10 @@ CHAINS = 200
 RELENTS = 8
 EVERY = 1 << 60
 WORTH = 2_000
-"""What taking back must bring to be worth another round: more than one part in so many of the bytes that move."""
+"""What another try must bring to be worth it: more than one part in so many of the bytes that move."""
 SWEEPS = 8
+POUR = np.empty(0, np.int64)
+"""In place of an order in which brokers give."""
 SMALL = 10_000
 """Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
 
@@ -94,39 +98,29 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
 
 
 def _balance(problem: Problem, state: State, keep: Bools) -> None:
-    """Brokers give in their order; of small clusters, and where a band is missed, in other orders too. The best stays:
-    nearest to its bands, then fewest bytes, then fewest moves."""
+    """Brokers give in their order; where that costs more than it may have to, as the cheapest exchange has it; of small
+    clusters, and where a band is missed, in other orders too. The best stays: nearest to its bands, then fewest bytes,
+    then fewest moves."""
     start, item = lists(state, False)
     _aim(problem, state, start, item)
     excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
-    turns = [np.arange(len(excess)), excess, excess[::-1].copy(), np.arange(len(excess))[::-1].copy()]
+    ways = [np.arange(len(excess)), POUR, excess, excess[::-1].copy(), np.arange(len(excess))[::-1].copy()]
+    needed = _worth(state)[1] + _needed(problem, state)
     begun = state.row.copy(), state.load.copy()
     best: tuple[float, int, int] | None = None
-    for turn in turns:
+    for way in ways:
         state.row[:], state.load[:] = begun
-        shed(state, start, item, turn)
+        if way is POUR:
+            _pour(problem, state)
+        else:
+            shed(state, start, item, way)
         if outside(state):
             rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
         _trim(state, keep)
-        worth = _worth(state)
+        worth = _relent(state, keep)
         if best is None or worth < best:
             best, found = worth, (state.row.copy(), state.load.copy())
-        here, tries = (state.row.copy(), state.load.copy()), [(0, EVERY), *((n, 1) for n in range(RELENTS))]
-        while tries:
-            if relent(state, keep, *tries.pop(0)) * WORTH <= worth[1]:
-                state.row[:], state.load[:] = here
-                break
-            rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
-            _trim(state, keep)
-            again = _worth(state)
-            if again < worth:
-                worth, here = again, (state.row.copy(), state.load.copy())
-                tries = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
-            else:
-                state.row[:], state.load[:] = here
-        if worth < best:
-            best, found = worth, here
-        if best[0] == 0 and len(problem.current) > SMALL:
+        if best[0] == 0 and len(problem.current) > SMALL and (way is POUR or (best[1] - needed) * WORTH <= best[1]):
             break
     state.row[:], state.load[:] = found
     if best is not None and best[0] > 0 and state.counts.all():
@@ -139,6 +133,47 @@ def _settle_replicas(state: State, moves: int) -> None:
     state.low[0], state.high[0] = np.minimum(low, state.load[0]), np.maximum(high, state.load[0])
     rounds(state, ROUNDS, moves)
     state.low[0], state.high[0] = low, high
+
+
+def _relent(state: State, keep: Bools) -> tuple[float, int, int]:
+    """Takes back what can be shared out after all; what the plan is worth then."""
+    worth, here = _worth(state), (state.row.copy(), state.load.copy())
+    every = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
+    tries = every.copy()
+    while tries and relent(state, keep, *tries.pop(0)) * WORTH > worth[1]:
+        rounds(state, ROUNDS, state.row.shape[0] * 2 + 1000)
+        _trim(state, keep)
+        again = _worth(state)
+        if again < worth:
+            worth, here, tries = again, (state.row.copy(), state.load.copy()), every.copy()
+        state.row[:], state.load[:] = here
+    state.row[:], state.load[:] = here
+    return worth
+
+
+def _needed(problem: Problem, state: State) -> int:
+    """The bytes that balancing takes at least, by bytes alone."""
+    group = _groups(problem)
+    over = np.bincount(group, np.maximum(state.load[0] - state.high[0], 0))
+    under = np.bincount(group, np.maximum(state.low[0] - state.load[0], 0))
+    return int(np.maximum(over, under).sum())
+
+
+def _pour(problem: Problem, state: State) -> None:
+    """As the cheapest exchange of size classes has it, in each group of brokers that exchange among themselves."""
+    order = np.flatnonzero(~state.still)[::-1]
+    now, size = state.row[order], state.size[order]
+    stays = np.where(now == state.home[order], now, -1).astype(np.int32)
+    fixed = loads(state.row[state.still], state.size[state.still], len(problem.brokers))[:2]
+    group = _groups(problem)
+    for number in range(int(group.max()) + 1):
+        brokers = np.flatnonzero((group == number) & problem.allowed)
+        wanted = ((now >= 0) & np.isin(now, brokers)).sum(axis=1)
+        found = exchange(stays, size, brokers, wanted, state.low - fixed, state.high - fixed)
+        if found is not None:
+            kind = np.full(len(state.row), -1, np.int64)
+            kind[order] = found.kind
+            pour(state, found.place, kind, found.out, found.come)
 
 
 def _trim(state: State, keep: Bools) -> None:

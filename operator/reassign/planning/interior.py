@@ -1,8 +1,7 @@
-"""Prices of bytes and of replicas on brokers: the duals of the cheapest exchange, with replicas of about a size as one.
+"""The cheapest exchange of replicas between brokers, those of one class as one: a linear program of few columns.
 
-A linear program of few columns, by an interior point (Mehrotra's predictor and corrector). Compiled, in plain loops of
-a fixed order and with nothing but sums, products, quotients and square roots, so that all machines find the same
-prices; BLAS and LAPACK round as the processor has it.
+By an interior point (Mehrotra's predictor and corrector). Compiled, in plain loops of a fixed order, with nothing but
+sums, products, quotients and square roots: all machines find the same, while BLAS rounds as the processor has it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ STEADY = 1e-10
 
 
 @njit(cache=True, error_model="numpy")
-def prices(have: Floats, size: Floats, gain: Floats, low: Floats, high: Floats) -> Floats:
-    """(2, B): what a byte and what a replica more on each broker costs; of either sign.
+def interior(have: Floats, size: Floats, gain: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """(2, B) what a byte and what a replica more on each broker costs, of either sign; what leaves each broker, of each
+    class, and what comes to it, (B, C) each.
 
     `have` (B, C) replicas of each class on each broker, `size` (C,) of one, in mean sizes; `gain` (C,) how many more
     come than leave; `low` and `high` (2, B) what the loads of bytes and replicas may change by.
@@ -91,7 +91,7 @@ def prices(have: Floats, size: Floats, gain: Floats, low: Floats, high: Floats) 
                 aim_s = np.where(ended, centre - s * v - ds * dv, 0.0)
         x, s = x + primal * dx, s + primal * ds
         y, pi, z, v = y + step * dy, pi + step * dpi, z + step * dz, v + step * dv
-    return -y
+    return -y, x[:n].reshape((brokers, classes)), x[n : 2 * n].reshape((brokers, classes))
 
 
 @njit(cache=True, error_model="numpy")
