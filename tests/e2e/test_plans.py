@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,16 @@ def plans(world: World) -> Iterator[Plans]:
 def on_broker(world: World, broker: int, *topics: str) -> int:
     """How many replicas of these topics are on a broker."""
     return sum(broker in replicas for topic in topics for replicas in world.kafka.replicas(topic).values())
+
+
+def test_a_plan_is_made_by_the_code_that_the_image_keeps(world: World, plans: Plans) -> None:
+    world.topic("orders", [0, 1], size=MB)
+    name = plans.apply("drain", {"drainBrokers": [0], "balance": {}})
+    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    [pid] = world.operator.pids()
+    used = list(Path(f"/proc/{pid}/root/tmp/compiled").rglob("*.nb[ci]"))
+    assert used
+    assert [path.name for path in used if not path.is_symlink()] == [], "compiled in the pod"
 
 
 def test_a_broker_is_drained_in_waves_when_the_plan_is_approved_and_not_before(world: World, plans: Plans) -> None:

@@ -3,11 +3,14 @@ from Debian's mirrors, with Python packages that the lock file pins.
 """
 
 import json
+import os
 import shutil
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from localplatform import cache
 from localplatform.console import PlatformError, say
@@ -37,7 +40,7 @@ def operator_image() -> Image:
     """The operator's image of this checkout's source; the tag is a hash of all that goes into it."""
     base = base_image()
     sources = operator_source()
-    pins: list[cache.Pin] = [CONTAINERFILE, str(base), str(packages())]
+    pins: list[cache.Pin] = [CONTAINERFILE, str(base), str(packages()), str(compiled())]
     for path in sources:
         pins += [str(path.relative_to(SOURCE)), path]
     tag = cache.key(pins)
@@ -45,7 +48,7 @@ def operator_image() -> Image:
     def build(place: Path) -> None:
         say("building the operator's image")
         copy_source(place / "source")
-        contexts = {"packages": packages(), "source": place / "source"}
+        contexts = {"packages": packages(), "compiled": compiled(), "source": place / "source"}
         build_archive(CONTAINERFILE, f"{REPOSITORY}:{tag}", place / "image.tar", base=base, contexts=contexts)
 
     image = Image(tag, cache.entry("operator", [tag], build) / "image.tar")
@@ -85,6 +88,27 @@ def packages() -> Path:
     wanted = json.dumps(tomllib.loads(project.read_text())["project"]["dependencies"])
     place = cache.entry("packages", [wanted, lock, "1"], build)
     cache.keep_latest("packages", 2)
+    return place
+
+
+def compiled() -> Path:
+    """A folder with the planner's machine code, for any CPU of this machine's architecture: all that a plan needs."""
+    pins: list[cache.Pin] = [str(packages())]
+    for path in operator_source():
+        name = path.relative_to(SOURCE / "reassign")
+        if name.parts[0] in ("api", "errors.py", "planning"):
+            pins += [str(name), path]
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, (SOURCE, packages()))), "NUMBA_CPU_NAME": "generic"}
+    command = [sys.executable, "-m", "reassign.planning.compiled"]
+
+    def build(place: Path) -> None:
+        say("compiling the planner: once for each change of it, about a minute")
+        run(command, env=environment | {"NUMBA_CACHE_DIR": str(place)})
+        with TemporaryDirectory() as used:  # as in a pod; fails where a plan would compile anything more
+            run(command, env=environment | {"REASSIGN_COMPILED": str(place), "NUMBA_CACHE_DIR": used})
+
+    place = cache.entry("compiled", pins, build)
+    cache.keep_latest("compiled", 3)
     return place
 
 

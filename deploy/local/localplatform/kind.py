@@ -13,7 +13,7 @@ from pathlib import Path
 from localplatform import brokers, cache, operator_, parts
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
-from localplatform.image import CONTAINERFILE, Image, copy_source, packages
+from localplatform.image import CONTAINERFILE, Image, compiled, copy_source, packages
 from localplatform.machine import LOCAL
 from localplatform.processes import Processes, run
 
@@ -67,8 +67,9 @@ def _load_image() -> Image:
     source = PLACE / "source"
     shutil.rmtree(source, ignore_errors=True)
     copy_source(source)
+    folders = {"packages": packages(), "compiled": compiled(), "source": source}
     image = Image(cache.key([CONTAINERFILE, str(packages()), *sorted(source.rglob("*.py"))]), PLACE / "unused")
-    contexts = [f"--build-context=packages={packages()}", f"--build-context=source={source}"]
+    contexts = [f"--build-context={name}={folder}" for name, folder in folders.items()]
     run(["docker", "buildx", "build", "--load", "--file", CONTAINERFILE, "--tag", image.name, *contexts, source])
     run(["kind", "load", "docker-image", image.name, f"--name={CLUSTER}"])
     return image

@@ -133,9 +133,11 @@ class Planner:
 def work_out(job: Job) -> Planned:
     """Make a plan. Raises PlanningError for what cannot be planned."""
     from reassign.core.survey import survey
+    from reassign.planning import compiled
     from reassign.planning.manifests import check_stored, digest, reassignments
     from reassign.planning.plan import make
 
+    compiled.link()
     plan, cluster = job.plan, survey(job.snapshot)
     waves, max_bytes = plan.spec.waves, plan.spec.waves.max_bytes
     made = make(
