@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-planner crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-planner bench-memory crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -69,6 +69,9 @@ bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throt
 bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: up to 10M replicas
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.waves
+
+bench-memory: $(VENV)  ## what the operator, and a process that plans, take at most, up to a million replicas
+	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.memory
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds

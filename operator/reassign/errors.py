@@ -71,6 +71,7 @@ class Reason(StrEnum):
     INVALID_SNAPSHOT = "InvalidSnapshot"
     PLAN_TOO_LARGE = "PlanTooLarge"
     PLANNING_FAILED = "PlanningFailed"
+    INSUFFICIENT_MEMORY = "InsufficientMemory"
     PLANNING = "Planning"
     APPROVAL_REQUIRED = "ApprovalRequired"
     APPROVED_DIGEST_MISMATCH = "ApprovedDigestMismatch"

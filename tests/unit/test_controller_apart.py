@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reassign.controller.apart import run_apart
-from reassign.errors import PlanningError, Reason
+from reassign.errors import ClusterError, PlanningError, Reason
 
 
 def doubled(number: int) -> tuple[int, int]:
@@ -23,6 +23,10 @@ def doubled(number: int) -> tuple[int, int]:
 
 def refused() -> None:
     raise PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
+
+
+def out_of_reach() -> None:
+    raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
 
 
 def mistaken() -> None:
@@ -57,11 +61,16 @@ def test_a_goal_that_cannot_be_planned_is_the_same_error_here() -> None:
     assert raised.value.reason is Reason.NOT_ENOUGH_BROKERS
 
 
+def test_a_cluster_that_cannot_be_seen_is_the_same_reason_here() -> None:
+    with pytest.raises(PlanningError, match="no broker answers") as raised:
+        run(out_of_reach)
+    assert raised.value.reason is Reason.CLUSTER_UNREACHABLE
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
         (mistaken, "ended with exit code 1, by a mistake of the operator"),
-        (killed, "raise the operator's memory limit"),
         (terminated, "was ended by SIGTERM"),
     ],
 )
@@ -71,6 +80,12 @@ def test_a_process_that_ends_without_an_answer_is_an_error_that_says_how(
     with pytest.raises(PlanningError, match=said) as raised:
         run(function)
     assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+def test_a_process_that_is_killed_needs_more_memory() -> None:
+    with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
+        run(killed)
+    assert raised.value.reason is Reason.INSUFFICIENT_MEMORY
 
 
 def test_a_process_that_takes_too_long_is_ended() -> None:
@@ -92,7 +107,7 @@ def test_a_process_that_uses_up_the_containers_memory_is_ended_before_all_of_it_
     memory_of(tmp_path, "1000", 950, 10)
     with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
         run(for_ever)
-    assert raised.value.reason is Reason.PLANNING_FAILED
+    assert raised.value.reason is Reason.INSUFFICIENT_MEMORY
 
 
 @pytest.mark.parametrize(("limit", "used", "cached"), [("1000", 950, 100), ("max", 10**12, 0)])

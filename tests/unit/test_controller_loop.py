@@ -129,9 +129,6 @@ class Brokers:
         found = self._kafka.snapshot()
         return replace(found, topics={name: topic for name, topic in found.topics.items() if name in topics})
 
-    async def observe_everything(self) -> Snapshot:
-        return self._kafka.snapshot()
-
     async def observe_shortages(self) -> Mapping[str, Topic]:
         return self.short
 

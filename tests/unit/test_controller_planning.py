@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from reassign.api.goal import Awareness, By
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.controller.apart import run_apart
-from reassign.controller.planning import SECONDS, Job, work_out
-from reassign.core.model import TopicPartition
+from reassign.controller.planning import SECONDS, Job, plan_of, work_out
+from reassign.core.model import Alter, Snapshot, TopicPartition
 from reassign.core.plan import Plan, Planned
+from reassign.core.survey import survey
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.connection import Connection, Sasl, Tls
+from reassign.kafka.tokens import OAuth
 from reassign.planning import model
 from tests.unit.sim import SimKafka
+from tests.unit.test_controller_loop import _object
 
+WAY = Connection("b:9092")
 A, B, C = (TopicPartition(topic, 0) for topic in ("a", "b", "c"))
 SPEC = {
     "clusterRef": {"name": "main"},
@@ -28,11 +35,43 @@ SPEC = {
 }
 
 
-def job(rate: int | None = 2**21) -> Job:
+@dataclass
+class Seen:
+    """In the place of KafkaClient: it connects, shows the cluster, and is closed."""
+
+    kafka: SimKafka
+    did: list[object]
+
+    async def connect(self, connection: Connection, *, timeout: float) -> Seen:  # noqa: ASYNC109
+        self.did.append(connection)
+        return self
+
+    async def observe_everything(self) -> Snapshot:
+        return self.kafka.snapshot()
+
+    async def close(self) -> None:
+        self.did.append("closed")
+
+
+def clusters() -> SimKafka:
     kafka = SimKafka(dict.fromkeys((A, B, C), (1, 2)))
     kafka.sizes = {tp: {1: size, 2: size} for tp, size in ((A, 100), (B, 300), (C, 7))}
-    plan = Plan("uid", 1, "team-a", "drain", 3, ReassignmentPlanSpec.parse(SPEC), ReassignmentPlanStatus(), True)
-    return Job(plan, kafka.snapshot(), ("*",), 10, rate)
+    return kafka
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """The cluster that the client looks at."""
+    found = Seen(clusters(), [])
+    monkeypatch.setattr("reassign.controller.planning.KafkaClient", found)
+    return found
+
+
+def job(*, cluster_id: str = "sim", **spec: object) -> Job:
+    parsed = ReassignmentPlanSpec.parse(SPEC | spec)
+    plan = Plan("uid", 1, "team-a", "drain", 3, parsed, ReassignmentPlanStatus(), True)
+    cluster = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}) | {"status": {"clusterId": cluster_id}}
+    return Job(plan, KafkaCluster.parse(cluster), WAY, ("*",))
 
 
 @pytest.fixture
@@ -62,7 +101,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     return seen
 
 
-def test_the_planner_is_asked_what_the_spec_says(asked: list[tuple[object, ...]]) -> None:
+def test_the_planner_is_asked_what_the_spec_says(seen: Seen, asked: list[tuple[object, ...]]) -> None:
     work_out(job())
     goal = model.Goal(
         drain=frozenset({1}),
@@ -73,9 +112,37 @@ def test_the_planner_is_asked_what_the_spec_says(asked: list[tuple[object, ...]]
         min_free=0.1,
     )
     assert asked == [(goal, 1, 2**30, 2**21)]
+    assert seen.did == [WAY, "closed"]
 
 
-def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_bytes(asked: object) -> None:
+def test_brokers_of_another_cluster_than_at_first_are_not_planned_for(seen: Seen, asked: list[object]) -> None:
+    with pytest.raises(ClusterError) as raised:
+        work_out(job(cluster_id="another"))
+    assert raised.value.reason is Reason.CLUSTER_ID_CHANGED
+    assert asked == []
+    assert seen.did == [WAY, "closed"]
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        {"drainBrokers": [1], "balance": {}},
+        {"drainBrokers": [0, 1, 2, 3], "balance": {"tolerancePercent": 1}},
+        {"replicationFactor": 3},
+    ],
+)
+def test_a_plan_of_a_namespace_tells_of_no_topic_that_it_may_not_move(seen: Seen, goal: object) -> None:
+    hidden = [TopicPartition("hidden", number) for number in range(40)]
+    seen.kafka = SimKafka({A: (1, 2), B: (1, 2), **dict.fromkeys(hidden, (1, 0))})
+    seen.kafka.sizes = {tp: dict.fromkeys(range(6), 10) for tp in (A, B, *hidden[:30])}
+    seen.kafka.perform(Alter(hidden[0], (1, 3)))
+    made = work_out(job(goal=goal, waves={}, template={})._replace(allowed=("a", "b")))
+    assert "hidden" not in repr(made)
+    assert "40" not in repr(made.unmet)
+    assert {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]} == {"a", "b"}
+
+
+def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_bytes(seen: object, asked: object) -> None:
     made = work_out(job())
     metadata = [manifest["metadata"] for manifest in made.manifests]
     assert [(m["namespace"], m["labels"]) for m in metadata] == [
@@ -92,22 +159,20 @@ def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_byte
     assert made.balance.before[0].greatest_percent == 2**31 - 1
 
 
-def test_bytes_of_a_wave_that_are_not_known_count_as_the_planner_takes_them(asked: object) -> None:
-    known = job()
-    sizes = {tp: each for tp, each in (known.snapshot.sizes or {}).items() if tp != B}
-    made = work_out(known._replace(snapshot=replace(known.snapshot, sizes=sizes)))
+def test_bytes_of_a_wave_that_are_not_known_count_as_the_planner_takes_them(seen: Seen, asked: object) -> None:
+    del seen.kafka.sizes[B]
     mean_of_the_others = (100 + 7) // 2
-    assert [wave.bytes for wave in made.waves] == [2 * mean_of_the_others, 200]
+    assert [wave.bytes for wave in work_out(job()).waves] == [2 * mean_of_the_others, 200]
 
 
-def test_what_it_came_to_can_go_from_one_process_to_another(asked: object) -> None:
+def test_what_it_came_to_can_go_from_one_process_to_another(seen: object, asked: object) -> None:
     made = work_out(job())
     assert pickle.loads(pickle.dumps(made)) == made
     assert isinstance(made, Planned)
     pickle.loads(pickle.dumps((work_out, (job(),))))
 
 
-def test_the_same_job_has_the_same_digest_and_another_generation_other_names(asked: object) -> None:
+def test_the_same_job_has_the_same_digest_and_another_generation_other_names(seen: object, asked: object) -> None:
     first, again = work_out(job()), work_out(job())
     assert first == again
     later = job()
@@ -118,11 +183,21 @@ def test_the_same_job_has_the_same_digest_and_another_generation_other_names(ask
 def test_the_planner_itself_drains_a_broker_in_a_process_of_its_own() -> None:
     kafka = SimKafka(dict.fromkeys((A, B, C), (1, 2)))
     kafka.sizes = {tp: {1: 100, 2: 100} for tp in (A, B, C)}
-    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
-    asked = job(None)
-    asked = asked._replace(plan=replace(asked.plan, spec=spec), snapshot=kafka.snapshot())
-    made = asyncio.run(run_apart(work_out, asked, seconds=SECONDS))
+    asked = job(goal={"drainBrokers": [1]}, waves={}, racks={}, template={})
+    made = asyncio.run(run_apart(plan_of, asked, survey(kafka.snapshot()), seconds=SECONDS))
     entries = [entry for manifest in made.manifests for entry in manifest["spec"]["partitions"]]
     assert sorted(entry["topic"] for entry in entries) == ["a", "b", "c"]
     assert all(1 not in entry["replicas"] and entry["expectedReplicas"] == [1, 2] for entry in entries)
     assert (made.moves.replicas, made.moves.bytes) == (3, 300) == (made.lower_bound.replicas, made.lower_bound.bytes)
+
+
+@pytest.mark.parametrize(
+    "sasl", [Sasl("mover", "secret"), OAuth("https://login", "mover", "secret")], ids=["password", "token"]
+)
+def test_a_process_of_its_own_gets_the_way_in(sasl: Sasl | OAuth) -> None:
+    way = Connection("b:9092", Tls("ca"), sasl)
+    assert asyncio.run(run_apart(itself, way, seconds=SECONDS)) == way
+
+
+def itself(way: Connection) -> Connection:
+    return way

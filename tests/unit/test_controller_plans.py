@@ -17,11 +17,12 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, Reassignm
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import RETRY_SECONDS, Job, Planner, goal_of, job_of, planned
+from reassign.controller.planning import RETRY_SECONDS, Job, Planner, goal_of, planned
 from reassign.controller.store import Store
 from reassign.core.model import TopicPartition
 from reassign.core.plan import Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
+from reassign.kafka.connection import Connection
 from reassign.planning import model
 from reassign.planning.manifests import digest
 from tests.unit.sim import SimKafka
@@ -34,7 +35,8 @@ GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
 class Work:
     """Planning: a wave for each partition that is on broker 1, or what it is told to come to."""
 
-    def __init__(self) -> None:
+    def __init__(self, kafka: SimKafka) -> None:
+        self.kafka = kafka
         self.jobs: list[Job] = []
         self.fails: Exception | None = None
         self.partitions: tuple[TopicPartition, ...] = (OURS, LATER)
@@ -43,7 +45,7 @@ class Work:
         self.jobs.append(job)
         if self.fails:
             raise self.fails
-        moved = [tp for tp in self.partitions if job.snapshot.topics[tp.topic].partitions[0].replicas != NEW]
+        moved = [tp for tp in self.partitions if self.kafka.replicas[tp] != NEW]
         manifests = [self._manifest(job, number, tp) for number, tp in enumerate(moved, 1)]
         certificate = model.Certificate(
             bytes=200,
@@ -59,7 +61,7 @@ class Work:
 
     def _manifest(self, job: Job, number: int, tp: TopicPartition) -> Object:
         entry = {"topic": tp.topic, "partition": 0, "replicas": list(NEW), "expectedReplicas": [1, 2, 3]}
-        spec = {"clusterRef": {"name": "main"}, "partitions": [entry], "suspend": True}
+        spec = {"clusterRef": job.plan.spec.cluster_ref.wire(), "partitions": [entry], "suspend": True}
         labels = {PLAN_LABEL: job.plan.name, PLAN_UID_LABEL: job.plan.uid}
         metadata = {"name": f"{job.plan.wave_prefix}-{number}", "namespace": job.plan.namespace, "labels": labels}
         version = "kafka.reassign.dev/v1alpha1"
@@ -75,7 +77,7 @@ class Planning(World):
         self.kafka = SimKafka(dict.fromkeys(partitions, (1, 2, 3)), sizes=sizes)
         self.store, self.kube, self.metrics = Store(), Kube(), Metrics()
         self.brokers = Brokers(self.kafka, self.kube)
-        self.work = Work()
+        self.work = Work(self.kafka)
         self.planner = Planner(self.work)
         self.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
         self.loop = self.new_loop()
@@ -248,6 +250,30 @@ def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, m
     world.tick(until=lambda: world.says("ApprovalRequired"))
 
 
+def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_again(
+    world: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reassign.controller.planning.RETRY_SECONDS", -RETRY_SECONDS)
+    world.work.fails = PlanningError(Reason.INSUFFICIENT_MEMORY, "raise the limit")
+    world.tick(until=lambda: world.says("InsufficientMemory"))
+    world.tick(5)
+    assert len(world.work.jobs) == 1
+    world.work.fails = None
+    world.change("drain", lambda obj: obj["spec"].update(topics={"include": ["o*"]}))
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+
+
+def test_what_a_plan_came_to_is_forgotten_when_the_plan_is_gone(world: Planning) -> None:
+    world.work.fails = PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
+    world.tick(until=lambda: world.says("NotEnoughBrokers"))
+    plan = world.store.plan("uid-drain")
+    assert plan is not None
+    assert world.planner.made(plan)
+    world.store.drop("uid-drain")
+    world.tick()
+    assert world.planner.made(plan) is None
+
+
 def test_a_mistake_in_planning_stalls_that_plan_alone(world: Planning) -> None:
     world.work.fails = KeyError("a mistake")
     world.add("move", THEIRS, NEW)
@@ -307,18 +333,16 @@ def test_a_plan_that_is_deleted_while_it_is_made_ends_that(world: Planning) -> N
 def _another(world: Planning) -> Job:
     plan, cluster = world.store.plan("uid-drain"), KafkaCluster.parse(world.kube.objects["uid-main"])
     assert plan is not None
-    return job_of(replace(plan, uid="uid-other"), cluster, world.kafka.snapshot(), ("*",))
+    return Job(replace(plan, uid="uid-other"), cluster, Connection("b:9092"), ("*",))
 
 
-def test_of_two_clusters_that_are_looked_at_at_once_one_is_planned_for_first(world: Planning) -> None:
+def test_of_the_plans_of_two_clusters_one_is_made_first(world: Planning) -> None:
     other = _another(world)
     first = other._replace(plan=replace(other.plan, uid="uid-drain"))
 
     async def scenario() -> None:
-        assert world.planner.due(first.plan)
-        assert world.planner.due(other.plan)
         world.planner.start(first, lambda: None)
-        world.planner.start(other, lambda: None)
+        assert not world.planner.due(other.plan)
         for _ in range(3):
             await asyncio.sleep(0)
         assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
@@ -364,32 +388,89 @@ def test_a_namespace_that_is_not_allowed_gets_no_plan(world: Planning) -> None:
     assert world.kube.objects["uid-drain"]["status"].get("waves", []) == []
 
 
-def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> None:
-    plan = world.store.plan("uid-drain")
-    cluster = KafkaCluster.parse(world.kube.objects["uid-main"])
+def test_a_permission_that_is_withdrawn_holds_the_next_wave_back_and_tells_nothing_of_its_topics(
+    world: Planning,
+) -> None:
+    allowed = [{"name": "team-a", "topics": ["*"]}]
+    world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
+    world.store.drop("uid-drain")
+    plan = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
+    plan["metadata"] |= {"namespace": "team-a"}
+    world.put(plan)
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=[{"name": "team-a", "topics": ["others"]}]))
+    world.kafka.replicas[OURS] = (5, 2, 3)
+    world.approve()
+    world.tick(until=lambda: world.says("NamespaceNotAllowed"))
+    assert f"may move others, not {OURS.topic}" in world.message()
+    assert "5" not in world.message()
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+
+
+def _job(world: Planning, allowed: tuple[str, ...] = ("*",), **cluster: Any) -> Job:
+    plan, obj = world.store.plan("uid-drain"), deepcopy(world.kube.objects["uid-main"])
+    obj["spec"] |= cluster
     assert plan is not None
-    everything = goal_of(job_of(plan, cluster, world.kafka.snapshot(), ("*",)))
+    return Job(plan, KafkaCluster.parse(obj), Connection("b:9092"), allowed)
+
+
+def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> None:
+    topics = tuple(sorted(world.kafka.snapshot().topics))
+    everything = goal_of(_job(world), topics)
     assert (everything.include, everything.exclude, everything.drain) == (("*",), ("__*",), frozenset({1}))
     assert everything.min_free == 0.1
-    some = goal_of(job_of(plan, cluster, world.kafka.snapshot(), ("o*", "th?irs")))
+    some = goal_of(_job(world, ("o*", "th?irs")), topics)
     assert some.include == ("ours", "theirs")
 
 
-def test_the_rate_is_the_templates_or_the_clusters(world: Planning) -> None:
-    def rate(template: Object, throttle: Object | None) -> int | None:
-        obj = deepcopy(world.plan) | {"spec": GOAL | {"template": template}}
-        obj["metadata"]["resourceVersion"] = str(int(obj["metadata"]["resourceVersion"]) + 1)
-        world.put(obj)
-        cluster = deepcopy(world.kube.objects["uid-main"])
-        cluster["spec"] |= {"throttle": throttle} if throttle else {}
-        plan = world.store.plan("uid-drain")
-        assert plan is not None
-        return job_of(plan, KafkaCluster.parse(cluster), world.kafka.snapshot(), ("*",)).rate
+@pytest.mark.parametrize("allowed", ["others-*", "__ours"])
+def test_a_namespace_that_may_move_nothing_of_it_does_not_learn_what_else_there_is(
+    world: Planning, allowed: str
+) -> None:
+    with pytest.raises(PlanningError, match="no topic that the namespace kafka may move") as raised:
+        goal_of(_job(world, (allowed,)), ("__ours", "secret", "theirs"))
+    assert raised.value.reason is Reason.NOTHING_SELECTED
+    assert "secret" not in raised.value.message
+    assert "3" not in raised.value.message
 
-    assert rate({}, None) is None
-    assert rate({}, {"interBroker": "1Mi"}) == 2**20
-    assert rate({"throttle": {"interBroker": "2Mi"}}, {"interBroker": "1Mi"}) == 2**21
-    assert rate({"throttle": {"logDir": "2Mi"}}, {"interBroker": "1Mi"}) == 2**20
+
+def test_the_rate_is_the_templates_or_the_clusters(world: Planning) -> None:
+    def rate(template: Object, **cluster: Object) -> int | None:
+        world.change("drain", lambda obj: obj["spec"].update(template=template))
+        return _job(world, **cluster).rate
+
+    assert rate({}) is None
+    assert rate({}, throttle={"interBroker": "1Mi"}) == 2**20
+    assert rate({"throttle": {"interBroker": "2Mi"}}, throttle={"interBroker": "1Mi"}) == 2**21
+    assert rate({"throttle": {"logDir": "2Mi"}}, throttle={"interBroker": "1Mi"}) == 2**20
+
+
+@pytest.mark.parametrize("field", ["interBroker", "logDir"])
+def test_a_template_that_asks_for_more_than_the_maximum_is_said_before_it_is_planned(
+    world: Planning, field: str
+) -> None:
+    def template(rate: str) -> None:
+        world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {field: rate}}))
+
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
+    template("3Mi")
+    world.tick(until=lambda: world.says("ThrottleAboveMaximum"))
+    assert f"spec.template.throttle.{field}: 3Mi is above limits.maxThrottle: 2Mi" in world.message()
+    assert world.conditions("drain") == {"Stalled": "ThrottleAboveMaximum"}
+    assert world.work.jobs == []
+    template("2Mi")
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+
+
+def test_a_maximum_that_is_lowered_below_the_template_is_said_before_a_wave_is_let_go(world: Planning) -> None:
+    world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "3Mi"}}))
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
+    world.approve()
+    world.tick(until=lambda: world.says("ThrottleAboveMaximum"))
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    world.change("main", lambda obj: obj["spec"].update(limits={}))
+    world.tick(until=lambda: world.says("Completed"))
 
 
 def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:

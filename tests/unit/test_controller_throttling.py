@@ -12,6 +12,7 @@ import pytest
 from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.planning import Planner
 from reassign.controller.plans import Plans
 from reassign.core import throttle
 from reassign.core.changes import Change, Kind, Place, Spot, put
@@ -216,7 +217,7 @@ def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch)
         return client
 
     monkeypatch.setattr(ClusterLoop, "_connected", connected)
-    return ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None, Plans(api, unused, api, unused))
+    return ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None, Plans(api, unused, api, Planner()))
 
 
 def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles_are_restored(

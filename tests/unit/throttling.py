@@ -55,6 +55,9 @@ class ApiServer:
     def plans(self, key: object) -> list[Any]:
         return []
 
+    def uids(self) -> frozenset[str]:
+        return frozenset()
+
     def clusters(self) -> list[Any]:
         return [self.cluster(KEY)]
 

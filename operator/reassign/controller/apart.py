@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from reassign.errors import PlanningError, Reason
+from reassign.errors import PlanningError, Reason, ReassignError
 
 __all__ = ["run_apart"]
 
@@ -35,8 +35,9 @@ LOOK_SECONDS = 0.05
 async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
     """What the function, which both processes can import, makes of the arguments.
 
-    Raises PlanningError: the one that the function raised, or PlanningFailed for a process that did not come to an
-    end in time, or to another than an answer. What it logs goes where our own log goes.
+    Raises PlanningError: what the function raised of ours, InsufficientMemory for a process that needs more than there
+    is, or PlanningFailed for one that did not come to an end in time, or to another than an answer. What it logs goes
+    where our own log goes.
     """
     task = await asyncio.to_thread(pickle.dumps, (function, arguments))
     process = await asyncio.create_subprocess_exec(
@@ -60,7 +61,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
             process.kill()
             await process.wait()
     if process.returncode:
-        raise PlanningError(Reason.PLANNING_FAILED, _ending(process.returncode))
+        raise _ending(process.returncode)
     error, result = pickle.loads(answer)
     if error:
         raise PlanningError(*error)
@@ -84,14 +85,17 @@ def _memory_is_full() -> bool:
         return False
 
 
-def _ending(code: int) -> str:
+def _ending(code: int) -> PlanningError:
     if code == -signal.SIGKILL:
-        return (
-            "the process that plans was killed, as one is that needs more memory than there is: raise the operator's "
-            "memory limit, or select fewer topics; it is tried again"
+        return PlanningError(
+            Reason.INSUFFICIENT_MEMORY,
+            "the process that plans was ended, since it needs more memory than there is: raise the operator's memory "
+            "limit (resources.limits.memory of the chart). It is tried again when the operator has been restarted with "
+            "that, or when the plan is changed",
         )
     what = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return f"the process that plans {what}, by a mistake of the operator; its log has the details: report them"
+    message = f"the process that plans {what}, by a mistake of the operator; its log has the details: report them"
+    return PlanningError(Reason.PLANNING_FAILED, message)
 
 
 def _serve() -> None:
@@ -102,7 +106,7 @@ def _serve() -> None:
         function, arguments = pickle.load(sys.stdin.buffer)
         try:
             pickle.dump((None, function(*arguments)), out)
-        except PlanningError as error:
+        except ReassignError as error:
             pickle.dump(((error.reason, error.message), None), out)
 
 

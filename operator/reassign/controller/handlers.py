@@ -164,7 +164,7 @@ class Supervisor:
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)
-        sight = Sight(lambda theirs: _missing(theirs, namespace, name))
+        sight = Sight(lambda plan, _: _missing(plan.namespace, namespace, name))
         if await self._plans.serve((namespace, name), sight) or attempts.conflict:
             self._stray.set()
 

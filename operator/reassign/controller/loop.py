@@ -21,7 +21,7 @@ from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.brake import Finding, Keeper, Survey, brake_of
 from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import job_of
+from reassign.controller.planning import Job
 from reassign.controller.plans import Plans, Sight
 from reassign.controller.reporter import Attempts, Reporter, mistake
 from reassign.controller.server import Health
@@ -44,11 +44,11 @@ from reassign.core.judge import judge
 from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
 from reassign.core.pacing import Pacer, look, places_taken
 from reassign.core.permission import Permission
-from reassign.core.plan import Plan
+from reassign.core.plan import Plan, Seen
 from reassign.core.progress import WINDOW_SECONDS
 from reassign.core.report import report
 from reassign.core.resource import Resource, active
-from reassign.core.throttled import bounded
+from reassign.core.throttled import above_maximum, bounded
 from reassign.core.verdict import Verdict
 from reassign.core.volumes import remembered, sizes
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
@@ -333,7 +333,7 @@ class ClusterLoop:
         await self.reporter.write_unreadable(obj, problem, _now())
         said = f"the operator cannot read the KafkaCluster {self.name}: correct that one, its status says what"
         await self._have_wait(resources, Problem(problem.reason, said))
-        await self.plans.serve(self.key, Sight(lambda _: Problem(problem.reason, said)))
+        await self.plans.serve(self.key, Sight(lambda *_: Problem(problem.reason, said)))
         return UNREACHABLE_SECONDS
 
     async def _serve(
@@ -411,13 +411,19 @@ class ClusterLoop:
     ) -> float | None:
         permission = permission_of(cluster)
 
-        async def make(plan: Plan) -> None:
-            assert self._client is not None
-            whole = await self._client.observe_everything()
-            self.plans.planner.start(job_of(plan, cluster, whole, permission.allowed[plan.namespace]), self.wake.set)
+        def make(plan: Plan) -> None:
+            assert self._connection is not None
+            job = Job(plan, cluster, self._connection, permission.allowed[plan.namespace])
+            self.plans.planner.start(job, self.wake.set)
+
+        def seen_by(plan: Plan, wave: Resource | None) -> Seen:
+            topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
+            withdrawn = next(filter(None, (permission.of_topic(plan.namespace, topic) for topic in topics)), None)
+            too_fast = above_maximum(plan.spec.template.throttle, cluster.spec, "spec.template.throttle")
+            return permission.of_namespace(plan.namespace) or withdrawn or too_fast or seen
 
         looked_at = frozenset(resource.uid for resource in resources)
-        sight = Sight(lambda namespace: permission.of_namespace(namespace) or seen, looked_at, make)
+        sight = Sight(seen_by, looked_at, make)
         return await self.plans.serve(self.key, sight)
 
     def _count(self, verdicts: Sequence[Verdict], policy: Policy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,15 +21,17 @@ from reassign.api.reassignment_plan import (
     LowerBound,
     Moves,
     Shares,
-    Topics,
     Unmet,
     Wave,
     WaveState,
 )
 from reassign.controller.apart import run_apart
+from reassign.controller.serving import check_identity
 from reassign.core.model import Problem, Snapshot
 from reassign.core.plan import Manifest, Plan, Planned, manifest_digest
 from reassign.errors import PlanningError, Reason
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
     from reassign.planning.model import Balance, Certificate, Cluster, Goal
@@ -37,27 +39,27 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 SECONDS = 300.0
-"""What a plan may take, with compiling what plans."""
+"""What a plan may take, with the look at the whole cluster."""
+CONNECT_SECONDS = 15.0
 RETRY_SECONDS = 60.0
 """How long after a failure it is tried again: what it came from may have been mended."""
 
 
 class Job(NamedTuple):
-    """What a plan is made from: the whole cluster, and patterns of the topics that the plan's namespace may move."""
+    """What a plan is made from: the cluster, the way to it, and patterns of the topics that the plan's namespace may
+    move."""
 
     plan: Plan
-    snapshot: Snapshot
+    cluster: KafkaCluster
+    connection: Connection
     allowed: tuple[str, ...]
-    min_free_percent: int
-    rate: int | None
-    """Bytes per second of each broker; None where nothing is throttled."""
 
-
-def job_of(plan: Plan, cluster: KafkaCluster, snapshot: Snapshot, allowed: tuple[str, ...]) -> Job:
-    throttles = [t for t in (plan.spec.template.throttle, cluster.spec.throttle) if t and t.inter_broker is not None]
-    rate = throttles[0].inter_broker if throttles else None
-    at = None if rate is None else bytes_per_second(rate)
-    return Job(plan, snapshot, allowed, cluster.spec.limits.min_free_disk_percent, at)
+    @property
+    def rate(self) -> int | None:
+        """Bytes per second of each broker; None where nothing is throttled."""
+        both = (self.plan.spec.template.throttle, self.cluster.spec.throttle)
+        rates = [throttle.inter_broker for throttle in both if throttle and throttle.inter_broker is not None]
+        return bytes_per_second(rates[0]) if rates else None
 
 
 class _Outcome(NamedTuple):
@@ -81,20 +83,23 @@ class Planner:
         return outcome.made if outcome and outcome.input_hash == plan.input_hash else None
 
     def due(self, plan: Plan) -> bool:
-        """Whether to begin with a plan now; one under way for what the spec was before ends."""
+        """Whether to begin with a plan now; one under way for what the spec was before ends.
+
+        What needs more memory than there is will need it again: it waits for another spec, or another process of ours.
+        """
         if self._under_way is not None:
             uid, input_hash = self._under_way
             if uid == plan.uid and input_hash != plan.input_hash:
                 self.forget(uid)
             return False
         outcome = self._outcomes.get(plan.uid)
-        tried = outcome is not None and outcome.input_hash == plan.input_hash
-        return not tried or (outcome is not None and time.monotonic() - outcome.at >= RETRY_SECONDS)
+        if outcome is None or outcome.input_hash != plan.input_hash:
+            return True
+        hopeless = isinstance(outcome.made, Problem) and outcome.made.reason is Reason.INSUFFICIENT_MEMORY
+        return not hopeless and time.monotonic() - outcome.at >= RETRY_SECONDS
 
     def start(self, job: Job, done: Callable[[], object]) -> None:
-        """Begin, and call `done` at the end; unless another cluster's plan began while this cluster was looked at."""
-        if self._under_way is not None:
-            return
+        """Begin, where one is due, and call `done` at the end."""
         self._under_way = job.plan.uid, job.plan.input_hash
         self._task = asyncio.create_task(self._run(job), name=f"plan {job.plan.namespace}/{job.plan.name}")
         self._task.add_done_callback(lambda _: self._end(done))
@@ -102,6 +107,12 @@ class Planner:
     def _end(self, done: Callable[[], object]) -> None:
         self._under_way = None
         done()
+
+    def keep(self, uids: Collection[str]) -> None:
+        """Forget the plans that are not among these any more."""
+        under_way = {self._under_way[0]} if self._under_way else set()
+        for uid in (self._outcomes.keys() | under_way) - set(uids):
+            self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """A plan is written, or gone."""
@@ -127,21 +138,45 @@ class Planner:
         self._outcomes[plan.uid] = _Outcome(plan.input_hash, made, time.monotonic())
 
 
-# --- In the other process: numpy, numba and the whole cluster are there and nowhere else ---
+# --- In the other process: the whole cluster, numpy and numba are there and nowhere else ---
 
 
 def work_out(job: Job) -> Planned:
-    """Make a plan. Raises PlanningError for what cannot be planned."""
+    """Look at the whole cluster and make a plan. Raises PlanningError for what cannot be planned, ClusterError where
+    the cluster cannot be seen.
+
+    The look is taken here: it is far larger than what is looked at to move partitions, and it may take a minute.
+    """
     from reassign.core.survey import survey
     from reassign.planning import compiled
+
+    compiled.link()
+    return plan_of(job, survey(asyncio.run(_look(job))))
+
+
+async def _look(job: Job) -> Snapshot:
+    client = await KafkaClient.connect(job.connection, timeout=CONNECT_SECONDS)
+    try:
+        snapshot = await client.observe_everything()
+    finally:
+        await client.close()
+    check_identity(job.cluster, snapshot.cluster_id)
+    return snapshot
+
+
+def plan_of(job: Job, cluster: Cluster) -> Planned:
+    """The plan for the cluster as it was seen."""
     from reassign.planning.manifests import check_stored, digest, reassignments
     from reassign.planning.plan import make
 
-    compiled.link()
-    plan, cluster = job.plan, survey(job.snapshot)
+    plan = job.plan
     waves, max_bytes = plan.spec.waves, plan.spec.waves.max_bytes
     made = make(
-        cluster, goal_of(job), waves.max_partitions, None if max_bytes is None else bytes_of(max_bytes), job.rate
+        cluster,
+        goal_of(job, cluster.topics),
+        waves.max_partitions,
+        None if max_bytes is None else bytes_of(max_bytes),
+        job.rate,
     )
     check_stored(made)
     manifests = reassignments(
@@ -156,35 +191,40 @@ def work_out(job: Job) -> Planned:
     return planned(plan, labelled, digest(labelled), made.certificate, sizes_of(cluster))
 
 
-def goal_of(job: Job) -> Goal:
-    """The goal in the planner's words."""
+def goal_of(job: Job, topics: Sequence[str]) -> Goal:
+    """The goal in the planner's words, for a cluster with these topics."""
     from reassign.planning import model
 
     spec, goal = job.plan.spec, job.plan.spec.goal
-    include, exclude = _selected(spec.topics, job)
     return model.Goal(
-        include=include,
-        exclude=exclude,
+        include=spec.topics.include if "*" in job.allowed else _allowed(job, topics),
+        exclude=spec.topics.exclude,
         drain=frozenset(goal.drain_brokers or ()),
         brokers=None if goal.brokers is None else frozenset(goal.brokers),
         replication_factor=goal.replication_factor,
         balance=frozenset(goal.balance.by) if goal.balance else frozenset(),
         tolerance=goal.balance.tolerance_percent / 100 if goal.balance else 0.10,
         awareness=spec.racks.awareness,
-        min_free=job.min_free_percent / 100,
+        min_free=job.cluster.spec.limits.min_free_disk_percent / 100,
     )
 
 
-def _selected(topics: Topics, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Patterns of the topics to plan for; where not all are allowed, their names, since both have to match."""
-    if "*" in job.allowed:
-        return topics.include, topics.exclude
+def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
+    """The topics to plan for by their names, since they have to match two lists of patterns. Of the others a namespace
+    that may not move them learns nothing, not even how many there are."""
 
     def matches(topic: str, patterns: Sequence[str]) -> bool:
         return any(fnmatchcase(topic, pattern) for pattern in patterns)
 
-    names = [t for t in sorted(job.snapshot.topics) if matches(t, topics.include) and matches(t, job.allowed)]
-    return tuple(names), topics.exclude
+    wanted = job.plan.spec.topics
+    names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
+    if all(matches(name, wanted.exclude) for name in names):
+        raise PlanningError(
+            Reason.NOTHING_SELECTED,
+            f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "
+            "spec.topics: change the patterns, or have spec.allowedNamespaces of the KafkaCluster list more",
+        )
+    return names
 
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:

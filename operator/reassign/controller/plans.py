@@ -46,13 +46,14 @@ CONFLICT_SECONDS = 0.5
 class Sight:
     """What a tick knows of the cluster, and can find out.
 
-    `seen` is what a namespace may know of it, `looked_at` are the uids of the PartitionReassignments whose topics are
-    part of that, the next wave of each plan among them. `make` begins to make a plan, from a look at the whole cluster.
+    `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
+    PartitionReassignments whose topics are part of that, the next wave of each plan among them. `make` begins to make a
+    plan.
     """
 
-    seen: Callable[[str], Seen]
+    seen: Callable[[Plan, Resource | None], Seen]
     looked_at: frozenset[str] = frozenset()
-    make: Callable[[Plan], Awaitable[None]] | None = None
+    make: Callable[[Plan], None] | None = None
 
 
 class Plans:
@@ -76,6 +77,7 @@ class Plans:
 
     async def serve(self, key: ClusterKey, sight: Sight) -> float | None:
         """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
+        self.planner.keep(self._store.uids())
         pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
@@ -112,8 +114,8 @@ class Plans:
             if isinstance(wave, Unreadable):
                 raise ReassignError(wave.problem.reason, f"{wave.name}: {wave.problem.message}")
             waves.append(wave)
-        seen = sight.seen(plan.namespace)
         current = next_wave(plan, waves)
+        seen = sight.seen(plan, current)
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being looked at
         decision = decide(plan, waves, seen, self.planner.made(plan), _now())
@@ -137,7 +139,7 @@ class Plans:
                 await self._reporter.let_go(plan)
             case Make():
                 if sight.make and self.planner.due(plan):
-                    await sight.make(plan)
+                    sight.make(plan)
             case Create(manifest):
                 self._store.put(await self._created(manifest))
             case Release(wave):

@@ -105,17 +105,21 @@ def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
 
 def bounded(resource: Resource, cluster: KafkaClusterSpec) -> Resource:
     """A resource that asks for more than the maximum cannot start anything."""
-    throttle, maximum = resource.spec.throttle or Throttle(), cluster.limits.max_throttle
-    if resource.unsupported or not maximum:
-        return resource
-    for name, asked in (("interBroker", throttle.inter_broker), ("logDir", throttle.log_dir)):
-        if asked and bytes_per_second(asked) > bytes_per_second(maximum):
+    problem = above_maximum(resource.spec.throttle, cluster, "spec.throttle")
+    return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
+
+
+def above_maximum(throttle: Throttle | None, cluster: KafkaClusterSpec, field: str) -> Problem | None:
+    """Why a throttle is refused, if it is."""
+    rates, maximum = throttle or Throttle(), cluster.limits.max_throttle
+    for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
+        if asked and maximum and bytes_per_second(asked) > bytes_per_second(maximum):
             message = (
-                f"spec.throttle.{name}: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
+                f"{field}.{name}: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
                 "lower the one, or raise the other"
             )
-            return replace(resource, unsupported=Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message))
-    return resource
+            return Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message)
+    return None
 
 
 def copying(

@@ -1,0 +1,168 @@
+"""`make bench-memory`: the greatest memory of the operator, and of the process that plans, beside made clusters.
+
+The answers of brokers are made, and then decoded as those of brokers are. The operator looks for what it pauses for,
+again and again; the other process looks at everything, and plans to drain a broker. Nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from kafka.protocol.admin import DescribeLogDirsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from tests.benchmarks.instances import SIZES, Made, cluster
+
+METADATA, LOG_DIRS = 12, 4
+"""Versions of these requests."""
+MIB = 2**20
+
+
+class Brokers:
+    """A line to brokers that answer from a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._metadata, self._log_dirs = pickle.loads(path.read_bytes())
+
+    def newest_version(self, api: object) -> int:
+        return 1
+
+    def read(self, make: Any) -> Any:
+        request = make()
+        match type(request).__name__:
+            case "MetadataRequest":
+                return MetadataResponse.decode(self._metadata, version=METADATA)
+            case "DescribeConfigsRequest":
+                minimum = SimpleNamespace(name="min.insync.replicas", value="2")
+                names = [resource.resource_name for resource in request.resources]
+                return SimpleNamespace(
+                    results=[
+                        SimpleNamespace(error_code=0, error_message=None, resource_name=name, configs=[minimum])
+                        for name in names
+                    ]
+                )
+        brokers = [SimpleNamespace(broker_id=id, rack=f"rack{id % 6}", is_fenced=False) for id in self._log_dirs]
+        return SimpleNamespace(error_code=0, error_message=None, cluster_id="made", topics=[], brokers=brokers)
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        return DescribeLogDirsResponse.decode(self._log_dirs[broker], version=LOG_DIRS)
+
+    def close(self) -> None:
+        pass
+
+
+def write(size: str, path: Path) -> None:
+    """The answers of a made cluster's brokers."""
+    made = cluster(Made(*SIZES[size]))
+    topic = MetadataResponse.MetadataResponseTopic
+    result = DescribeLogDirsResponse.DescribeLogDirsResult
+    log = result.DescribeLogDirsTopic
+    topics: dict[str, list[Any]] = defaultdict(list)
+    held: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    rows = zip(made.topic.tolist(), made.partition.tolist(), made.replicas.tolist(), made.sizes.tolist(), strict=True)
+    for of, number, replicas, bytes in rows:
+        name = made.topics[of]
+        ids = {"replica_nodes": replicas, "isr_nodes": replicas, "offline_replicas": [], "leader_id": replicas[0]}
+        topics[name].append(
+            topic.MetadataResponsePartition(error_code=0, partition_index=number, leader_epoch=1, **ids)
+        )
+        for broker in replicas:
+            of_one = {"partition_index": number, "partition_size": bytes, "offset_lag": 0, "is_future_key": False}
+            held[broker][name].append(log.DescribeLogDirsPartition(**of_one))
+    metadata = MetadataResponse(
+        version=METADATA,
+        throttle_time_ms=0,
+        brokers=[],
+        cluster_id="made",
+        controller_id=1,
+        topics=[
+            topic(error_code=0, name=name, topic_id=UUID(int=number + 1), is_internal=False, partitions=partitions)
+            for number, (name, partitions) in enumerate(topics.items())
+        ],
+    ).encode(version=METADATA)
+    space = {"error_code": 0, "log_dir": "/kafka", "total_bytes": 1 << 50, "usable_bytes": 1 << 49}
+    log_dirs = {
+        broker: DescribeLogDirsResponse(
+            version=LOG_DIRS,
+            throttle_time_ms=0,
+            error_code=0,
+            results=[result(topics=[log(name=n, partitions=ps) for n, ps in logs.items()], **space)],
+        ).encode(version=LOG_DIRS)
+        for broker, logs in held.items()
+    }
+    path.write_bytes(pickle.dumps((metadata, log_dirs)))
+
+
+def operate(brokers: Any) -> None:
+    async def look() -> None:
+        client = KafkaClient(Connection("made:9092"), brokers, ThreadPoolExecutor(4), lambda: None)
+        for _ in range(3):
+            await client.observe_shortages()
+        await client.close()
+
+    asyncio.run(look())
+
+
+def plan(brokers: Any) -> None:
+    from reassign.api.kafka_cluster import KafkaCluster
+    from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
+    from reassign.controller import planning
+    from reassign.core.plan import Plan
+
+    async def connect(connection: Connection, timeout: float) -> KafkaClient:  # noqa: ASYNC109
+        return KafkaClient(connection, brokers, ThreadPoolExecutor(4), lambda: None)
+
+    planning.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
+    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "made"}, "goal": {"drainBrokers": [0]}})
+    of = {"metadata": {"name": "made", "namespace": "made", "uid": "made"}, "spec": {"bootstrapServers": "made:9092"}}
+    asked = Plan("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
+    planning.work_out(planning.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
+
+
+def memory(what: str) -> int:
+    """VmRSS, or VmHWM for the greatest that it was, in bytes."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status[what].split()[0]) * 1024
+
+
+def main(*arguments: str) -> None:
+    if arguments:
+        what, path = arguments[0], Path(arguments[1])
+        if what not in ("operator", "plan"):
+            return write(what, path)
+        import reassign.controller.handlers  # noqa: F401  what the operator has loaded
+
+        before = memory("VmRSS")
+        brokers = Brokers(path)
+        ours = memory("VmRSS") - before  # of this benchmark
+        (operate if what == "operator" else plan)(brokers)
+        return print(f"{(memory('VmHWM') - ours) / MIB:10.0f}", end="", flush=True)
+    environment = os.environ | {"NUMBA_CPU_NAME": "generic"}
+    subprocess.run([sys.executable, "-m", "reassign.planning.compiled"], check=True, env=environment)
+    print(f"{'replicas':>10} {'operator':>10} {'plan':>9}   MiB")
+    for size in ("9k", "99k", "999k"):
+        with tempfile.NamedTemporaryFile() as file:
+            command = [sys.executable, "-m", "tests.benchmarks.memory"]
+            subprocess.run([*command, size, file.name], check=True)
+            print(f"{size:>10}", end="", flush=True)
+            for what in ("operator", "plan"):
+                subprocess.run([*command, what, file.name], check=True, env=environment)
+        print(flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
