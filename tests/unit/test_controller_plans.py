@@ -503,6 +503,65 @@ def test_a_plan_that_cannot_be_read_says_so(world: Planning) -> None:
     assert world.says("CannotBeRead")
 
 
+def _unreadable(obj: Object) -> None:
+    obj["spec"]["partitions"][0]["replicas"] = ["four"]
+
+
+def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_until_it_can(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    second, before = world.waves()[1]["metadata"]["name"], deepcopy(world.waves()[1]["spec"])
+    world.change(second, _unreadable)
+    world.approve()
+    world.tick(until=lambda: world.says("CannotBeRead"))
+    world.tick(3)
+    assert f"{second}: this version of the operator cannot read spec.partitions" in world.message()
+    assert world.conditions("drain") == {"Stalled": "CannotBeRead"}
+    assert [wave["state"] for wave in world.status["waves"]] == ["Pending", "Pending"]
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+    world.change(second, lambda obj: obj.update(spec=before))
+    world.tick(until=lambda: world.says("Completed"))
+
+
+@pytest.mark.parametrize("moving", [True, False], ids=["in flight", "not begun"])
+def test_a_wave_that_cannot_be_read_keeps_its_plan_from_being_deleted_no_longer_than_is_safe(
+    world: Planning, moving: bool
+) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    first = world.waves()[0]["metadata"]["name"]
+    if moving:
+        world.approve()
+        asyncio.run(_ticks_until(world, lambda: OURS in world.kafka.reassignments))
+    world.change(first, _unreadable)
+    world.delete("drain")
+    asyncio.run(_ticks_until(world, lambda: world.store.get("uid-drain") is None))
+    left = [wave["metadata"] for wave in world.waves() if wave["metadata"].get("finalizers")]
+    assert [(meta["name"], bool(meta.get("deletionTimestamp"))) for meta in left] == ([(first, True)] if moving else [])
+    assert (OURS in world.kafka.reassignments) is moving
+
+
+def test_a_wave_that_is_done_and_cannot_be_read_stays_when_its_plan_is_deleted(world: Planning) -> None:
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.approve()
+    world.tick(until=lambda: world.says("Completed"))
+    first = world.waves()[0]["metadata"]["name"]
+    world.change(first, _unreadable)
+    world.tick(3)
+    assert world.says("Completed")
+    world.delete("drain")
+    world.tick(3)
+    assert world.store.get("uid-drain") is None
+    assert "deletionTimestamp" not in world.kube.objects[f"uid-{first}"]["metadata"]
+
+
+async def _ticks_until(world: Planning, true: Callable[[], bool]) -> None:
+    """What is in flight stays in flight."""
+    for _ in range(40):
+        await world.tick_once()
+        if true():
+            return
+    raise AssertionError("it did not come true")
+
+
 def test_the_planner_status_survives_what_the_api_server_says(world: Planning) -> None:
     world.tick(until=lambda: world.says("ApprovalRequired"))
     assert ReassignmentPlanStatus.parse(world.status).wire() == world.status

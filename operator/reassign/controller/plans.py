@@ -14,7 +14,7 @@ import structlog
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planning import Planner
 from reassign.controller.reporter import Reporter, mistake
-from reassign.controller.store import ClusterKey, Store, Unreadable, version
+from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
 from reassign.core.model import Problem, Snapshot
 from reassign.core.plan import (
     Create,
@@ -28,6 +28,7 @@ from reassign.core.plan import (
     Release,
     Seen,
     Step,
+    Unread,
     ended,
     manifest_digest,
 )
@@ -109,16 +110,14 @@ class Plans:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
-        waves: list[Resource] = []
-        for wave in self._store.waves(plan):
-            if isinstance(wave, Unreadable):
-                raise ReassignError(wave.problem.reason, f"{wave.name}: {wave.problem.message}")
-            waves.append(wave)
+        found = self._store.waves(plan)
+        waves = [wave for wave in found if isinstance(wave, Resource)]
+        unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
         seen = sight.seen(plan, current)
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being looked at
-        decision = decide(plan, waves, seen, self.planner.made(plan), _now())
+        decision = decide(plan, waves, seen, self.planner.made(plan), _now(), unread)
         for step in decision.steps:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)
@@ -167,7 +166,7 @@ class Plans:
         if found is None or version(found) != plan.version:
             raise ConflictError(f"{plan.namespace}/{plan.name} has changed meanwhile")
 
-    async def _write(self, wave: Resource, write: Callable[[Object], Awaitable[Object | None]]) -> None:
+    async def _write(self, wave: Resource | Unread, write: Callable[[Object], Awaitable[Object | None]]) -> None:
         obj = self._store.get(wave.uid)
         if obj is None or version(obj) != wave.version:
             raise ConflictError(f"{wave.namespace}/{wave.name} has changed meanwhile")
@@ -180,6 +179,19 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
+
+
+def _unread(wave: Unreadable) -> Unread:
+    meta, status = wave.obj["metadata"], wave.obj.get("status", {})
+    return Unread(
+        uid=wave.uid,
+        version=version(wave.obj),
+        namespace=wave.namespace,
+        name=wave.name,
+        ended=bool(status.get("completionTime")) and not holds(wave.obj),
+        deleted=bool(meta.get("deletionTimestamp")),
+        problem=wave.problem,
+    )
 
 
 def _same(found: Object, manifest: Manifest) -> bool:

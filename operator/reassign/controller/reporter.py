@@ -23,7 +23,7 @@ from reassign.core.decide import lets_go
 from reassign.core.events import Tell, cancellations, plan_transitions, rebuilt, transitions
 from reassign.core.model import Problem
 from reassign.core.pacing import halvings
-from reassign.core.plan import Plan
+from reassign.core.plan import Plan, Unread
 from reassign.core.report import blind
 from reassign.core.resource import Record, Resource, active
 from reassign.core.verdict import Verdict
@@ -232,7 +232,9 @@ class Reporter:
             await self._tell(obj, tell)
         return True
 
-    async def refresh(self, resource: Resource | Plan | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> None:
+    async def refresh(
+        self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
+    ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         found = await self._kube.get(kind, resource.namespace, resource.name)
         self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)

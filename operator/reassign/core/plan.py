@@ -126,6 +126,20 @@ def _says(wave: Resource, type: str) -> bool:
     return any(c.type == type and c.status is ConditionStatus.TRUE for c in wave.status.conditions)
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A wave that this version of the operator cannot read, with what says why."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    ended: bool
+    """Whether its status says that it came to an end, and that it holds nothing."""
+    deleted: bool
+    problem: Problem
+
+
 # --- What can be done ---
 
 
@@ -169,7 +183,7 @@ class Hold:
 class Delete:
     """Delete a wave, which cancels what it has in flight."""
 
-    wave: Resource
+    wave: Resource | Unread
 
 
 Step = Keep | LetGo | Make | Create | Release | Hold | Delete

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model import Problem
-from reassign.core.plan import Plan, Seen, stall_of
+from reassign.core.plan import Plan, Seen, Unread, stall_of
 from reassign.core.progress import amount
 from reassign.core.report import Aspect
 from reassign.core.resource import Resource
@@ -115,6 +115,6 @@ def stalls(waves: Sequence[Resource]) -> str:
     return f"; {stall[1]}" if stall else ""
 
 
-def names(waves: Sequence[Resource]) -> str:
+def names(waves: Sequence[Resource | Unread]) -> str:
     names = [wave.name for wave in waves]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -6,7 +6,7 @@ after what is in flight of it has come to its end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -26,6 +26,7 @@ from reassign.core.plan import (
     Release,
     Seen,
     Step,
+    Unread,
     begun,
     ended,
     state_of,
@@ -41,30 +42,39 @@ WRITES = 50
 
 
 def decide(
-    plan: Plan, waves: Sequence[Resource], seen: Seen, made: Planned | Problem | None, now: datetime
+    plan: Plan,
+    waves: Sequence[Resource],
+    seen: Seen,
+    made: Planned | Problem | None,
+    now: datetime,
+    unread: Sequence[Unread] = (),
 ) -> Decision:
     """What to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
-    `made` is what planning came to for the spec as it is, if it has been tried.
+    `made` is what planning came to for the spec as it is, if it has been tried; `unread` are waves that cannot be read.
     """
     if plan.deleted:
-        return _take_down(plan, waves, now)
+        return _take_down(plan, waves, unread, now)
     if plan.planned:
-        return _carry_out(plan, waves, seen, now)
-    return _plan_anew(plan, waves, seen, made, now)
+        return _carry_out(plan, waves, unread, seen, now)
+    return _plan_anew(plan, waves, unread, seen, made, now)
 
 
-def _take_down(plan: Plan, waves: Sequence[Resource], now: datetime) -> Decision:
-    """Delete the waves that are not done; those that are stay, with their records."""
+def _take_down(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], now: datetime) -> Decision:
+    """Delete the waves that are not done; those that are stay, with their records.
+
+    One that cannot be read is deleted, and not waited for: it has a finalizer of its own, and goes when it is safe.
+    """
     left = [wave for wave in waves if not ended(wave)]
-    if not left:
+    waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
+    if not waited:
         return Decision([LetGo()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
-    aspects = waits("Deleting", f"{message}: {names(left)}{stalls(left)}")
-    return Decision(_deletes(left), _status(plan, plan.status, aspects, now))
+    aspects = waits("Deleting", f"{message}: {names(waited)}{stalls(left)}")
+    return Decision(_deletes(waited), _status(plan, plan.status, aspects, now))
 
 
-def _deletes(waves: Sequence[Resource]) -> list[Delete]:
+def _deletes(waves: Sequence[Resource | Unread]) -> list[Delete]:
     return [Delete(wave) for wave in waves if not wave.deleted][:WRITES]
 
 
@@ -72,7 +82,12 @@ def _deletes(waves: Sequence[Resource]) -> list[Delete]:
 
 
 def _plan_anew(
-    plan: Plan, waves: Sequence[Resource], seen: Seen, made: Planned | Problem | None, now: datetime
+    plan: Plan,
+    waves: Sequence[Resource],
+    unread: Sequence[Unread],
+    seen: Seen,
+    made: Planned | Problem | None,
+    now: datetime,
 ) -> Decision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
@@ -86,6 +101,9 @@ def _plan_anew(
         holds = [Hold(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
         message = "what is in flight of the plan before comes to its end first"
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
+    if lost := [wave for wave in unread if not wave.ended]:
+        problem = _unreadable(lost[0])
+        return so_far([], stalled(problem.reason, problem.message))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
     if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
         return so_far(_deletes(obsolete), planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
@@ -113,7 +131,7 @@ def _plan_anew(
         }
     )
     # nothing is let go before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, seen, now), steps=[])
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -132,13 +150,15 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 # --- Carrying it out ---
 
 
-def _carry_out(plan: Plan, waves: Sequence[Resource], seen: Seen, now: datetime) -> Decision:
+def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], seen: Seen, now: datetime) -> Decision:
     """Let go the next wave when it may, put back what somebody else let go, and say how things stand."""
     there = {wave.name: wave for wave in waves}
-    planned = _looked_at(plan, there)
+    lost = {wave.name: wave for wave in unread}
+    planned = _looked_at(plan, there, lost)
     status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
     first = _first(planned)
-    spoilt = _spoilt(planned, there)
+    found = next((lost[wave.name] for wave in planned if wave.name in lost), None)
+    spoilt = _unreadable(found) if first and found else _spoilt(planned, there)
     if first is None and spoilt is None:
         done = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in plan.status.conditions)
         steps: list[Step] = [LetGo()] if done and plan.has_finalizer else []
@@ -173,8 +193,9 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
     return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
 
 
-def _looked_at(plan: Plan, there: Mapping[str, Resource]) -> tuple[Wave, ...]:
-    return tuple(_as_found(wave, there.get(wave.name)) for wave in plan.status.waves)
+def _looked_at(plan: Plan, there: Mapping[str, Resource], unread: Collection[str] = ()) -> tuple[Wave, ...]:
+    """How far the waves are; one that cannot be read is as far as it was."""
+    return tuple(w if w.name in unread else _as_found(w, there.get(w.name)) for w in plan.status.waves)
 
 
 def _as_found(wave: Wave, found: Resource | None) -> Wave:
@@ -184,6 +205,10 @@ def _as_found(wave: Wave, found: Resource | None) -> Wave:
         return wave
     state = WaveState.MISSING if found is None else state_of(found)
     return wave if state is wave.state else wave.model_copy(update={"state": state})
+
+
+def _unreadable(wave: Unread) -> Problem:
+    return Problem(wave.problem.reason, f"the PartitionReassignment {wave.name}: {wave.problem.message}")
 
 
 def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
