@@ -195,8 +195,9 @@ def test_those_that_are_alike_go_together() -> None:
     assert [sorted(np.array(sizes)[waves.wave == w].tolist()) for w in (0, 1)] == [[100] * 4, [1] * 4]
 
 
+@pytest.mark.parametrize("cap", [{"max_partitions": 60}, {"max_bytes": 120_000}])
 @pytest.mark.parametrize("seed", [0, 1, 5])
-def test_barriers_cost_little_though_some_partitions_add_two_replicas(seed: int) -> None:
+def test_barriers_cost_little_though_some_partitions_add_two_replicas(seed: int, cap: dict[str, int]) -> None:
     """Half of the brokers give one of three replicas, or two, to the others; sizes are lognormal."""
     random = np.random.default_rng(seed)
     halves = [np.array([random.permutation(6)[:3] + first for _ in range(400)], np.int32) for first in (0, 6)]
@@ -205,7 +206,9 @@ def test_barriers_cost_little_though_some_partitions_add_two_replicas(seed: int)
     two = random.random(400) < 0.2
     target[two, 1] = halves[1][two, 1]
     moves = Case(current, target, (random.lognormal(0, 1, 400) * 1000).astype(np.int64))
-    found = moves.makespan(moves.split(max_partitions=60).wave, rate=1)
+    waves = moves.split(**cap)
+    found = moves.makespan(waves.wave, rate=1)
+    assert waves.number == waves.bound
     assert found.seconds <= 1.02 * found.bound
 
 

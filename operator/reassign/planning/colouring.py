@@ -2,7 +2,7 @@
 
 A plan is a bipartite multigraph (who gives, who takes), so this is an edge colouring, and it can always be had where
 every partition adds one replica (König 1916; de Werra 1971 with waves of equal size too). Partitions that add several
-stay together; then it is tried only, and gives way where waves get shorter.
+stay together, and then it is tried only, and gives way where waves get shorter (`exchange`).
 
 A wave lasts as long as its busiest broker, and the next one waits for it. So the largest go first, each to where it
 makes the wave the least longer, which brings together those that are alike; what then finds no place is made one by
@@ -24,7 +24,7 @@ from reassign.planning.moves import Moves
 TRAILS_TRIED = 64
 WAVES_TRIED = 5
 SURPLUS_TRIED = 4
-LOOKED_AT = 250_000
+LOOKED_AT = 1_000_000
 IDLE_TURNS = 2
 
 
@@ -65,8 +65,9 @@ class Packing:
                 self._place(move) or self._make_place(move) or self._place(move, evenly=False)
             ):
                 return False
-        self._level()
-        self._polish()
+        if not self.mixed:
+            self._level()
+            self._polish()
         if (self.partitions > self.max_partitions).any() or (self.bytes > self.max_bytes).any():
             return False
         emptiest = [(int(there), wave) for wave, there in enumerate(self.partitions)]
@@ -106,6 +107,12 @@ class Packing:
         if self.moves.adds[move] == 1:
             for port in self.pairs[move]:
                 self.single[port, wave].append(move)
+
+    def bring(self, move: int, wave: int) -> None:
+        """Take it from its wave to this one."""
+        self._count(move, int(self.wave[move]), -1)
+        self._count(move, wave, 1)
+        self.wave[move] = wave
 
     def _count(self, move: int, wave: int, sign: int) -> None:
         ports, shares = self.moves.ports[move], self.shares[move]

@@ -12,6 +12,7 @@ import numpy as np
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.colouring import Packing
+from reassign.planning.wave_exchange import shorten
 from reassign.planning.model import UNKNOWN, Bytes, Ints
 from reassign.planning.moves import Moves
 
@@ -58,6 +59,8 @@ def split(moves: Moves, max_partitions: int | None = None, max_bytes: int | None
     while len(rest):
         packing = Packing(moves, rest, count, max_partitions or len(rest), max_bytes)
         if packing.fill(rest):
+            if packing.mixed:
+                shorten(packing)
             numbers = np.unique(packing.wave[rest], return_inverse=True)[1]
             count, even = int(numbers.max()) + 1, packing.even
             wave[moves.partition[rest]] = too_large + numbers
