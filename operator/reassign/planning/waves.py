@@ -12,9 +12,9 @@ import numpy as np
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.colouring import Packing
-from reassign.planning.wave_exchange import shorten
 from reassign.planning.model import UNKNOWN, Bytes, Ints
 from reassign.planning.moves import Moves
+from reassign.planning.wave_exchange import shorten
 
 CLASSES = 64
 
