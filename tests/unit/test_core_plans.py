@@ -546,6 +546,17 @@ def test_deleted_it_cancels_the_wave_in_flight_deletes_the_others_and_keeps_what
     assert set(plan.waves) == {done}
 
 
+def test_being_deleted_it_names_the_waves_that_are_still_there() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    plan.deleted = True
+    plan.tick(2)
+    assert plan.reason == "Deleting"
+    assert plan.name(1) in plan.message
+    assert plan.name(2) not in plan.message
+
+
 def test_deletion_needs_no_cluster() -> None:
     plan = approved()
     plan.tick(2)
