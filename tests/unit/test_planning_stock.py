@@ -138,6 +138,8 @@ def without(key: str) -> dict[str, Any]:
         (move(topic="a\n"), "no topic can be named"),
         (move(topic="ö"), "no topic can be named 'ö'"),
         (move(topic="t" * 250), "no topic can be named"),
+        (move(topic="a " * 999), "no topic can be named 'a a a.{1,50}'"),
+        (move(replicas=[[[[[[[[[[1]]]]]]]]]]), r"no broker has the id \[+\.\.\.\]+:"),
         (move(topic=5), "no topic can be named 5"),
         (move(partition=-1), "no partition has the number -1"),
         (move(partition="0"), "no partition has the number '0'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import yaml
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION
-from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
+from reassign.cli.options import NAMESPACE_NAME, OBJECT_NAME, SHOWN
 from reassign.cli.source import first_of
 from reassign.errors import PlanningError, Reason
 
@@ -35,6 +37,7 @@ def read(text: str, file: Path) -> list[Manifest]:
         raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
     for manifest in found:
         check(manifest, str(file))
+        _check_written(manifest, file)
     return found
 
 
@@ -73,13 +76,17 @@ def _items(document: Any) -> list[Any]:
 def check(manifest: Any, file: str) -> None:
     """Raises for what is no PartitionReassignment of this version; `file` is where it comes from."""
     if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
-        kind = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__
-        raise _refusal(f"{file} has a {kind}, not only PartitionReassignments; take that out")
+        kind = manifest.get("kind", "map without a kind") if isinstance(manifest, dict) else type(manifest).__name__
+        raise _refusal(f"{file} has a {str(kind)[:SHOWN]}, not only PartitionReassignments; take that out")
     if manifest.get("apiVersion") != API_VERSION:
         raise _refusal(f"{file} is of {manifest.get('apiVersion')}, not {API_VERSION}; convert it")
     if not (isinstance(manifest.get("metadata"), dict) and isinstance(manifest["metadata"].get("name"), str)):
         raise _refusal(f"a PartitionReassignment in {file} has no metadata.name; add it")
     name = manifest["metadata"]["name"]
+    for what, pattern in (("name", OBJECT_NAME), ("namespace", NAMESPACE_NAME)):
+        said = manifest["metadata"].get(what)
+        if isinstance(said, str) and not pattern.fullmatch(said):
+            raise _refusal(f"{file}: no object can have the {what} {said[:SHOWN]!r}; correct metadata.{what}")
     try:
         parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
     except ValidationError as error:
@@ -94,6 +101,19 @@ def check(manifest: Any, file: str) -> None:
             raise _refusal(f"{what} names a broker more than once; name each once")
         if entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas):
             raise _refusal(f"{what} has {len(entry.log_dirs)} logDirs for {len(entry.replicas)} replicas; name as many")
+
+
+def _check_written(manifest: Manifest, file: Path) -> None:
+    """Raises for what the API server would not take as it is written: fields that it does not know, `true` for 1."""
+    try:
+        text = json.dumps(manifest["spec"], default=str)
+        PartitionReassignmentSpec.model_validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_of(error)}") from None
+    except (TypeError, ValueError, RecursionError):
+        raise _refusal(
+            f"{file}, {manifest['metadata']['name']}: spec is nothing that JSON can hold; correct it"
+        ) from None
 
 
 def _refusal(message: str) -> PlanningError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ def _parsed(text: str | bytes) -> list[dict[str, Any]]:
     if not isinstance(document, dict) or not isinstance(document.get("partitions"), list):
         raise _refusal("the file has no list named partitions")
     if document.get("version") != VERSION or isinstance(document["version"], bool):
-        raise _refusal(f"the file's version is {document.get('version')!r}, not {VERSION}")
+        raise _refusal(f"the file's version is {reprlib.repr(document.get('version'))}, not {VERSION}")
     partitions: list[dict[str, Any]] = document["partitions"]
     _check_all(partitions)
     return partitions
@@ -106,13 +107,13 @@ def _problem(entry: Any) -> str | None:
         return f"{unknown[0]!r} is not known"
     topic, partition, replicas, directories = (entry.get(k) for k in ("topic", "partition", "replicas", "log_dirs"))
     if not isinstance(topic, str) or not TOPIC.fullmatch(topic) or topic in (".", ".."):
-        return f"no topic can be named {topic!r}"
+        return f"no topic can be named {reprlib.repr(topic)}"
     if not _is_id(partition):
-        return f"no partition has the number {partition!r}"
+        return f"no partition has the number {reprlib.repr(partition)}"
     if not isinstance(replicas, list) or not 1 <= len(replicas) <= MAX_REPLICAS:
         return f"replicas is not a list of 1 to {MAX_REPLICAS} brokers"
     if wrong := [broker for broker in replicas if not _is_id(broker)]:
-        return f"no broker has the id {wrong[0]!r}"
+        return f"no broker has the id {reprlib.repr(wrong[0])}"
     if len(set(replicas)) < len(replicas):
         return f"replicas names a broker more than once: {replicas}"
     if "log_dirs" not in entry:
@@ -120,7 +121,7 @@ def _problem(entry: Any) -> str | None:
     if not isinstance(directories, list) or len(directories) != len(replicas):
         return "log_dirs must have as many items as replicas"
     if wrong := [path for path in directories if not _is_directory(path)]:
-        return f"log_dirs has {wrong[0]!r}, which is neither {ANY_LOG_DIR} nor an absolute path"
+        return f"log_dirs has {reprlib.repr(wrong[0])}, which is neither {ANY_LOG_DIR} nor an absolute path"
     return None
 
 
