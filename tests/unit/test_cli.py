@@ -237,6 +237,20 @@ def test_a_full_disk_and_a_closed_pipe_have_an_exit_code_of_their_own(command: t
     assert (code, said) == (4, "")
 
 
+def test_streams_that_are_closed_are_no_traceback() -> None:
+    shell = '"$0" -c "from reassign.cli.app import main; main()" convert -f - --cluster c '
+    for closed, code, why in (("<&-", 2, "stdin is closed"), (">&-", 4, "it is closed"), ("2>&- --no-such", 2, "")):
+        ran = subprocess.run(
+            ["/bin/sh", "-c", shell + closed, sys.executable],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            input=STOCK,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode, why in ran.stderr, "Traceback" in ran.stderr) == (code, True, False), ran
+
+
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_any_locale_and_any_name_of_a_file_will_do(output: str, tmp_path: Path) -> None:
     folder = taken(tmp_path)

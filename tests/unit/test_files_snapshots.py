@@ -275,6 +275,14 @@ def test_columns_that_are_missing_or_of_another_type(folder: Path) -> None:
     assert "its columns are others" in refusal(folder)
 
 
+def test_sizes_below_nothing_are_not_known(folder: Path) -> None:
+    whole = partitions(folder)
+    field = whole.schema.field("size_bytes")
+    sizes = pa.chunked_array([pa.array([-(2**63), -1, 5], field.type)])
+    rewrite(folder, "partitions", whole.set_column(whole.schema.get_field_index("size_bytes"), field, sizes))
+    assert read(folder).cluster.sizes.tolist() == [-1, -1, 5]
+
+
 @pytest.mark.parametrize(
     ("column", "values", "why"),
     [

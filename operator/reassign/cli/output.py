@@ -66,6 +66,8 @@ def write_picture(parts: Iterator[RenderableType]) -> None:
 
 def read(file: Path) -> str:
     """A file, or stdin for `-`."""
+    if str(file) == "-" and sys.stdin is None:
+        raise ReassignError(Reason.CANNOT_BE_READ, "stdin is closed; name a file")
     try:
         return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -284,7 +284,7 @@ def _numpy(column: Any, dtype: Any) -> Any:
 
 def _bytes(column: pa.ChunkedArray) -> Bytes:
     found: Bytes = _numpy(pc.fill_null(column, UNKNOWN), np.int64)
-    return found
+    return np.maximum(found, UNKNOWN)
 
 
 def _bools(column: pa.ChunkedArray) -> Bools:
