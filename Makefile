@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-planner bench-memory crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: med
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle
+
+bench-makespan: up  ## how long the waves of a plan take under a throttle, beside what the plan says
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.makespan
 
 bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: up to 10M replicas
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
