@@ -54,7 +54,7 @@ class Brokers:
                         for name in names
                     ]
                 )
-        brokers = [SimpleNamespace(broker_id=id, rack=f"rack{id % 6}", is_fenced=False) for id in self._log_dirs]
+        brokers = [SimpleNamespace(broker_id=id, rack=None, is_fenced=False) for id in self._log_dirs]
         return SimpleNamespace(error_code=0, error_message=None, cluster_id="made", topics=[], brokers=brokers)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
