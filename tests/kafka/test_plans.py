@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from reassign.controller.metrics import Metrics
@@ -17,6 +18,8 @@ from tests.unit.test_controller_loop import Kube, _object
 from tests.unit.test_controller_plans import Planning
 
 PAUSE_SECONDS = 0.1
+SECONDS = 300.0
+"""With compiling what plans, where no other test has."""
 
 
 async def plan_here(job: Job) -> Planned:
@@ -37,11 +40,11 @@ class Operator(Planning):
         self.loop._connected_to = None
         self.put(_object("ReassignmentPlan", "drain", {"clusterRef": {"name": "main"}} | spec))
 
-    def serve(self, until: Callable[[], bool], seconds: float = 60) -> None:
+    def serve(self, until: Callable[[], bool]) -> None:
         """Look at the cluster again and again until it has come true."""
 
         async def serve() -> None:
-            deadline = time.monotonic() + seconds
+            deadline = time.monotonic() + SECONDS
             while not until():
                 assert time.monotonic() < deadline, self.plan
                 await self.loop._safe_tick()
@@ -49,24 +52,23 @@ class Operator(Planning):
 
         asyncio.run(serve())
 
+    def close(self) -> None:
+        asyncio.run(self.loop._disconnect())
+
 
 def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka) -> None:
     name = kafka.topic([3, 0], [1, 3], [2, 3], [0, 1], megabytes=1)
     partitions = [TopicPartition(name, number) for number in range(4)]
     spec = {"topics": {"include": [name]}, "goal": {"drainBrokers": [3]}, "waves": {"maxPartitions": 2}}
-    operator = Operator(kafka, spec)
-
-    operator.serve(until=lambda: operator.says("ApprovalRequired"))
-
-    waves = operator.waves()
-    assert [wave["spec"]["suspend"] for wave in waves] == [True, True]
-    targets = {e["partition"]: tuple(e["replicas"]) for w in waves for e in w["spec"]["partitions"]}
-    assert targets.keys() == {0, 1, 2}
-    assert kafka.settled(partitions[0], [3, 0])
-
-    operator.approve()
-    operator.serve(until=lambda: operator.says("Completed"))
-
+    with closing(Operator(kafka, spec)) as operator:
+        operator.serve(until=lambda: operator.says("ApprovalRequired"))
+        waves = operator.waves()
+        assert [wave["spec"]["suspend"] for wave in waves] == [True, True]
+        targets = {e["partition"]: tuple(e["replicas"]) for w in waves for e in w["spec"]["partitions"]}
+        assert targets.keys() == {0, 1, 2}
+        assert kafka.settled(partitions[0], [3, 0])
+        operator.approve()
+        operator.serve(until=lambda: operator.says("Completed"))
     assert [wave["state"] for wave in operator.status["waves"]] == ["Succeeded", "Succeeded"]
     ends = [operator.kube.objects[f"uid-{w['name']}"]["status"]["completionTime"] for w in operator.status["waves"]]
     assert ends == sorted(ends)
