@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,12 +32,11 @@ class Part(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How they ended, and what was printed where nobody looked on."""
+    """How they ended."""
 
     part: Part
     seconds: float
     code: int
-    output: str
 
     def __str__(self) -> str:
         result = "passed" if self.code == 0 else f"FAILED (exit {self.code})"
@@ -52,28 +52,27 @@ def parts_of(name: str) -> list[Part]:
     )
 
 
-def run(part: Part, shown: bool) -> Ran:
-    """Run a part to its end; its output is shown as it comes, or kept."""
+def run(part: Part, alone: bool) -> Ran:
+    """Run a part to its end; its output is shown as it comes, or when it has ended where others run beside it."""
     print(f"=== {part.name} begins ===", flush=True)
     started = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *part.options, "--durations=10"],
         cwd=TESTS.parent,
-        stdout=None if shown else subprocess.PIPE,
-        stderr=None if shown else subprocess.STDOUT,
+        stdout=None if alone else subprocess.PIPE,
+        stderr=None if alone else subprocess.STDOUT,
         text=True,
     )
-    return Ran(part, time.monotonic() - started, abs(ended.returncode), ended.stdout or "")
+    if not alone:
+        print(f"\n=== {part.name} ===\n{ended.stdout}", flush=True)
+    return Ran(part, time.monotonic() - started, abs(ended.returncode))
 
 
 def main(names: Sequence[str]) -> int:
     parts = [part for name in sorted(names, key=ORDER.index) for part in parts_of(name)]
-    ends: list[Ran] = []
     can_be_kept = compiled.bring_back() and "unit" in names
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for future in as_completed([pool.submit(run, part, shown=len(parts) == 1) for part in parts]):
-            ends.append(future.result())
-            print(f"\n=== {ends[-1].part.name} ===\n{ends[-1].output}", flush=True)
+        ends = list(pool.map(partial(run, alone=len(parts) == 1), parts))
     print("\n".join(map(str, ends)))
     code = max(ran.code for ran in ends)
     if can_be_kept and code == 0:
