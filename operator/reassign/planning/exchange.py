@@ -23,6 +23,7 @@ class Exchange(NamedTuple):
 
     place: Bytes  # (B,) of each broker among those that exchange, -1 of others
     kind: Bytes  # (P,) the class, -1 of partitions without bytes
+    size: Floats  # (C,) mean bytes of its partitions
     out: Floats  # (b, C) the share that leaves of the replicas there
     come: Floats  # (b, C) how many replicas come
     price: Floats  # (2, b) of a byte in bytes and of a replica in mean sizes, more on this broker
@@ -51,7 +52,7 @@ def exchange(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes,
     price, out, come = interior(have, sizes / mean, gain, change[0], change[1])
     if not (np.isfinite(price).all() and np.isfinite(out).all() and np.isfinite(come).all()):
         return None
-    return Exchange(place, kind, out / np.maximum(have, 1.0), come, price, mean, band[0], band[1])
+    return Exchange(place, kind, sizes, out / np.maximum(have, 1.0), come, price, mean, band[0], band[1])
 
 
 @njit(cache=True)

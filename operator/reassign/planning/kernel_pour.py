@@ -4,52 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel import Floats, State, allows, entry, move
+from reassign.planning.kernel import Floats, State, allows, entry, inlined, move
 from reassign.planning.model import Bytes
 
 
-@entry
-def pour(s: State, place: Bytes, kind: Bytes, out: Floats, come: Floats) -> None:
-    """`place` (B,) of brokers in the rows of the others, -1 for those that are not in this cell; `kind` (P,) the class;
-    `out` (b, C) the share of the replicas there that leaves, `come` (b, C) how many come.
+@inlined
+def worth(behind: Floats, at: int, size: float, share: float) -> float:
+    """How much nearer a replica brings what has gone to what should have: replicas, and a share of bytes, squared."""
+    return float(share * size * (behind[0, at] - size / 2) + behind[1, at] - 0.5)
 
-    Greatest first; what is less than a replica is carried on to the next smaller ones.
+
+@inlined
+def count(behind: Floats, at: int, size: float, replicas: float) -> None:
+    behind[0, at] += replicas * size
+    behind[1, at] += replicas
+
+
+@entry
+def pour(s: State, place: Bytes, kind: Bytes, size: Floats, out: Floats, come: Floats, share: float) -> None:
+    """The arrays are those of an `exchange`, `kind` of all partitions. `share` is how much bytes count beside replicas.
+
+    Greatest first. What is less than a replica, in bytes and in number, is carried on to the next smaller ones.
     """
-    leaves, due = np.zeros(len(out)), np.zeros(len(out))
-    begun = np.zeros(out.shape[1], np.bool_)
+    leaving, coming = np.zeros((2, len(out))), np.zeros((2, len(out)))
+    begun = np.zeros(len(size), np.bool_)
     for p in range(len(s.row)):
-        c = kind[p]
+        c, w = kind[p], s.size[p] / s.mean
         if s.still[p] or c < 0:
             continue
         if not begun[c]:
             begun[c] = True
             for a in range(len(out)):
-                due[a] += come[a, c]
+                count(coming, a, size[c] / s.mean, come[a, c])
         for k in range(s.row.shape[1]):
             b = s.row[p, k]
             if b < 0 or place[b] < 0:
                 continue
             free = b != s.home[p, k]
             if not free:
-                leaves[place[b]] += out[place[b], c]
-                if leaves[place[b]] < 0.5:
+                count(leaving, place[b], w, out[place[b], c])
+                if worth(leaving, place[b], w, share) < 0:
                     continue
-            best, most = -1, -0.5
+            best, most = b if free else -1, -share * w * w - 1
             for a in range(len(place)):
-                if (
-                    place[a] >= 0
-                    and due[place[a]] > most
-                    and a != b
-                    and s.load[0, a] + s.size[p] <= s.room[a]
-                    and allows(s, p, k, a)
-                ):
-                    best, most = a, due[place[a]]
-            if free and (best < 0 or due[place[b]] >= most):
-                best = b
+                if place[a] < 0:
+                    continue
+                brings = worth(coming, place[a], w, share)
+                if brings <= most or (a == b and not free) or s.load[0, a] + s.size[p] > s.room[a]:
+                    continue
+                if a == b or allows(s, p, k, a):
+                    best, most = a, brings
             if best < 0:
                 continue
-            due[place[best]] -= 1
+            count(coming, place[best], w, -1.0)
             if not free:
-                leaves[place[b]] -= 1
+                count(leaving, place[b], w, -1.0)
             if best != b:
                 move(s, p, k, best)

@@ -11,7 +11,7 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.planning.assignments import loads
-from reassign.planning.exchange import exchange
+from reassign.planning.exchange import Exchange, exchange
 from reassign.planning.kernel import State, lists
 from reassign.planning.kernel_leaders import lead
 from reassign.planning.kernel_pour import pour
@@ -31,8 +31,8 @@ EVERY = 1 << 60
 WORTH = 2_000
 """What another try must bring to be worth it: more than one part in so many of the bytes that move."""
 SWEEPS = 8
-POUR = np.empty(0, np.int64)
-"""In place of an order in which brokers give."""
+SHARES = (1.0, 0.0)
+"""How much bytes count beside replicas when these are poured; small clusters come out better by either."""
 SMALL = 10_000
 """Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
 
@@ -104,14 +104,18 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
     start, item = lists(state, False)
     _aim(problem, state, start, item)
     excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
-    ways = [np.arange(len(excess)), POUR, excess, excess[::-1].copy(), np.arange(len(excess))[::-1].copy()]
+    other = np.arange(len(excess))[::-1].copy()
+    ways: list[Bytes | float] = [np.arange(len(excess)), *SHARES, excess, excess[::-1].copy(), other]
     needed = _worth(state)[1] + _needed(problem, state)
     begun = state.row.copy(), state.load.copy()
+    flows: list[tuple[Exchange, Bytes]] | None = None
     best: tuple[float, int, int] | None = None
-    for way in ways:
+    for number, way in enumerate(ways):
         state.row[:], state.load[:] = begun
-        if way is POUR:
-            _pour(problem, state)
+        if isinstance(way, float):
+            flows = _exchanges(problem, state) if flows is None else flows
+            for flow, kind in flows:
+                pour(state, flow.place, kind, flow.size, flow.out, flow.come, way)
         else:
             shed(state, start, item, way)
         if outside(state):
@@ -120,7 +124,8 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         worth = _relent(state, keep)
         if best is None or worth < best:
             best, found = worth, (state.row.copy(), state.load.copy())
-        if best[0] == 0 and len(problem.current) > SMALL and (way is POUR or (best[1] - needed) * WORTH <= best[1]):
+        tried = number >= len(SHARES) or (best[1] - needed) * WORTH <= best[1]
+        if best[0] == 0 and tried and len(problem.current) > SMALL:
             break
     state.row[:], state.load[:] = found
     if best is not None and best[0] > 0 and state.counts.all():
@@ -159,8 +164,9 @@ def _needed(problem: Problem, state: State) -> int:
     return int(np.maximum(over, under).sum())
 
 
-def _pour(problem: Problem, state: State) -> None:
-    """As the cheapest exchange of size classes has it, in each group of brokers that exchange among themselves."""
+def _exchanges(problem: Problem, state: State) -> list[tuple[Exchange, Bytes]]:
+    """The cheapest exchange in each group of brokers that exchange with no others, and the class of each partition."""
+    flows = []
     order = np.flatnonzero(~state.still)[::-1]
     now, size = state.row[order], state.size[order]
     stays = np.where(now == state.home[order], now, -1).astype(np.int32)
@@ -173,7 +179,8 @@ def _pour(problem: Problem, state: State) -> None:
         if found is not None:
             kind = np.full(len(state.row), -1, np.int64)
             kind[order] = found.kind
-            pour(state, found.place, kind, found.out, found.come)
+            flows.append((found, kind))
+    return flows
 
 
 def _trim(state: State, keep: Bools) -> None:
