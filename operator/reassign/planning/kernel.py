@@ -17,7 +17,9 @@ from numba import njit
 from reassign.planning.model import Bools, Bytes, Ints
 
 Floats = npt.NDArray[np.float64]
-NO_WAY_IN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+"""No way in from Python, which takes long to compile, and no counting of references, so that it can make no arrays:
+numba would count, with locks, each time that one of the state's arrays is looked at, ten times what most looks take."""
 Compiled = TypeVar("Compiled", bound=Callable[..., object])
 
 
@@ -27,13 +29,13 @@ def entry(function: Compiled) -> Compiled:
 
 
 def inner(function: Compiled) -> Compiled:
-    """The same for what only compiled code calls: without a way in from Python, which takes long to compile."""
-    return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **NO_WAY_IN)(function))
+    """The same for what only compiled code calls, and what makes no arrays."""
+    return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **BARE)(function))
 
 
 def inlined(function: Compiled) -> Compiled:
     """The same for what is called millions of times: handing over the state would take longer than what it does."""
-    options = {"forceinline": True, **NO_WAY_IN}
+    options = {"forceinline": True, **BARE}
     return cast(Compiled, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
 
 
@@ -55,10 +57,13 @@ class State(NamedTuple):
     ceiling: Bytes  # (2, B) inside the band: brokers are emptied down to here
     counts: Floats  # (2,) whether bytes and replicas are balanced, 1.0 or 0.0
     mean: float  # bytes of a replica
+    lacks: Floats  # (2, B) up to the floor, in replicas of mean bytes; right after `measure`, and kept right by `move`
     path: Bytes  # (B, D)
     cap: Bytes  # (N,)
     level: Bytes  # (N, R + 1)
     extra: Bytes  # (N, R + 1)
+    begin: Bytes  # (N + 1,) where the brokers of each node begin
+    under: Bytes  # (B * (D + 1),) the brokers below each node, in order
 
 
 @inlined
@@ -127,28 +132,64 @@ def move(s: State, p: int, slot: int, to: int) -> None:
     s.load[0, to] += s.size[p]
     s.load[1, to] += 1
     s.row[p, slot] = to
+    weigh(s, origin)
+    weigh(s, to)
+
+
+@inlined
+def weigh(s: State, b: int) -> None:
+    s.lacks[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
+    s.lacks[1, b] = s.floor[1, b] - s.load[1, b]
+
+
+@inner
+def measure(s: State) -> None:
+    for b in range(s.load.shape[1]):
+        weigh(s, b)
 
 
 @inlined
 def need(s: State, size: float, b: int) -> float:
     """How much a broker lacks of what a replica of that size brings: the larger it is, the more its bytes count."""
-    share = size / s.mean
-    lacks = (s.floor[0, b] - s.load[0, b]) / s.mean
-    return float(s.counts[0] * share * lacks + s.counts[1] * (s.floor[1, b] - s.load[1, b]))
+    return float(s.counts[0] * (size / s.mean) * s.lacks[0, b] + s.counts[1] * s.lacks[1, b])
 
 
-@inner
+@inlined
+def confines(s: State, p: int, slot: int) -> int:
+    """The lowest node that the replica in `slot` of a legal row cannot leave, since too few would be left there."""
+    n = 0
+    for k in range(s.row.shape[1]):
+        n += s.row[p, k] >= 0
+    inside = 0
+    for depth in range(s.path.shape[1]):
+        node = s.path[s.row[p, slot], depth]
+        has = below(s, p, depth, node)
+        if has > min(s.cap[node], s.level[inside, n]):
+            break
+        inside, n = node, has
+    return inside
+
+
+@inlined
 def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
-    """The broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none."""
-    best, most = -1, -np.inf
-    size = s.size[p]
-    for b in range(s.load.shape[1]):
-        needs = need(s, size, b)
-        if needs <= most or s.load[1, b] + 1 > s.high[1, b] + replicas_slack:
-            continue
-        if s.load[0, b] + size > min(s.high[0, b] + bytes_slack, s.room[b]) or not allows(s, p, slot, b):
-            continue
-        best, most = b, needs
+    """The broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none.
+
+    Most often the neediest of all may: only if not, racks are looked at for each.
+    """
+    best, size, inside = -1, s.size[p], confines(s, p, slot)
+    for careful in range(2):
+        best, most = -1, -np.inf
+        for i in range(s.begin[inside], s.begin[inside + 1]):
+            b = s.under[i]
+            needs = need(s, size, b)
+            if needs <= most or s.load[1, b] + 1 > s.high[1, b] + replicas_slack:
+                continue
+            if s.load[0, b] + size > min(s.high[0, b] + bytes_slack, s.room[b]):
+                continue
+            if not careful or allows(s, p, slot, b):
+                best, most = b, needs
+        if best < 0 or fits(s, p, slot, best):
+            break
     return best
 
 

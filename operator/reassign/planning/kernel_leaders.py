@@ -67,7 +67,7 @@ def chain(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue:
     return -1
 
 
-@inner
+@entry
 def augment(row: Ints, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge: Ints) -> int:
     """Chains of hand-overs, one for each broker that leads too many or too few, while their partitions are unused."""
     brokers, found = len(leads), 0

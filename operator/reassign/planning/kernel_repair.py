@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel import State, entry, fits, inner, move, need
+from reassign.planning.kernel import State, entry, fits, inner, measure, move, need, weigh
 from reassign.planning.model import Bools, Bytes
 
 
@@ -90,6 +90,7 @@ def put(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
     s.row[p, slot] = b
     s.load[0, b] += s.size[p]
     s.load[1, b] += 1
+    weigh(s, b)
     note(s, held, b, 1)
 
 
@@ -99,6 +100,7 @@ def take(s: State, p: int, slot: int, held: Bytes) -> None:
     s.row[p, slot] = -1
     s.load[0, b] -= s.size[p]
     s.load[1, b] -= 1
+    weigh(s, b)
     note(s, held, b, -1)
 
 
@@ -175,6 +177,7 @@ def note_row(s: State, p: int, held: Bytes, change: int) -> None:
 @entry
 def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, left: Bools) -> None:
     """Makes all rows right; `left` marks those that cannot be for want of room, which stay as they were."""
+    measure(s)
     held, over = np.zeros(len(s.cap), np.int64), np.zeros(len(s.cap), np.int64)
     wrong = np.zeros(len(s.row), np.bool_)
     for p in range(len(s.row)):
@@ -210,6 +213,7 @@ def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, left: Bools) -> None
 @entry
 def reconsider(s: State, keep: Bools, sweeps: int) -> None:
     """Of what a lower replication factor removes, the choice that balances best: no bytes move whichever stays."""
+    measure(s)
     for _ in range(sweeps):
         better = 0
         for p in range(len(s.row)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, move, neediest, slot_of
+from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, measure, move, neediest, slot_of
 from reassign.planning.model import Bytes, Ints
 
 TRIES = 24
@@ -160,7 +160,7 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
     return True
 
 
-@inner
+@entry
 def settle(s: State, kind: int, margin: int, moves: int) -> int:
     """One pass over all brokers for bytes (0) or counts (1), of at most so many moves; returns how many are left."""
     start, item = lists(s, False)
@@ -194,6 +194,7 @@ def rounds(s: State, most: int, moves: int) -> None:
     row, load, least = np.empty_like(s.row), np.empty_like(s.load), outside(s)
     copy(s.row, row)
     copy(s.load, load)
+    measure(s)
     idle = 0
     for n in range(most):
         if least == 0.0 or idle > 3 or moves <= 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel import State, entry, first_not_above, inner, move, neediest, slot_of
+from reassign.planning.kernel import State, entry, first_not_above, inner, measure, move, neediest, slot_of
 from reassign.planning.model import Bytes
 
 FAILURES = 64
@@ -96,6 +96,7 @@ def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Byte
 @entry
 def shed(s: State, start: Bytes, item: Bytes, turn: Bytes) -> None:
     """Brokers, in turn, give away until they are down to their ceilings, each replica to the one that needs it most."""
+    measure(s)
     longest = 0
     for b in range(len(start) - 1):
         longest = max(longest, start[b + 1] - start[b])

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from reassign.planning.kernel import State, entry, first_not_above, fits, inner, lists, move, slot_of
+from reassign.planning.kernel import State, entry, first_not_above, fits, inlined, lists, move, slot_of
 from reassign.planning.model import Bools
 
 TRIES = 16
 WORTH = 256  # of a replica's mean bytes, what is not worth a look
 
 
-@inner
+@inlined
+def came_from(s: State, p: int, k: int) -> int:
+    """Where the replica in a place was, if it is elsewhere now; else -1."""
+    home, b = s.home[p, k], s.row[p, k]
+    if b < 0 or b == home or s.still[p]:
+        return -1
+    return int(home)
+
+
+@inlined
 def may_go(s: State, b: int, size: int) -> bool:
     return bool(s.load[0, b] - size >= s.low[0, b] and s.load[1, b] - 1 >= s.low[1, b])
 
 
-@inner
+@inlined
 def may_come(s: State, b: int, size: int) -> bool:
     return bool(s.load[0, b] + size <= min(s.high[0, b], s.room[b]) and s.load[1, b] + 1 <= s.high[1, b])
 
@@ -37,13 +46,11 @@ def tidy(s: State) -> None:
 def undo(s: State, keep: Bools) -> None:
     """Takes back every move that both brokers can do without."""
     for p in range(len(s.row)):
-        if s.still[p]:
-            continue
         for k in range(s.row.shape[1]):
-            home, b = s.home[p, k], s.row[p, k]
-            if home < 0 or b < 0 or b == home or not keep[p, k]:
+            home = came_from(s, p, k)
+            if home < 0 or not keep[p, k]:
                 continue
-            if may_go(s, b, s.size[p]) and may_come(s, home, s.size[p]) and fits(s, p, k, home):
+            if may_go(s, s.row[p, k], s.size[p]) and may_come(s, home, s.size[p]) and fits(s, p, k, home):
                 move(s, p, k, home)
 
 
@@ -56,11 +63,9 @@ def relent(s: State, keep: Bools, first: int, most: int) -> int:
     """
     taken, total = 0, 0
     for p in range(len(s.row)):
-        if s.still[p]:
-            continue
         for k in range(s.row.shape[1]):
-            home, b = s.home[p, k], s.row[p, k]
-            if home < 0 or b < 0 or b == home or not keep[p, k]:
+            home = came_from(s, p, k)
+            if home < 0 or not keep[p, k]:
                 continue
             if may_come(s, home, s.size[p]) and fits(s, p, k, home):
                 if first > 0:
@@ -79,12 +84,11 @@ def shrink(s: State) -> None:
     """Where a moved replica brings more than is needed, a smaller one of the same broker goes instead."""
     start, item = lists(s, False)
     for p in range(len(s.row)):
-        if s.still[p]:
-            continue
         for k in range(s.row.shape[1]):
-            home, b = s.home[p, k], s.row[p, k]
-            if home < 0 or b < 0 or b == home:
+            home = came_from(s, p, k)
+            if home < 0:
                 continue
+            b = s.row[p, k]
             spare = min(s.load[0, b] - s.low[0, b], min(s.high[0, home], s.room[home]) - s.load[0, home])
             if spare < s.mean / WORTH or not fits(s, p, k, home):
                 continue

@@ -77,6 +77,8 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
     low[problem.balanced[:2]] = problem.low[:2][problem.balanced[:2]]
     high[problem.balanced[:2]] = problem.high[:2][problem.balanced[:2]]
     replicas = int(problem.load[1].sum())
+    path = problem.tree.path.astype(np.int64)
+    nodes = [np.zeros(len(path), np.int64), *path.T]  # the root, then level by level, as nodes are numbered
     return State(
         row=row,
         home=row.copy(),
@@ -90,10 +92,13 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
         ceiling=high.copy(),
         counts=problem.balanced[:2].astype(np.float64),
         mean=max(1.0, int(problem.load[0].sum()) / max(1, replicas)),
-        path=problem.tree.path.astype(np.int64),
+        lacks=np.empty((2, len(path))),
+        path=path,
         cap=problem.tree.cap.astype(np.int64),
         level=problem.tree.level.astype(np.int64),
         extra=problem.tree.extra.astype(np.int64),
+        begin=np.cumsum(np.bincount(np.concatenate(nodes) + 1)),
+        under=np.concatenate([np.argsort(of, kind="stable") for of in nodes]),
     )
 
 
