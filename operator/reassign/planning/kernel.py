@@ -170,7 +170,7 @@ def confines(s: State, p: int, slot: int) -> int:
     return inside
 
 
-@inlined
+@inner
 def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
     """The broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none.
 

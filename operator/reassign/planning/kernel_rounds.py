@@ -200,11 +200,10 @@ def rounds(s: State, most: int, moves: int) -> None:
         if least == 0.0 or idle > 3 or moves <= 0:
             break
         margin = int(s.mean * 2.0**n)
-        for kind in range(2):
+        for turn in range(3):  # bytes, counts, and bytes again
+            kind = turn % 2
             if s.counts[kind] > 0:
-                moves = settle(s, kind, margin if kind else n % 2, moves)
-        if s.counts[0] > 0:
-            moves = settle(s, 0, 0, moves)
+                moves = settle(s, kind, margin if kind else n % 2 * (1 - turn // 2), moves)
         now = outside(s)
         idle += 1
         if now < least:
