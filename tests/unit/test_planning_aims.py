@@ -121,6 +121,25 @@ def test_of_two_huge_partitions_on_a_broker_one_goes() -> None:
     assert missed == []
 
 
+def test_of_a_broker_that_has_a_huge_replica_already_no_second_one_is_asked() -> None:
+    made = cluster([[2, 0], [4], [5, 4]], [425_888, 1_532_266, 457_200], racks=("",) * 6)
+    problem, after, missed = planned(made, *COUNTED, tolerance=0.01, drain=frozenset({100}))
+    assert problem.target[DISK].sum() <= problem.load[DISK].sum()
+    assert after[DISK].tolist() == [0, 425_888, 425_888, 457_200, 1_532_266, 457_200]
+    assert missed == []
+
+
+def test_brokers_are_asked_for_no_more_bytes_together_than_there_are() -> None:
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        brokers = int(random.integers(4, 8))
+        rows = [random.permutation(brokers)[: random.integers(1, 4)].tolist() for _ in range(random.integers(1, 8))]
+        sizes = random.lognormal(14, random.choice([1, 3]), len(rows)).astype(int).tolist()
+        drained = frozenset({100}) if seed % 2 else frozenset[int]()
+        problem = pose(cluster(rows, sizes, ("",) * brokers), Goal(balance=COUNTED, tolerance=0.1, drain=drained))
+        assert problem.low[DISK].sum() <= problem.target[DISK].sum() <= problem.load[DISK].sum(), seed
+
+
 def test_a_broker_is_asked_for_no_more_bytes_than_it_has_room_for() -> None:
     disks = directories(4, NEVER, [200, *[NEVER] * 3])
     made = cluster(skewed(200), lognormal(200), disks=disks)

@@ -83,17 +83,21 @@ def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
     """A replica that is larger than a broker's share, and may stay, is as good as fixed: the others share the rest.
     Brokers have `has` (B,) fixed replicas, and `few` in the end at least: beside a large one lie some small ones."""
     moves, lies, atleast = of.movable, fixed, np.zeros_like(fixed)
+    full: set[int] = set()
     while True:
         sizes = {r: of.size[which] for r, which in _kinds(of, moves)}
         amounts = {r: int(size.sum()) for r, size in sizes.items()}
         share, _ = targets.shares(of.tree, of.weight, lies, amounts, atleast, of.room, leaders=False)
-        stays = _oversized(of, moves, share.astype(np.float64) * (1 + of.tolerance)) if By.DISK in of.balance else []
+        most = share.astype(np.float64) * (1 + of.tolerance)
+        stays = _oversized(of, moves, most, full) if By.DISK in of.balance else []
         left = moves & ~np.isin(np.arange(len(moves)), stays)
         if not stays or not left.any():
             break
-        moves = left
+        moves, full = left, full | {b for row in of.current[stays].tolist() for b in row if b >= 0}
         lies, has, _ = loads(of.current[~moves], of.size[~moves], len(of.allowed))
-        atleast = lies + _smallest(of.size[moves], few - has)
+        small = _smallest(of.size[moves], few - has)
+        enough = small[of.allowed].sum() <= (of.size * of.rf)[moves].sum()
+        atleast = lies + small if enough else lies
     largest, beside = int(of.size[moves].max(initial=0)), np.zeros_like(fixed)
     if largest > of.tolerance * int(share[of.allowed].min()):
         beside = _smallest(of.size[moves], few - has - 1)
@@ -112,12 +116,13 @@ def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
     return sums[np.clip(count, 0, len(sizes))]
 
 
-def _oversized(of: Placing, moves: Bools, most: Floats) -> list[int]:
-    """Partitions with a replica of more than `most` (B,) on a broker, which may stay; of each broker the largest."""
+def _oversized(of: Placing, moves: Bools, most: Floats, full: set[int]) -> list[int]:
+    """Partitions with a replica of more than `most` (B,) on a broker, which may stay; of each broker the largest, and
+    none where one of those that are `full` has a replica."""
     some = np.flatnonzero(moves & (of.size > most[of.allowed].min()))
     some = some[_settled(of, some)]
     found: list[int] = []
-    taken: set[int] = set()
+    taken = set(full)
     for p in some[np.argsort(-of.size[some], kind="stable")].tolist():
         brokers = {b for b in of.current[p].tolist() if b >= 0}
         if not brokers & taken and any(of.size[p] > most[b] for b in brokers):

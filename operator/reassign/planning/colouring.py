@@ -2,7 +2,7 @@
 
 A plan is a bipartite multigraph (who gives, who takes), so this is an edge colouring, and it can always be had where
 every partition adds one replica (König 1916; de Werra 1971 with waves of equal size too). Partitions that add several
-stay together, and then it is tried only, and gives way where waves get shorter (`exchange`).
+stay together, and then it is tried only, and gives way where waves get shorter (`wave_exchange`).
 
 A wave lasts as long as its busiest broker, and the next one waits for it. So the largest go first, each to where it
 makes the wave the least longer, which brings together those that are alike; what then finds no place is made one by
