@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import signal
 import threading
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from reassign.controller.apart import run_apart
 from reassign.errors import ClusterError, PlanningError, Reason
@@ -41,7 +44,20 @@ def terminated() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def for_ever() -> None:
+def out_of_memory() -> None:
+    raise MemoryError
+
+
+def talking() -> None:
+    structlog.get_logger("reassign.test").info("a detail")
+    structlog.get_logger("reassign.test").warning("worth a look", broker=3)
+    logging.getLogger("kafka.conn").warning("chatter")
+
+
+def for_ever(says_its_id: Path | None = None) -> None:
+    if says_its_id:
+        says_its_id.with_suffix(".new").write_text(str(os.getpid()))
+        says_its_id.with_suffix(".new").rename(says_its_id)
     threading.Event().wait()
 
 
@@ -82,10 +98,46 @@ def test_a_process_that_ends_without_an_answer_is_an_error_that_says_how(
     assert raised.value.reason is Reason.PLANNING_FAILED
 
 
-def test_a_process_that_is_killed_needs_more_memory() -> None:
-    with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
+def test_a_process_that_somebody_else_kills_is_tried_again() -> None:
+    with pytest.raises(PlanningError, match="was killed, and not by the operator") as raised:
         run(killed)
+    assert raised.value.reason is Reason.PLANNING_FAILED
+
+
+def test_a_process_that_gets_no_more_memory_says_so_itself() -> None:
+    with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
+        run(out_of_memory)
     assert raised.value.reason is Reason.INSUFFICIENT_MEMORY
+
+
+def test_the_process_logs_as_ours_does_and_from_the_same_level_on(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING")
+    run(talking)
+    (record,) = map(json.loads, capfd.readouterr().err.splitlines())
+    assert (record["event"], record["level"], record["broker"]) == ("worth a look", "warning", 3)
+
+
+def test_a_mistake_in_the_process_is_one_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PlanningError):
+        run(mistaken)
+    (record,) = map(json.loads, capfd.readouterr().err.splitlines())
+    assert "KeyError: 'a mistake'" in record["exception"]
+
+
+def test_a_process_whose_answer_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> None:
+    async def scenario() -> int:
+        running = asyncio.create_task(run_apart(for_ever, tmp_path / "id", seconds=60))
+        while not (tmp_path / "id").exists() and not running.done():  # noqa: ASYNC110  (a file tells nobody)
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return int((tmp_path / "id").read_text())
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(asyncio.run(scenario()), 0)
 
 
 def test_a_process_that_takes_too_long_is_ended() -> None:

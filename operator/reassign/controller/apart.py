@@ -9,6 +9,7 @@ and after its restart once more. So the process is ended before it comes to that
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import pickle
 import signal
@@ -18,11 +19,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import structlog
+
+from reassign.controller.logs import set_up_logs
 from reassign.errors import PlanningError, Reason, ReassignError
 
 __all__ = ["run_apart"]
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 NICENESS = 10
 """The loops of all clusters come first."""
@@ -30,6 +36,11 @@ CGROUP = Path("/sys/fs/cgroup")
 FULL = 0.9
 """Of the container's memory; what is allocated between two looks has to fit into the rest."""
 LOOK_SECONDS = 0.05
+TOO_MUCH = (
+    "the process that plans was ended, since it needs more memory than there is: raise the operator's memory limit "
+    "(resources.limits.memory of the chart). It is tried again when the operator has been restarted with that, or when "
+    "the plan is changed"
+)
 
 
 async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
@@ -37,13 +48,13 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
 
     Raises PlanningError: what the function raised of ours, InsufficientMemory for a process that needs more than there
     is, or PlanningFailed for one that did not come to an end in time, or to another than an answer. What it logs goes
-    where our own log goes.
+    where our own log goes, as ours does and from the same level on.
     """
-    task = await asyncio.to_thread(pickle.dumps, (function, arguments))
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         run_apart.__module__,
+        logging.getLevelName(logging.getLogger().level),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -51,7 +62,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
     watch = asyncio.create_task(_end_when_full(process))
     try:
         async with asyncio.timeout(seconds):
-            answer, _ = await process.communicate(task)
+            answer, _ = await process.communicate(pickle.dumps((function, arguments)))
     except TimeoutError:
         message = f"it took longer than {seconds:.0f} s; select fewer topics, or balance by less; it is tried again"
         raise PlanningError(Reason.PLANNING_FAILED, message) from None
@@ -61,7 +72,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
             process.kill()
             await process.wait()
     if process.returncode:
-        raise _ending(process.returncode)
+        raise PlanningError(Reason.INSUFFICIENT_MEMORY, TOO_MUCH) if watch.done() else _ending(process.returncode)
     error, result = pickle.loads(answer)
     if error:
         raise PlanningError(*error)
@@ -69,6 +80,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
 
 
 async def _end_when_full(process: asyncio.subprocess.Process) -> None:
+    """Is done when it has ended the process, and not before."""
     while not _memory_is_full():  # noqa: ASYNC110  (nothing tells)
         await asyncio.sleep(LOOK_SECONDS)
     with suppress(ProcessLookupError):
@@ -87,28 +99,37 @@ def _memory_is_full() -> bool:
 
 def _ending(code: int) -> PlanningError:
     if code == -signal.SIGKILL:
-        return PlanningError(
-            Reason.INSUFFICIENT_MEMORY,
-            "the process that plans was ended, since it needs more memory than there is: raise the operator's memory "
-            "limit (resources.limits.memory of the chart). It is tried again when the operator has been restarted with "
-            "that, or when the plan is changed",
+        message = (
+            "the process that plans was killed, and not by the operator: by the kernel, if the node ran out of memory "
+            "(its log says so). It is tried again"
         )
+        return PlanningError(Reason.PLANNING_FAILED, message)
     what = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     message = f"the process that plans {what}, by a mistake of the operator; its log has the details: report them"
     return PlanningError(Reason.PLANNING_FAILED, message)
 
 
-def _serve() -> None:
+def _serve(level: str) -> None:
     """The other process: one task in, one answer out; standard output is for nothing else."""
+    set_up_logs(level)
     os.nice(NICENESS)
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever is printed goes to the log
+        out.write(_answer())
+
+
+def _answer() -> bytes:
+    try:
         function, arguments = pickle.load(sys.stdin.buffer)
-        try:
-            pickle.dump((None, function(*arguments)), out)
-        except ReassignError as error:
-            pickle.dump(((error.reason, error.message), None), out)
+        return pickle.dumps((None, function(*arguments)))
+    except ReassignError as error:
+        return pickle.dumps(((error.reason, error.message), None))
+    except MemoryError:
+        return pickle.dumps(((Reason.INSUFFICIENT_MEMORY, TOO_MUCH), None))
+    except Exception:
+        log.exception("the process that plans failed unexpectedly")
+        sys.exit(1)
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(sys.argv[1])
