@@ -4,6 +4,7 @@ from Debian's mirrors, with Python packages that the lock file pins.
 
 import json
 import os
+import platform
 import shutil
 import sys
 import tomllib
@@ -22,6 +23,10 @@ SOURCE = CHECKOUT / "operator"
 REPOSITORY = "localhost/kafka-reassign-operator"
 SUITE = "bookworm"
 BASE_PACKAGES = "python3,ca-certificates"
+PYTHON = "Linux on x86_64 with Python 3.11"
+"""What the operator's packages in the image are for."""
+CPU = "generic"
+"""That the planner is compiled for; by numba's name."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +98,13 @@ def packages() -> Path:
 
 def compiled() -> Path:
     """A folder with the planner's machine code, for any CPU of this machine's architecture: all that a plan needs."""
-    pins: list[cache.Pin] = [str(packages())]
+    require_python()
+    pins: list[cache.Pin] = [str(packages()), sys.version, CPU]
     for path in operator_source():
         name = path.relative_to(SOURCE / "reassign")
         if name.parts[0] in ("api", "errors.py", "planning"):
             pins += [str(name), path]
-    environment = {"PYTHONPATH": os.pathsep.join(map(str, (SOURCE, packages()))), "NUMBA_CPU_NAME": "generic"}
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, (SOURCE, packages()))), "NUMBA_CPU_NAME": CPU}
     command = [sys.executable, "-m", "reassign.planning.compiled"]
 
     def build(place: Path) -> None:
@@ -110,6 +116,16 @@ def compiled() -> Path:
     place = cache.entry("compiled", pins, build)
     cache.keep_latest("compiled", 3)
     return place
+
+
+def require_python() -> None:
+    """Refuse a machine that cannot run the image's packages, which compile the planner."""
+    version = ".".join(platform.python_version_tuple()[:2])
+    found = f"{platform.system()} on {platform.machine()} with Python {version}"
+    if found != PYTHON:
+        raise PlatformError(
+            f"the planner is compiled here by the image's packages, which need {PYTHON}; this is {found}"
+        )
 
 
 def base_image() -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from localplatform import brokers, cache, operator_, parts
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
-from localplatform.image import CONTAINERFILE, Image, compiled, copy_source, packages
+from localplatform.image import CONTAINERFILE, Image, compiled, copy_source, packages, require_python
 from localplatform.machine import LOCAL
 from localplatform.processes import Processes, run
 
@@ -25,6 +25,7 @@ def up(part: str | None = None) -> None:
     """Create the cluster unless there is one, start brokers unless they run, install the operator."""
     _require_docker()
     _refuse_part(part)
+    require_python()
     processes, server = _processes(), _server()
     if CLUSTER not in run(["kind", "get", "clusters"]).split():
         say("creating a cluster with kind")
