@@ -3,7 +3,9 @@
 Not multiprocessing: its children import the main module, which is the whole operator.
 
 Where a container has too little memory, Kubernetes ends all of it (memory.oom.group of cgroup v2), the operator too,
-and after its restart once more. So the process is ended before it comes to that.
+and after its restart once more. So the process is ended before it comes to that, unless it takes all the rest between
+two looks. RLIMIT_DATA would hold for certain, but counts what is never touched, and thread stacks; and libraries that
+meet it fail in any way, not only by a MemoryError.
 """
 
 from __future__ import annotations

@@ -129,8 +129,7 @@ class KafkaClient:
         """Look at the whole cluster: all topics that we may see, all sizes, the log directories of all brokers.
 
         Those of a broker that does not answer within EVERYTHING_SECONDS, or not before all of them have taken
-        TOGETHER_SECONDS, are left out. A ClusterError when the
-        cluster does not answer.
+        TOGETHER_SECONDS, are left out. A ClusterError when the cluster does not answer.
         """
         return await self._look(None, None, ())
 
