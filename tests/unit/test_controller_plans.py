@@ -266,12 +266,11 @@ def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_agai
 def test_what_a_plan_came_to_is_forgotten_when_the_plan_is_gone(world: Planning) -> None:
     world.work.fails = PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
     world.tick(until=lambda: world.says("NotEnoughBrokers"))
-    plan = world.store.plan("uid-drain")
-    assert plan is not None
-    assert world.planner.made(plan)
+    job = _job(world)
+    assert world.planner.made(job)
     world.store.drop("uid-drain")
     world.tick()
-    assert world.planner.made(plan) is None
+    assert world.planner.made(job) is None
 
 
 def test_a_mistake_in_planning_stalls_that_plan_alone(world: Planning) -> None:
@@ -342,11 +341,11 @@ def test_of_the_plans_of_two_clusters_one_is_made_first(world: Planning) -> None
 
     async def scenario() -> None:
         world.planner.start(first, lambda: None)
-        assert not world.planner.due(other.plan)
+        assert not world.planner.due(other)
         for _ in range(3):
             await asyncio.sleep(0)
         assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
-        assert world.planner.due(other.plan)
+        assert world.planner.due(other)
 
     asyncio.run(scenario())
 
@@ -361,7 +360,7 @@ def test_a_plan_that_is_forgotten_before_it_is_begun_keeps_no_other_waiting(worl
         for _ in range(3):
             await asyncio.sleep(0)
         assert ended == ["other"]
-        assert world.planner.due(other.plan)
+        assert world.planner.due(other)
 
     asyncio.run(scenario())
     assert world.work.jobs == []
@@ -380,9 +379,7 @@ def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, mon
 
 
 def test_a_namespace_that_is_not_allowed_gets_no_plan(world: Planning) -> None:
-    foreign = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
-    foreign["metadata"] |= {"namespace": "team-a", "resourceVersion": "99"}
-    world.put(foreign)
+    _put_foreign(world)
     world.tick(until=lambda: world.says("NamespaceNotAllowed"))
     assert world.work.jobs == []
     assert world.kube.objects["uid-drain"]["status"].get("waves", []) == []
@@ -405,6 +402,70 @@ def test_a_permission_that_is_withdrawn_holds_the_next_wave_back_and_tells_nothi
     assert f"may move others, not {OURS.topic}" in world.message()
     assert "5" not in world.message()
     assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+
+
+def _allow(world: Planning, *topics: str) -> None:
+    allowed = [{"name": "team-a", "topics": list(topics)}]
+    world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed if topics else []))
+
+
+def _put_foreign(world: Planning) -> None:
+    plan = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
+    plan["metadata"] |= {"namespace": "team-a", "resourceVersion": "99"}
+    world.put(plan)
+
+
+def test_what_was_planned_under_wider_rights_is_not_written_after_they_were_narrowed(world: Planning) -> None:
+    began: list[Job] = []
+    wide = asyncio.Event()
+
+    async def slowly(job: Job) -> Planned:
+        began.append(job)
+        if job.allowed != ("*",):
+            raise PlanningError(Reason.NOTHING_SELECTED, "change the patterns")
+        await wide.wait()
+        return await world.work(job)
+
+    world.planner._work = slowly
+    _allow(world, "*")
+    _put_foreign(world)
+
+    async def scenario() -> None:
+        await _ticks_until(world, lambda: bool(began))
+        _allow(world, "others-*")
+        wide.set()
+        await _ticks_until(world, lambda: len(began) == 2)
+
+    asyncio.run(scenario())
+    world.tick(until=lambda: world.says("NothingSelected"))
+    assert world.waves() == []
+    assert "moves" not in world.status
+    assert [job.allowed for job in began] == [("*",), ("others-*",)]
+
+
+def test_waves_that_were_written_under_a_right_that_is_withdrawn_before_status_has_them_are_deleted(
+    world: Planning,
+) -> None:
+    _allow(world, "*")
+    _put_foreign(world)
+    world.tick(until=lambda: len(world.waves()) == 2)
+    assert "digest" not in world.status
+    _allow(world)
+    world.tick(until=lambda: world.says("NamespaceNotAllowed"))
+    assert [wave for wave in world.waves() if not wave["metadata"].get("deletionTimestamp")] == []
+    assert len(world.work.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"limits": {"minFreeDiskPercent": 20}}, {"throttle": {"interBroker": "1Mi"}}], ids=["disk", "throttle"]
+)
+def test_what_was_planned_for_other_limits_of_the_cluster_is_planned_anew_before_it_is_written(
+    world: Planning, change: Object
+) -> None:
+    world.tick(until=lambda: bool(world.work.jobs))
+    world.change("main", lambda obj: obj["spec"].update(change))
+    world.tick(until=lambda: world.says("ApprovalRequired"))
+    assert len(world.work.jobs) == 2
 
 
 def _job(world: Planning, allowed: tuple[str, ...] = ("*",), **cluster: Any) -> Job:

@@ -411,10 +411,9 @@ class ClusterLoop:
     ) -> float | None:
         permission = permission_of(cluster)
 
-        def make(plan: Plan) -> None:
-            assert self._connection is not None
-            job = Job(plan, cluster, self._connection, permission.allowed[plan.namespace])
-            self.plans.planner.start(job, self.wake.set)
+        def job(plan: Plan) -> Job | None:
+            allowed = permission.allowed.get(plan.namespace)
+            return Job(plan, cluster, self._connection, allowed) if self._connection and allowed else None
 
         def seen_by(plan: Plan, wave: Resource | None) -> Seen:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
@@ -423,7 +422,7 @@ class ClusterLoop:
             return permission.of_namespace(plan.namespace) or withdrawn or too_fast or seen
 
         looked_at = frozenset(resource.uid for resource in resources)
-        sight = Sight(seen_by, looked_at, make)
+        sight = Sight(seen_by, looked_at, job, self.wake.set)
         return await self.plans.serve(self.key, sight)
 
     def _count(self, verdicts: Sequence[Verdict], policy: Policy) -> None:

@@ -61,9 +61,16 @@ class Job(NamedTuple):
         rates = [throttle.inter_broker for throttle in both if throttle and throttle.inter_broker is not None]
         return bytes_per_second(rates[0]) if rates else None
 
+    @property
+    def terms(self) -> tuple[object, ...]:
+        """All that decides what a plan may be, the brokers apart: what was made on other terms counts no more."""
+        cluster = self.cluster
+        min_free = cluster.spec.limits.min_free_disk_percent
+        return self.plan.input_hash, cluster.metadata.uid, self.allowed, min_free, self.rate
+
 
 class _Outcome(NamedTuple):
-    input_hash: str
+    terms: tuple[object, ...]
     made: Planned | Problem
     at: float
 
@@ -75,32 +82,32 @@ class Planner:
         self._work = work or (lambda job: run_apart(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
         self._task: asyncio.Task[None] | None = None
-        self._under_way: tuple[str, str] | None = None
+        self._under_way: Job | None = None
 
-    def made(self, plan: Plan) -> Planned | Problem | None:
-        """What planning came to for the plan's spec as it is."""
-        outcome = self._outcomes.get(plan.uid)
-        return outcome.made if outcome and outcome.input_hash == plan.input_hash else None
+    def made(self, job: Job) -> Planned | Problem | None:
+        """What planning came to on the terms as they are."""
+        outcome = self._outcomes.get(job.plan.uid)
+        return outcome.made if outcome and outcome.terms == job.terms else None
 
-    def due(self, plan: Plan) -> bool:
-        """Whether to begin with a plan now; one under way for what the spec was before ends.
+    def due(self, job: Job) -> bool:
+        """Whether to begin with a plan now; one under way on the terms that were before ends.
 
-        What needs more memory than there is will need it again: it waits for another spec, or another process of ours.
+        What needs more memory than there is will need it again: it waits for other terms, or another process of ours.
         """
+        uid = job.plan.uid
         if self._under_way is not None:
-            uid, input_hash = self._under_way
-            if uid == plan.uid and input_hash != plan.input_hash:
+            if self._under_way.plan.uid == uid and self._under_way.terms != job.terms:
                 self.forget(uid)
             return False
-        outcome = self._outcomes.get(plan.uid)
-        if outcome is None or outcome.input_hash != plan.input_hash:
+        outcome = self._outcomes.get(uid)
+        if outcome is None or outcome.terms != job.terms:
             return True
         hopeless = isinstance(outcome.made, Problem) and outcome.made.reason is Reason.INSUFFICIENT_MEMORY
         return not hopeless and time.monotonic() - outcome.at >= RETRY_SECONDS
 
     def start(self, job: Job, done: Callable[[], object]) -> None:
         """Begin, where one is due, and call `done` at the end."""
-        self._under_way = job.plan.uid, job.plan.input_hash
+        self._under_way = job
         self._task = asyncio.create_task(self._run(job), name=f"plan {job.plan.namespace}/{job.plan.name}")
         self._task.add_done_callback(lambda _: self._end(done))
 
@@ -110,14 +117,14 @@ class Planner:
 
     def keep(self, uids: Collection[str]) -> None:
         """Forget the plans that are not among these any more."""
-        under_way = {self._under_way[0]} if self._under_way else set()
+        under_way = {self._under_way.plan.uid} if self._under_way else set()
         for uid in (self._outcomes.keys() | under_way) - set(uids):
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """A plan is written, or gone."""
         self._outcomes.pop(uid, None)
-        if self._task and self._under_way and self._under_way[0] == uid:
+        if self._task and self._under_way and self._under_way.plan.uid == uid:
             self._task.cancel()
 
     async def _run(self, job: Job) -> None:
@@ -135,7 +142,7 @@ class Planner:
             log.exception("planning failed unexpectedly", plan=name)
             message = f"a mistake of the operator ({type(error).__name__}) keeps it from planning; its log has more"
             made = Problem(Reason.INTERNAL_ERROR, message)
-        self._outcomes[plan.uid] = _Outcome(plan.input_hash, made, time.monotonic())
+        self._outcomes[plan.uid] = _Outcome(job.terms, made, time.monotonic())
 
 
 # --- In the other process: the whole cluster, numpy and numba are there and nowhere else ---

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import structlog
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.planning import Planner
+from reassign.controller.planning import Job, Planner
 from reassign.controller.reporter import Reporter, mistake
 from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
 from reassign.core.model import Problem, Snapshot
@@ -48,13 +48,14 @@ class Sight:
     """What a tick knows of the cluster, and can find out.
 
     `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
-    PartitionReassignments whose topics are part of that, the next wave of each plan among them. `make` begins to make a
-    plan.
+    PartitionReassignments whose topics are part of that, the next wave of each plan among them. `job` is what a plan is
+    made from now, None where it may not be made; `wake` makes the loop look again.
     """
 
     seen: Callable[[Plan, Resource | None], Seen]
     looked_at: frozenset[str] = frozenset()
-    make: Callable[[Plan], None] | None = None
+    job: Callable[[Plan], Job | None] = lambda _: None
+    wake: Callable[[], object] = lambda: None
 
 
 class Plans:
@@ -117,7 +118,8 @@ class Plans:
         seen = sight.seen(plan, current)
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being looked at
-        decision = decide(plan, waves, seen, self.planner.made(plan), _now(), unread)
+        job = sight.job(plan)
+        decision = decide(plan, waves, seen, self.planner.made(job) if job else None, _now(), unread)
         for step in decision.steps:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)
@@ -137,8 +139,8 @@ class Plans:
             case LetGo():
                 await self._reporter.let_go(plan)
             case Make():
-                if sight.make and self.planner.due(plan):
-                    sight.make(plan)
+                if (job := sight.job(plan)) and self.planner.due(job):
+                    self.planner.start(job, sight.wake)
             case Create(manifest):
                 self._store.put(await self._created(manifest))
             case Release(wave):

@@ -51,7 +51,8 @@ def decide(
 ) -> Decision:
     """What to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
-    `made` is what planning came to for the spec as it is, if it has been tried; `unread` are waves that cannot be read.
+    `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
+    waves that cannot be read.
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
