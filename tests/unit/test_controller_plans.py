@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, Reassignm
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import RETRY_SECONDS, Job, Planner, goal_of, planned
+from reassign.controller.planning import RETRY_SECONDS, WAIT_SECONDS, Job, Planner, goal_of, planned
 from reassign.controller.store import Store
 from reassign.core.model import TopicPartition
 from reassign.core.plan import Planned
@@ -340,30 +341,80 @@ def test_of_the_plans_of_two_clusters_one_is_made_first(world: Planning) -> None
     first = other._replace(plan=replace(other.plan, uid="uid-drain"))
 
     async def scenario() -> None:
-        world.planner.start(first, lambda: None)
-        assert not world.planner.due(other)
-        for _ in range(3):
-            await asyncio.sleep(0)
+        world.planner.ask(first, lambda: None)
+        world.planner.ask(other, lambda: world.planner.ask(other, lambda: None))
+        await asyncio.sleep(0)
         assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
-        assert world.planner.due(other)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [job.plan.uid for job in world.work.jobs] == ["uid-drain", "uid-other"]
 
     asyncio.run(scenario())
 
 
 def test_a_plan_that_is_forgotten_before_it_is_begun_keeps_no_other_waiting(world: Planning) -> None:
     other = _another(world)
+    first = other._replace(plan=replace(other.plan, uid="uid-drain"))
     ended: list[str] = []
 
     async def scenario() -> None:
-        world.planner.start(other, lambda: ended.append("other"))
+        world.planner.ask(other, lambda: ended.append("other"))
         world.planner.forget("uid-other")
         for _ in range(3):
             await asyncio.sleep(0)
         assert ended == ["other"]
-        assert world.planner.due(other)
+        assert world.work.jobs == []
+        world.planner.ask(first, lambda: None)
+        await asyncio.sleep(0)
+        assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
 
     asyncio.run(scenario())
-    assert world.work.jobs == []
+
+
+def _slow_failures(world: Planning, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], list[str]]:
+    """The time, and the plans that are tried, each for longer than a failure waits to be tried again."""
+    now, tried = [0.0], []
+
+    async def fail(job: Job) -> Planned:
+        tried.append(job.plan.name)
+        now[0] += 5 * RETRY_SECONDS
+        for _ in range(8):  # the loop looks meanwhile
+            await asyncio.sleep(0)
+        raise PlanningError(Reason.PLANNING_FAILED, "it took longer than 300 s")
+
+    monkeypatch.setattr("reassign.controller.planning.time", SimpleNamespace(monotonic=lambda: now[0]))
+    world.planner._work = fail
+    return now, tried
+
+
+def test_plans_that_fail_slowly_keep_no_other_from_its_turn(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, tried = _slow_failures(world, monkeypatch)
+    for name in ("second", "third"):
+        world.put(_object("ReassignmentPlan", name, deepcopy(GOAL)))
+    world.tick(until=lambda: len(tried) >= 6)
+    assert tried[:6] == ["drain", "second", "third"] * 2
+
+
+def test_nobody_waits_for_long_for_the_turn_of_a_plan_that_cannot_be_made_now(
+    world: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tried = _slow_failures(world, monkeypatch)
+    for name in ("second", "third"):
+        world.put(_object("ReassignmentPlan", name, deepcopy(GOAL)))
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
+
+    async def scenario() -> None:
+        await _ticks_until(world, lambda: tried == ["drain", "second"])
+        await world.tick_once()  # the third asks once more
+        world.change("third", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "3Mi"}}))
+        for _ in range(5):
+            await world.tick_once()
+        assert tried == ["drain", "second"]
+        now[0] += WAIT_SECONDS
+        await _ticks_until(world, lambda: len(tried) == 4)
+
+    asyncio.run(scenario())
+    assert tried == ["drain", "second", "drain", "second"]
 
 
 def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

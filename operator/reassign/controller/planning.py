@@ -42,7 +42,9 @@ SECONDS = 300.0
 """What a plan may take, with the look at the whole cluster."""
 CONNECT_SECONDS = 15.0
 RETRY_SECONDS = 60.0
-"""How long after a failure it is tried again: what it came from may have been mended."""
+"""How long after a failure it is tried again, at the soonest: what it came from may have been mended."""
+WAIT_SECONDS = 60.0
+"""How long others wait for the turn of one that has asked: a loop that is well looks, and asks, again sooner."""
 
 
 class Job(NamedTuple):
@@ -81,6 +83,7 @@ class Planner:
     def __init__(self, work: Callable[[Job], Awaitable[Planned]] | None = None) -> None:
         self._work = work or (lambda job: run_apart(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
+        self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._under_way: Job | None = None
 
@@ -89,41 +92,60 @@ class Planner:
         outcome = self._outcomes.get(job.plan.uid)
         return outcome.made if outcome and outcome.terms == job.terms else None
 
-    def due(self, job: Job) -> bool:
-        """Whether to begin with a plan now; one under way on the terms that were before ends.
+    def ask(self, job: Job, wake: Callable[[], object]) -> None:
+        """Begin with a plan if it is due and its turn; `wake` is called when it has ended, or when others have and it
+        may ask again. One under way on the terms that were before ends.
 
-        What needs more memory than there is will need it again: it waits for other terms, or another process of ours.
+        Of those that wait one that was never tried goes first, then the one whose last try ended longest ago: those
+        that fail again and again keep no other from being made.
         """
         uid = job.plan.uid
-        if self._under_way is not None:
-            if self._under_way.plan.uid == uid and self._under_way.terms != job.terms:
+        if self._under_way and self._under_way.plan.uid == uid:
+            if self._under_way.terms != job.terms:
                 self.forget(uid)
-            return False
-        outcome = self._outcomes.get(uid)
+            return
+        if not self._due(job):
+            return
+        now = time.monotonic()
+        self._waiting[uid] = now, wake
+        waiting = [other for other, (asked_at, _) in self._waiting.items() if now - asked_at < WAIT_SECONDS]
+        if self._under_way is None and all(self._tried_at(uid) <= self._tried_at(other) for other in waiting):
+            del self._waiting[uid]
+            self._start(job, wake)
+
+    def _due(self, job: Job) -> bool:
+        """What needs more memory than there is will need it again: it waits for other terms, or another process of
+        ours."""
+        outcome = self._outcomes.get(job.plan.uid)
         if outcome is None or outcome.terms != job.terms:
             return True
         hopeless = isinstance(outcome.made, Problem) and outcome.made.reason is Reason.INSUFFICIENT_MEMORY
         return not hopeless and time.monotonic() - outcome.at >= RETRY_SECONDS
 
-    def start(self, job: Job, done: Callable[[], object]) -> None:
-        """Begin, where one is due, and call `done` at the end."""
+    def _tried_at(self, uid: str) -> float:
+        outcome = self._outcomes.get(uid)
+        return outcome.at if outcome else -math.inf
+
+    def _start(self, job: Job, wake: Callable[[], object]) -> None:
         self._under_way = job
         self._task = asyncio.create_task(self._run(job), name=f"plan {job.plan.namespace}/{job.plan.name}")
-        self._task.add_done_callback(lambda _: self._end(done))
+        self._task.add_done_callback(lambda _: self._end(wake))
 
-    def _end(self, done: Callable[[], object]) -> None:
+    def _end(self, wake: Callable[[], object]) -> None:
         self._under_way = None
-        done()
+        for each in (wake, *(other for _, other in self._waiting.values())):
+            each()
 
     def keep(self, uids: Collection[str]) -> None:
         """Forget the plans that are not among these any more."""
         under_way = {self._under_way.plan.uid} if self._under_way else set()
-        for uid in (self._outcomes.keys() | under_way) - set(uids):
+        for uid in (self._outcomes.keys() | self._waiting.keys() | under_way) - set(uids):
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """A plan is written, or gone."""
         self._outcomes.pop(uid, None)
+        self._waiting.pop(uid, None)
         if self._task and self._under_way and self._under_way.plan.uid == uid:
             self._task.cancel()
 

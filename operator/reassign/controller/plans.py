@@ -139,8 +139,8 @@ class Plans:
             case LetGo():
                 await self._reporter.let_go(plan)
             case Make():
-                if (job := sight.job(plan)) and self.planner.due(job):
-                    self.planner.start(job, sight.wake)
+                if job := sight.job(plan):
+                    self.planner.ask(job, sight.wake)
             case Create(manifest):
                 self._store.put(await self._created(manifest))
             case Release(wave):
