@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any
 
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import Job, Planner, work_out
+from reassign.controller.planner import Planner
+from reassign.controller.planning import Job, work_out
 from reassign.controller.store import Store
 from reassign.core.model import TopicPartition
 from reassign.core.plan import Planned

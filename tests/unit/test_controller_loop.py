@@ -16,7 +16,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.brake import Keeper
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import Planner
+from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health

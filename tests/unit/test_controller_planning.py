@@ -13,7 +13,8 @@ from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.controller.apart import run_apart
-from reassign.controller.planning import SECONDS, Job, plan_of, work_out
+from reassign.controller.planner import SECONDS
+from reassign.controller.planning import Job, plan_of, work_out
 from reassign.core.model import Alter, Snapshot, TopicPartition
 from reassign.core.plan import Plan, Planned
 from reassign.core.survey import survey

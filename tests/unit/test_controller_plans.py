@@ -18,7 +18,8 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, Reassignm
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import RETRY_SECONDS, WAIT_SECONDS, Job, Planner, goal_of, planned
+from reassign.controller.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
+from reassign.controller.planning import Job, goal_of, planned
 from reassign.controller.store import Store
 from reassign.core.model import TopicPartition
 from reassign.core.plan import Planned
@@ -247,14 +248,14 @@ def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, m
     assert len(world.work.jobs) == 1
     assert world.conditions("drain") == {"Stalled": "NotEnoughBrokers"}
     world.work.fails = None
-    monkeypatch.setattr("reassign.controller.planning.RETRY_SECONDS", -RETRY_SECONDS)
+    monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
     world.tick(until=lambda: world.says("ApprovalRequired"))
 
 
 def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_again(
     world: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reassign.controller.planning.RETRY_SECONDS", -RETRY_SECONDS)
+    monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
     world.work.fails = PlanningError(Reason.INSUFFICIENT_MEMORY, "raise the limit")
     world.tick(until=lambda: world.says("InsufficientMemory"))
     world.tick(5)
@@ -382,7 +383,7 @@ def _slow_failures(world: Planning, monkeypatch: pytest.MonkeyPatch) -> tuple[li
             await asyncio.sleep(0)
         raise PlanningError(Reason.PLANNING_FAILED, "it took longer than 300 s")
 
-    monkeypatch.setattr("reassign.controller.planning.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("reassign.controller.planner.time", SimpleNamespace(monotonic=lambda: now[0]))
     world.planner._work = fail
     return now, tried
 

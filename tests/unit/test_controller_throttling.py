@@ -12,7 +12,7 @@ import pytest
 from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import Planner
+from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.core import throttle
 from reassign.core.changes import Change, Kind, Place, Spot, put

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from reassign.controller.planning import SECONDS
+from reassign.controller.planner import SECONDS
 from reassign.kafka.client import TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
 

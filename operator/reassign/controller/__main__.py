@@ -16,7 +16,7 @@ from reassign.controller.handlers import Supervisor
 from reassign.controller.logs import set_up_logs
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planning import Planner
+from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health, serving

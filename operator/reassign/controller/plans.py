@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 import structlog
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.planning import Job, Planner
+from reassign.controller.planner import Planner
+from reassign.controller.planning import Job
 from reassign.controller.reporter import Reporter, mistake
 from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
 from reassign.core.model import Problem, Snapshot
