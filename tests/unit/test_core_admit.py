@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -193,3 +195,18 @@ def test_a_replication_factor_change_hidden_among_good_entries_is_blocked_alone(
     assert sum(kafka.replicas[tp] == (0, 1, 3) for tp in many) == 49
     assert kafka.replicas[many[17]] == (0, 1, 2)
     assert true_conditions(driver) == {"Stalled": "ReplicationFactorChange"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (None, "spec.suspend is true; set it to false to start what is pending"),
+        ("drain", "spec.suspend is true; the ReassignmentPlan drain lets it go in its turn, once it is approved"),
+    ],
+)
+def test_a_suspended_wave_says_that_its_plan_lets_it_go(plan: str | None, said: str) -> None:
+    tp = TopicPartition("a", 0)
+    wave = replace(resource({tp: (4, 2, 3)}, suspend=True), plan=plan)
+    driver = drive(SimKafka({tp: (1, 2, 3)}), wave)
+    driver.tick()
+    assert detail(driver, tp).message == said

@@ -292,6 +292,21 @@ def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
     assert plan.states == ["Succeeded"] * 2
 
 
+def test_waves_let_go_by_hand_that_are_done_before_they_are_seen_are_said_not_to_be_approved() -> None:
+    plan = stage()
+    plan.tick(4)
+    for number in (1, 2):
+        plan.edit_wave(plan.name(number), suspend=False)
+        plan.begin()
+        plan.finish()
+    plan.tick()
+    assert (plan.reason, plan.released) == ("Completed", [])
+    assert plan.message.endswith("it was not approved: somebody let its waves go by hand")
+    plan.approve()
+    plan.tick()
+    assert plan.message.endswith("it was not approved: somebody let its waves go by hand")
+
+
 def test_a_wave_that_somebody_suspends_is_let_go_again() -> None:
     plan = approved()
     plan.tick()

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
-from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
 from reassign.core.model import Problem
 from reassign.core.plan import Plan
 from reassign.core.resource import ACTIVE, Resource
@@ -273,7 +273,13 @@ def _parse(obj: Object) -> Resource:
         finalizer_is_ours=finalizer_is_ours(obj),
         deleted=meta.deletion_timestamp,
         unsupported=too_large(obj, parsed.spec),
+        plan=_plan_of(obj),
     )
+
+
+def _plan_of(obj: Object) -> str | None:
+    labels = obj["metadata"].get("labels") or {}
+    return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
 
 
 def _parse_plan(obj: Object) -> Plan:

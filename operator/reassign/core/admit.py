@@ -242,7 +242,11 @@ def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int]) -> 
 def _suspended(resource: Resource) -> Problem | None:
     if not resource.spec.suspend:
         return None
-    return Problem(Reason.SUSPENDED, "spec.suspend is true; set it to false to start what is pending")
+    if resource.plan:
+        what = f"the ReassignmentPlan {resource.plan} lets it go in its turn, once it is approved"
+    else:
+        what = "set it to false to start what is pending"
+    return Problem(Reason.SUSPENDED, f"spec.suspend is true; {what}")
 
 
 def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, claimed_by: str | None) -> Candidate:

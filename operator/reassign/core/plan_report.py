@@ -76,9 +76,11 @@ def _said(status: ReassignmentPlanStatus) -> str:
     return what + _unmet(status)
 
 
-def done_aspects(status: ReassignmentPlanStatus) -> list[Aspect]:
+def done_aspects(status: ReassignmentPlanStatus, approved: bool) -> list[Aspect]:
     reason = "GoalPartlyMet" if status.unmet else "Completed"
     message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status)}"
+    if status.waves and not approved:
+        message += "; it was not approved: somebody let its waves go by hand"
     return [Aspect("Ready", True, reason, message), Aspect("Succeeded", True, reason, message)]
 
 

@@ -161,9 +161,12 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     found = next((lost[wave.name] for wave in planned if wave.name in lost), None)
     spoilt = _unreadable(found) if first and found else _spoilt(planned, there)
     if first is None and spoilt is None:
-        done = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in plan.status.conditions)
+        told = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
+        done = any(condition.type == "Succeeded" for condition in told)
         steps: list[Step] = [LetGo()] if done and plan.has_finalizer else []
-        return Decision(steps, _status(plan, status, done_aspects(status), now))
+        as_before = [Aspect(c.type, True, c.reason, c.message) for c in told]
+        aspects = as_before if done else done_aspects(status, plan.approved)
+        return Decision(steps, _status(plan, status, aspects, now))
     if not plan.has_finalizer:
         return Decision([Keep()], _status(plan, status, waits("WaveDue", "a wave is not done any more"), now))
     current = there.get(first.name) if first else None

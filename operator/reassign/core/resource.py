@@ -101,6 +101,8 @@ class Resource:
     """Whether we put it on this very object; it came along where the object is a copy."""
     deleted: datetime | None = None
     unsupported: Problem | None = None
+    plan: str | None = None
+    """The ReassignmentPlan whose wave it is."""
 
     @property
     def age_key(self) -> tuple[datetime, str]:
