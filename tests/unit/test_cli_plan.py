@@ -125,9 +125,10 @@ def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:
     found = json.loads(ran.out)
     assert found["bytes"] == {"plan": 3 * 2**30, "bound": 2 * 2**30}
     assert found["seconds"] == {"plan": None, "bound": None}
-    assert found["partitions"][0] == {"topic": "orders", "partition": 0, "from": [0, 1], "to": [0, 2], "wave": 0}
+    assert found["partitions"][0] == {"topic": "orders", "partition": 0, "from": [0, 1], "to": [0, 2], "wave": 1}
     assert found["brokers"][2] == {
         "id": 2,
+        "rack": "r2",
         "before": {"disk": 0, "replicas": 0, "leaders": 0},
         "after": {"disk": 3 * 2**30, "replicas": 2, "leaders": 1},
     }

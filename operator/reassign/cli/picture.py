@@ -65,7 +65,7 @@ def _costs(certificate: Certificate) -> RenderableType:
 
 
 def _balance(certificate: Certificate) -> RenderableType:
-    table = _table("BALANCE", "before", "after", "asked for", "best reachable maximum")
+    table = _table("BALANCE", "before", "after", "asked for", "greatest at least")
     for one in certificate.balance:
         spans = (f"{least:.2f} to {greatest:.2f}" for least, greatest in (one.before, one.after, one.band))
         table.add_row(one.by.lower(), *spans, f"{one.reachable:.2f}")
@@ -107,13 +107,13 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
                 "before": list(one.before),
                 "after": list(one.after),
                 "band": list(one.band),
-                "reachable": one.reachable,
+                "bound": one.reachable,
             }
             for one in certificate.balance
         ],
         "unmet": [one._asdict() for one in certificate.unmet],
         "brokers": [
-            {"id": int(broker), "before": _of(before, i), "after": _of(after, i)}
+            {"id": int(broker), "rack": cluster.racks[i], "before": _of(before, i), "after": _of(after, i)}
             for i, broker in enumerate(cluster.brokers)
         ],
         "partitions": [
@@ -122,7 +122,7 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
                 "partition": int(cluster.partition[p]),
                 "from": _ids(cluster, cluster.replicas[p]),
                 "to": _ids(cluster, plan.target[p]),
-                "wave": int(plan.wave[p]),
+                "wave": int(plan.wave[p]) + 1,
             }
             for p in np.flatnonzero(plan.wave >= 0)
         ],
