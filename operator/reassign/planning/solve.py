@@ -124,7 +124,7 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         else:
             shed(state, start, item, way)
         if outside(state):
-            rounds(state, ROUNDS, 2 * len(problem.current) + 1000)
+            _rounds(state)
         _trim(state, keep)
         worth = _relent(state, keep)
         if best is None or worth < best:
@@ -134,14 +134,18 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
             break
     state.row[:], state.load[:] = found
     if best is not None and best[0] > 0 and state.counts.all():
-        _settle_replicas(state, 2 * len(problem.current) + 1000)
+        _settle_replicas(state)
 
 
-def _settle_replicas(state: State, moves: int) -> None:
+def _rounds(state: State) -> None:
+    rounds(state, ROUNDS, 2 * len(state.row) + 1000)
+
+
+def _settle_replicas(state: State) -> None:
     """Where bytes cannot be brought inside, replicas still can: no broker's bytes go further from its band than now."""
     low, high = state.low[0].copy(), state.high[0].copy()
     state.low[0], state.high[0] = np.minimum(low, state.load[0]), np.maximum(high, state.load[0])
-    rounds(state, ROUNDS, moves)
+    _rounds(state)
     state.low[0], state.high[0] = low, high
 
 
@@ -151,7 +155,7 @@ def _relent(state: State, keep: Bools) -> tuple[float, int, int]:
     every = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
     tries = every.copy()
     while tries and relent(state, keep, *tries.pop(0)) * WORTH > worth[1]:
-        rounds(state, ROUNDS, state.row.shape[0] * 2 + 1000)
+        _rounds(state)
         _trim(state, keep)
         again = _worth(state)
         if again < worth:
