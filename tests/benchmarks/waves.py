@@ -2,7 +2,7 @@
 
 How long is said in parts of the bound: as the certificate says it, where a wave is as long as its busiest broker needs,
 and as `simulation` has it, copy by copy, with all of a wave at once and with as much as the operator lets by default.
-Where bytes fill the waves to more than FULL nothing is left to exchange, so these are judged apart.
+Where bytes fill the waves to more than FULL nothing is left to exchange, so these are told apart. Nothing is asserted.
 
 Some plans come from the planner, for clusters of `instances`. For the others it is not needed: of each partition one
 replica is replaced, half of the brokers give, the others take, none as much as another, of sizes that are lognormal
@@ -108,7 +108,7 @@ def rows() -> Iterator[tuple[str, list[Found]]]:
         yield f"made {partitions} / {brokers}: {most}", [measure(plan, most, None, RATES[1]) for plan in plans]
 
 
-def main() -> int:
+def main() -> None:
     print(f"{'replicas / brokers: caps':>34}   moves  waves  makespan ÷ bound (worst of the seeds)")
     print(f"{'said':>64}  {'all at once':>13}  {'as admitted':>13}  CPU seconds")
     at_bound, judged, limited, full = True, (0.0, ""), (0.0, ""), (0.0, "")
@@ -129,8 +129,7 @@ def main() -> int:
     print(f"worst makespan, simulated: {judged[0]:.3f} ({judged[1]}), {'within' if within else 'OVER'} {TOLERANCE}")
     print(f"where bytes fill the waves to more than {FULL:.1%}: {full[0]:.3f} ({full[1]})")
     print(f"with {simulation.PER_BROKER} copies at once to and from a broker: {limited[0]:.3f} ({limited[1]})")
-    return 0 if at_bound and within else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
