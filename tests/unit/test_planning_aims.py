@@ -12,9 +12,9 @@ from reassign.planning.assignments import loads
 from reassign.planning.model import Bytes, Cluster, Goal
 from reassign.planning.problem import Problem, pose
 from reassign.planning.solve import outside_bands, solve
+from reassign.planning.targets import DISK, LEADERS, REPLICAS
 from tests.unit.test_planning_kernel import NEVER, cluster, directories
 
-DISK, REPLICAS, LEADERS = range(3)
 COUNTED = frozenset({By.DISK, By.REPLICAS})
 SKEWED = [0.1, 0.5, 0.3, 0.1]
 

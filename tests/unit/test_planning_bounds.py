@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from reassign.api.goal import By
 from reassign.planning import bounds, counting, exact, exchange
 from reassign.planning.assignments import loads
-from reassign.planning.interior import Floats
-from reassign.planning.model import Goal
+from reassign.planning.model import Floats, Goal
 from reassign.planning.problem import Problem, pose
 from reassign.planning.solve import outside_bands, solve
 from reassign.planning.tree import grow

@@ -9,17 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reassign.api.goal import By
 from reassign.planning import counting, targets
-from reassign.planning.assignments import loads
-from reassign.planning.model import Bools, Bytes, Ints
-from reassign.planning.targets import OPEN
+from reassign.planning.assignments import by_factor, loads
+from reassign.planning.model import Bools, Bytes, Floats, Ints
+from reassign.planning.targets import DISK, LEADERS, OPEN, REPLICAS
 from reassign.planning.tree import Tree
-
-DISK, REPLICAS, LEADERS = range(3)
-Floats = npt.NDArray[np.float64]
 
 
 class Placing(NamedTuple):
@@ -63,7 +59,7 @@ def aims(of: Placing) -> Aims:
 
 
 def _counts(of: Placing, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders: bool) -> Aims:
-    amounts = {r: int(which.sum()) for r, which in _kinds(of, of.movable)}
+    amounts = {r: int(which.sum()) for r, which in by_factor(of.rf, of.movable)}
     share, down = targets.shares(of.tree, of.weight, fixed, amounts, atleast, atmost, leaders=leaders)
     low, high = targets.band(share, share, of.tolerance)
     return _aims(of, fixed, share, np.minimum(low, down), np.maximum(high, np.maximum(share, fixed) + 1))
@@ -85,7 +81,7 @@ def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
     moves, lies, atleast = of.movable, fixed, np.zeros_like(fixed)
     full: set[int] = set()
     while True:
-        sizes = {r: of.size[which] for r, which in _kinds(of, moves)}
+        sizes = {r: of.size[which] for r, which in by_factor(of.rf, moves)}
         amounts = {r: int(size.sum()) for r, size in sizes.items()}
         share, _ = targets.shares(of.tree, of.weight, lies, amounts, atleast, of.room, leaders=False)
         most = share.astype(np.float64) * (1 + of.tolerance)
@@ -153,8 +149,3 @@ def _settled(of: Placing, some: Ints | Bytes) -> Bools:
     done = counting.done(of.current[some], of.rf[some], of.allowed, tree.path, tree.level, tree.extra)
     settled: Bools = done & (of.keep[some] | ~held).all(axis=1)
     return settled
-
-
-def _kinds(of: Placing, which: Bools) -> list[tuple[int, Bools]]:
-    """By replication factor."""
-    return [(r, which & (of.rf == r)) for r in np.flatnonzero(np.bincount(of.rf[which])).tolist()]

@@ -26,6 +26,11 @@ def _count(replicas: Ints | Bytes, size: Bytes, load: Bytes) -> None:
                 load[2, b] += slot == 0
 
 
+def by_factor(rf: Ints, which: Bools) -> list[tuple[int, Bools]]:
+    """Those of these partitions (P,) that have each replication factor."""
+    return [(r, which & (rf == r)) for r in np.flatnonzero(np.bincount(rf[which])).tolist()]
+
+
 def added(current: Ints, target: Ints) -> Bools:
     """(P, R'): which replicas of a target (P, R') are on a broker that has none now (P, R)."""
     found = np.zeros(target.shape, np.bool_)

@@ -22,12 +22,10 @@ from fractions import Fraction
 import numpy as np
 
 from reassign.planning import counting, joint
-from reassign.planning.assignments import added, loads
+from reassign.planning.assignments import added, by_factor, loads
 from reassign.planning.model import Balance, Bools, Bytes, Certificate, Ints, Unmet
 from reassign.planning.problem import RESOURCES, Problem
-from reassign.planning.targets import OPEN
-
-DISK, REPLICAS, LEADERS = range(3)
+from reassign.planning.targets import DISK, LEADERS, OPEN, REPLICAS
 
 SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Which brokers count for what they have too much: where that is more than this share of what illegal partitions have
@@ -171,7 +169,7 @@ def reachable(problem: Problem) -> list[Fraction]:
     tree, of, movable = problem.tree, np.flatnonzero(problem.allowed), problem.movable
     aim = np.where(problem.allowed, np.maximum(problem.target, 1), 0)
     fixed = loads(problem.current[~movable], problem.size[~movable], len(problem.allowed))
-    kinds = [(r, movable & (problem.rf == r)) for r in np.flatnonzero(np.bincount(problem.rf[movable])).tolist()]
+    kinds = by_factor(problem.rf, movable)
     found = []
     for row in range(len(RESOURCES)):
         lies, holds = _up(problem, np.where(problem.allowed, fixed[row], 0)), _up(problem, aim[row])
@@ -247,8 +245,7 @@ def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
     movable, own = problem.movable, _own(problem, forced, above)
     lying = loads(problem.current[movable], problem.size[movable], len(place))
     change = -_sum(len(above), place, lying[DISK], lying[REPLICAS])
-    for r in np.flatnonzero(np.bincount(problem.rf[movable])).tolist():
-        of = movable & (problem.rf == r)
+    for r, of in by_factor(problem.rf, movable):
         change += own[:, r] * np.array([[problem.size[of].sum()], [of.sum()]])
     return change
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.assignments import loads
-from reassign.planning.bounds import DISK, LEADERS, REPLICAS, bound, cost, limits
-from reassign.planning.model import UNKNOWN, Bytes, Ints
+from reassign.planning.bounds import bound, cost, limits
+from reassign.planning.model import UNKNOWN, Bytes, Floats, Ints
 from reassign.planning.problem import Problem
+from reassign.planning.targets import DISK, LEADERS, REPLICAS
 
 LARGEST = 3_000
 """Variables of a plan that is polished; what is larger takes too long for what it brings."""
@@ -27,8 +27,6 @@ GAP = 1e-4
 FEASIBLE = 1e-9  # of the mean size
 MOVE = 1e-5
 """What a move costs beside its bytes, in mean sizes: fewest bytes first, then fewest moves."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from reassign.planning.interior import Floats, interior
-from reassign.planning.model import Bytes, Ints
+from reassign.planning.interior import interior
+from reassign.planning.model import Bytes, Floats, Ints
 
 CLASSES = 160
 FEWEST = 4

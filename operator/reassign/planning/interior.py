@@ -7,10 +7,9 @@ sums, products, quotients and square roots: all machines find the same, while BL
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
+from reassign.planning.model import Floats
 
 STEPS = 40
 CLOSE = 1e-7

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-from reassign.planning.model import Bools, Bytes, Ints
+from reassign.planning.model import Bools, Bytes, Floats, Ints
 
-Floats = npt.NDArray[np.float64]
 BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 """No way in from Python, which takes long to compile, and no counting of references, so that it can make no arrays:
 numba would count, with locks, each time that one of the state's arrays is looked at, ten times what most looks take."""

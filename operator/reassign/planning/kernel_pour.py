@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel import Floats, State, allows, entry, inlined, move
-from reassign.planning.model import Bytes
+from reassign.planning.kernel import State, allows, entry, inlined, move
+from reassign.planning.model import Bytes, Floats
 
 
 @inlined

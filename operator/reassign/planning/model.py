@@ -17,6 +17,7 @@ from reassign.api.goal import Awareness, By
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 """Bytes that are not known, and places in a row that hold nothing."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reassign.api.goal import By
 from reassign.planning.assignments import loads
 from reassign.planning.exchange import Exchange, exchange
 from reassign.planning.kernel import State, lists
@@ -22,7 +21,7 @@ from reassign.planning.kernel_shed import level, shed, smallest
 from reassign.planning.kernel_trim import relent, shrink, tidy, undo
 from reassign.planning.model import Bools, Bytes, Ints, Unmet
 from reassign.planning.problem import RESOURCES, Problem
-from reassign.planning.targets import OPEN
+from reassign.planning.targets import LEADERS, OPEN
 
 ROUNDS = 12
 CHAINS = 200
@@ -64,7 +63,7 @@ def solve(problem: Problem) -> Solution:
         _balance(problem, state, keep)
     tidy(state)
     widest = close_up(state.row)
-    if problem.balanced[RESOURCES.index(By.LEADERS)]:
+    if problem.balanced[LEADERS]:
         _lead(problem, state)
     place = np.empty_like(order)
     place[order] = np.arange(partitions)
@@ -229,8 +228,7 @@ def _groups(problem: Problem) -> Bytes:
 
 def _lead(problem: Problem, state: State) -> None:
     leads = loads(state.row, state.size, len(problem.brokers))[2]
-    kind = RESOURCES.index(By.LEADERS)
-    band = np.stack((problem.low[kind], problem.high[kind]))
+    band = np.stack((problem.low[LEADERS], problem.high[LEADERS]))
     whole = np.zeros(len(leads), np.int64)
     aim = np.stack(level(leads, band[0], band[1], whole, np.zeros(len(leads), np.int64)))
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)

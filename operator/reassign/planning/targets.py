@@ -14,6 +14,9 @@ import numpy as np
 from reassign.planning.model import Bytes
 from reassign.planning.tree import Tree
 
+DISK, REPLICAS, LEADERS = range(3)
+"""The rows of what is counted for each broker."""
+
 OPEN = 1 << 62
 """The upper end of a band that does not bind."""
 
