@@ -18,7 +18,7 @@ from reassign.core.model import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import Snapshot, read, write
+from reassign.files.snapshots import in_sync, read, write
 from reassign.planning.model import Cluster, Directories
 from tests.unit.sim import SimKafka
 
@@ -57,7 +57,7 @@ def same(one: Cluster, other: Cluster) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write(tmp_path / "snapshot", Snapshot(cluster(), TAKEN))
+    write(tmp_path / "snapshot", in_sync(cluster(), TAKEN))
     return tmp_path / "snapshot"
 
 
@@ -76,13 +76,13 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
 
 
 def test_the_time_is_read_as_utc_wherever_it_was_taken(tmp_path: Path) -> None:
-    write(tmp_path / "s", Snapshot(cluster(), TAKEN.astimezone(timezone(timedelta(hours=-5)))))
+    write(tmp_path / "s", in_sync(cluster(), TAKEN.astimezone(timezone(timedelta(hours=-5)))))
     assert read(tmp_path / "s").taken_at.isoformat() == "2026-01-31T12:00:00+00:00"
 
 
 def test_a_cluster_without_topics_or_directories_is_kept_too(tmp_path: Path) -> None:
     empty = survey(SimKafka({}, brokers={1: Broker(1)}, log_dirs={1: {}}).snapshot())
-    write(tmp_path / "empty", Snapshot(empty, TAKEN))
+    write(tmp_path / "empty", in_sync(empty, TAKEN))
     assert same(read(tmp_path / "empty").cluster, empty)
 
 
@@ -119,13 +119,13 @@ def clusters(draw: st.DrawFn) -> Cluster:
 @settings(max_examples=60, deadline=None)
 def test_any_cluster_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, found: Cluster) -> None:
     folder = tmp_path_factory.mktemp("any") / "s"
-    write(folder, Snapshot(found, TAKEN))
+    write(folder, in_sync(found, TAKEN))
     assert same(read(folder).cluster, found)
 
 
 def test_the_same_cluster_is_written_as_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        write(tmp_path / name, Snapshot(cluster(), TAKEN))
+        write(tmp_path / name, in_sync(cluster(), TAKEN))
     for name in SCHEMAS:
         one, other = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("one", "other"))
         assert one == other
@@ -142,13 +142,15 @@ def test_the_columns_are_plain_and_say_on_each_row_of_which_cluster_and_when(fol
         "log_dirs": ["/d1", "/d1", None],
         "size_bytes": 100,
         "in_flight": False,
+        "leader": 3,
+        "isr": [3, 5, 7],
     }
     assert (rows[2]["replicas"], rows[2]["size_bytes"], rows[2]["in_flight"]) == ([3], None, True)
 
 
 def test_snapshots_are_one_table_with_folders_of_dates_and_clusters_above_them(tmp_path: Path) -> None:
     for day in ("2026-01-30", "2026-01-31"):
-        write(tmp_path / f"date={day}" / "cluster=main", Snapshot(cluster(), TAKEN))
+        write(tmp_path / f"date={day}" / "cluster=main", in_sync(cluster(), TAKEN))
     paths = sorted(map(str, tmp_path.glob("date=*/cluster=*/partitions.parquet")))
     found = pa.dataset.dataset(paths, partitioning="hive", partition_base_dir=str(tmp_path)).to_table()
     assert found.num_rows == 6
@@ -156,14 +158,14 @@ def test_snapshots_are_one_table_with_folders_of_dates_and_clusters_above_them(t
 
 
 def test_nothing_is_left_beside_a_snapshot_that_is_written_nor_of_one_that_cannot_be(tmp_path: Path) -> None:
-    write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+    write(tmp_path / "s", in_sync(cluster(), TAKEN))
     with pytest.raises(PlanningError, match="there already"):
-        write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+        write(tmp_path / "s", in_sync(cluster(), TAKEN))
     (tmp_path / "file").touch()
     with pytest.raises(PlanningError, match="cannot be written"):
-        write(tmp_path / "file" / "s", Snapshot(cluster(), TAKEN))
+        write(tmp_path / "file" / "s", in_sync(cluster(), TAKEN))
     with pytest.raises(PlanningError, match="cannot be written"):
-        write(tmp_path / ("n" * 1000), Snapshot(cluster(), TAKEN))
+        write(tmp_path / ("n" * 1000), in_sync(cluster(), TAKEN))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "s"]
 
 
@@ -178,7 +180,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(pq, "write_table", fail_at_the_last)
     with pytest.raises(PlanningError, match="No space left on device"):
-        write(tmp_path / "s", Snapshot(cluster(), TAKEN))
+        write(tmp_path / "s", in_sync(cluster(), TAKEN))
     assert "s" not in names
     assert list(tmp_path.iterdir()) == []
 
@@ -239,12 +241,12 @@ def rewrite(folder: Path, name: str, table: pa.Table | None = None, **about: obj
 
 def test_another_version(folder: Path) -> None:
     for name in SCHEMAS:
-        rewrite(folder, name, version=2)
-    assert "it is of version 2, this program reads version 1" in refusal(folder)
+        rewrite(folder, name, version=1)
+    assert "it is of version 1, this program reads version 2" in refusal(folder)
 
 
 def test_files_of_two_snapshots(folder: Path, tmp_path: Path) -> None:
-    write(tmp_path / "other", Snapshot(cluster(), TAKEN + timedelta(seconds=1)))
+    write(tmp_path / "other", in_sync(cluster(), TAKEN + timedelta(seconds=1)))
     (tmp_path / "other" / "brokers.parquet").replace(folder / "brokers.parquet")
     assert "different snapshots" in refusal(folder)
 

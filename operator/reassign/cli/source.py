@@ -84,7 +84,7 @@ def keep(folder: Path, where: Where) -> None:
     with out.progress("looking at the cluster", "writing") as next_step:
         cluster = seen(where).cluster
         next_step()
-        snapshots.write(folder, snapshots.Snapshot(cluster, taken_at))
+        snapshots.write(folder, snapshots.in_sync(cluster, taken_at))
     unknown = int((cluster.sizes < 0).sum())
     what = f"{len(cluster.brokers)} brokers, {len(cluster.topics)} topics, {len(cluster.partition)} partitions"
     out.write(f"{folder}: {what}{f', {unknown} of them of unknown size' if unknown else ''}\n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 METADATA_KEY = b"kafka.reassign.dev/snapshot"
 """Of each file's key-value metadata; its value is JSON: version, cluster_id, taken_at, and rows by table."""
 
@@ -45,6 +45,17 @@ SCHEMAS = {
             pa.field("log_dirs", pa.list_(pa.string()), nullable=False),  # of each replica; null: not known
             pa.field("size_bytes", pa.int64()),  # of one replica; null: not known
             pa.field("in_flight", pa.bool_(), nullable=False),  # then the replicas are those of its target
+            pa.field("leader", pa.int32()),  # null: none
+            pa.field("isr", pa.list_(pa.int32()), nullable=False),
+        ]
+    ),
+    "configs": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("kind", pa.string(), nullable=False),  # broker or topic
+            pa.field("name", pa.string(), nullable=False),  # a broker's id, or a topic's name
+            pa.field("key", pa.string(), nullable=False),
+            pa.field("value", pa.string(), nullable=False),
         ]
     ),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Never
@@ -23,15 +24,36 @@ from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
+_TIMES = ["cluster_id", "taken_at"]
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
 
 
+class Config(NamedTuple):
+    """One configuration that is set: `kind` is broker or topic, `name` a broker's id or a topic's name."""
+
+    kind: str
+    name: str
+    key: str
+    value: str
+
+
 class Snapshot(NamedTuple):
-    """A cluster as it was at a time."""
+    """A cluster as it was at a time. Letters of the shapes as in `planning.model`; brokers are indices."""
 
     cluster: Cluster
     taken_at: datetime
+    leader: Ints  # (P,) UNKNOWN where there is none
+    isr: Ints  # (P, R') ascending; UNKNOWN fills rows
+    configs: tuple[Config, ...] = ()  # sorted
+
+
+def in_sync(cluster: Cluster, taken_at: datetime) -> Snapshot:
+    """The snapshot of a cluster in which all is well: preferred leaders lead, and all replicas are in sync."""
+    unknown_last = np.where(cluster.replicas == UNKNOWN, np.iinfo(np.int32).max, cluster.replicas)
+    isr = np.sort(unknown_last, axis=1)
+    leader = cluster.replicas[:, 0] if cluster.replicas.shape[1] else np.full(len(cluster.replicas), UNKNOWN, np.int32)
+    return Snapshot(cluster, taken_at, leader, np.where(isr == np.iinfo(np.int32).max, UNKNOWN, isr).astype(np.int32))
 
 
 def write(folder: Path, snapshot: Snapshot) -> None:
@@ -65,7 +87,18 @@ def read(folder: Path) -> Snapshot:
         _refuse(folder, "its files are of different snapshots; take it again")
     about = said["brokers"]
     tables = {name: _table(folder / f"{name}.parquet", name, files[name], about) for name in SCHEMAS}
-    return Snapshot(_cluster(folder, about["cluster_id"], tables), datetime.fromisoformat(about["taken_at"]))
+    cluster = cluster_of(folder, about["cluster_id"], tables)
+    brokers, partitions = cluster.brokers, tables["partitions"]
+    in_sync = partitions["isr"]
+    return Snapshot(
+        cluster,
+        datetime.fromisoformat(about["taken_at"]),
+        leader=_leaders(folder, partitions["leader"], brokers),
+        isr=_rows(
+            _numpy(pc.list_value_length(in_sync), np.int64), _broker_index(folder, pc.list_flatten(in_sync), brokers)
+        ),
+        configs=tuple(Config(*row.values()) for row in tables["configs"].drop(_TIMES).to_pylist()),
+    )
 
 
 def _refuse(path: Path, why: str) -> Never:
@@ -139,9 +172,8 @@ def _first_line(error: Exception) -> str:
 
 def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     cluster, directories = snapshot.cluster, snapshot.cluster.directories
-    there = cluster.replicas >= 0
-    counts = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-    places = cluster.directory[there] if cluster.directory.shape == there.shape else np.full(counts[-1], UNKNOWN)
+    there, ends = cluster.replicas >= 0, _ends(cluster.replicas)
+    places = cluster.directory[there] if cluster.directory.shape == there.shape else np.full(ends[-1], UNKNOWN)
     columns = {
         "brokers": [cluster.brokers, pa.array([rack or None for rack in cluster.racks], pa.string()), cluster.alive],
         "log_dirs": [
@@ -155,13 +187,26 @@ def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
         "partitions": [
             _named(cluster.topics, cluster.topic),
             cluster.partition,
-            pa.ListArray.from_arrays(counts, pa.array(cluster.brokers[cluster.replicas[there]], pa.int32())),
-            pa.ListArray.from_arrays(counts, _named(directories.path, places)),
+            pa.ListArray.from_arrays(ends, _ids(cluster.brokers, cluster.replicas[there])),
+            pa.ListArray.from_arrays(ends, _named(directories.path, places)),
             _nullable(cluster.sizes),
             cluster.in_flight,
+            _ids(cluster.brokers, snapshot.leader),
+            pa.ListArray.from_arrays(_ends(snapshot.isr), _ids(cluster.brokers, snapshot.isr[snapshot.isr >= 0])),
         ],
+        "configs": [pa.array([row[i] for row in snapshot.configs], pa.string()) for i in range(len(Config._fields))],
     }
     return {name: _with_times(snapshot, SCHEMAS[name], found) for name, found in columns.items()}
+
+
+def _ends(rows: Ints) -> Ints:
+    """Where each of these rows ends, in the list of all their values."""
+    ends: Ints = np.concatenate([[0], np.cumsum((rows >= 0).sum(axis=1))]).astype(np.int32)
+    return ends
+
+
+def _ids(brokers: Ints, index: Ints) -> pa.Array:
+    return pa.array(brokers.take(index, mode="clip"), pa.int32(), mask=index < 0)
 
 
 def _with_times(snapshot: Snapshot, schema: pa.Schema, columns: list[Any]) -> pa.Table:
@@ -186,8 +231,11 @@ def _named(names: tuple[str, ...], index: Ints) -> pa.Array:
 # --- tables as a cluster ---
 
 
-def _cluster(folder: Path, id: str, tables: dict[str, pa.Table]) -> Cluster:
-    """Raises for tables that contradict each other: what is planned from must be one cluster."""
+def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster:
+    """The cluster that the tables of one snapshot show; `folder` is what errors name.
+
+    A PlanningError for tables that contradict each other: what is planned from must be one cluster.
+    """
     brokers, log_dirs, partitions = (tables[name] for name in ("brokers", "log_dirs", "partitions"))
     if any(pc.any(pc.not_equal(table["cluster_id"], id)).as_py() for table in tables.values()):
         _refuse(folder, "it has rows of several clusters; name the folder of one")
@@ -245,6 +293,13 @@ def _broker_index(folder: Path, ids: pa.ChunkedArray, brokers: Ints) -> Ints:
     if (brokers.take(index, mode="clip") != found).any() if brokers.size else found.size:
         _refuse(folder, "it names brokers that it does not describe; take it again")
     return index
+
+
+def _leaders(folder: Path, ids: pa.ChunkedArray, brokers: Ints) -> Ints:
+    leads = _numpy(pc.is_valid(ids), np.bool_)
+    leader = np.full(len(leads), UNKNOWN, np.int32)
+    leader[leads] = _broker_index(folder, pc.drop_null(ids), brokers)
+    return leader
 
 
 def _directory_index(folder: Path, replicas: Ints, paths: pa.ChunkedArray, directories: Directories) -> Ints:
