@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -114,20 +115,12 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
 
 def goal_of(job: Job, topics: Sequence[str]) -> Goal:
     """The goal in the planner's words, for a cluster with these topics."""
-    from reassign.planning import model
+    from reassign.planning import goals
 
-    spec, goal = job.plan.spec, job.plan.spec.goal
-    return model.Goal(
-        include=spec.topics.include if "*" in job.allowed else _allowed(job, topics),
-        exclude=spec.topics.exclude,
-        drain=frozenset(goal.drain_brokers or ()),
-        brokers=None if goal.brokers is None else frozenset(goal.brokers),
-        replication_factor=goal.replication_factor,
-        balance=frozenset(goal.balance.by) if goal.balance else frozenset(),
-        tolerance=goal.balance.tolerance_percent / 100 if goal.balance else 0.10,
-        awareness=spec.racks.awareness,
-        min_free=job.cluster.spec.limits.min_free_disk_percent / 100,
-    )
+    spec = job.plan.spec
+    include = spec.topics.include if "*" in job.allowed else _allowed(job, topics)
+    goal = goals.goal_of(spec.goal, spec.topics, spec.racks, job.cluster.spec.limits.min_free_disk_percent)
+    return replace(goal, include=include)
 
 
 def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:

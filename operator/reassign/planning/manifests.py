@@ -60,17 +60,35 @@ def reassignments(
 
     Raises PlanningError where a wave has more than `max_partitions`, or than one object can hold.
     """
-    order = np.argsort(plan.wave, kind="stable")
+    waves = [[entry(cluster, plan, int(index)) for index in those] for those in waves_of(plan)]
+    own = {"clusterRef": cluster_ref, "suspend": True}
+    return manifests_of(
+        waves, name=name, namespace=namespace, template={**template, **own}, max_partitions=max_partitions
+    )
+
+
+def waves_of(plan: Plan) -> list[Ints]:
+    """The partitions that each wave changes, in the order of the cluster's."""
+    order = np.argsort(plan.wave, kind="stable").astype(np.int32)
     order = order[plan.wave[order] != UNKNOWN]
-    waves = np.split(order, np.flatnonzero(np.diff(plan.wave[order])) + 1) if len(order) else []
+    return np.split(order, np.flatnonzero(np.diff(plan.wave[order])) + 1) if len(order) else []
+
+
+def manifests_of(
+    waves: Sequence[Sequence[Manifest]],
+    *,
+    name: str,
+    namespace: str,
+    template: Mapping[str, Any],
+    max_partitions: int = MAX_WAVE_PARTITIONS,
+) -> list[Manifest]:
+    """One PartitionReassignment for the entries of each wave, with the fields of a spec in `template`."""
     specs = []
-    for number, those in enumerate(waves, 1):
-        entries = [_entry(cluster, plan, int(index)) for index in those]
+    for number, entries in enumerate(waves, 1):
         check_limits(f"wave {number}", entries, min(max_partitions, MAX_PARTITIONS))
-        changes = any(len(entry["replicas"]) != len(entry["expectedReplicas"]) for entry in entries)
+        changes = any(len(each["replicas"]) != len(each["expectedReplicas"]) for each in entries)
         change = ReplicationFactorChange.ALLOW if changes else ReplicationFactorChange.FORBID
-        own = {"partitions": entries, "replicationFactorChange": change.value, "suspend": True}
-        specs.append(spec_of({**template, "clusterRef": cluster_ref, **own}))
+        specs.append(spec_of({**template, "partitions": entries, "replicationFactorChange": change.value}))
     content = _hash([name, specs])
     width = len(str(len(specs)))
     labels = {PLAN_LABEL: plan_label(name)}
@@ -196,10 +214,11 @@ def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions
         )
 
 
-def _entry(cluster: Cluster, plan: Plan, index: int) -> Manifest:
+def entry(cluster: Cluster, plan: Plan, index: int) -> Manifest:
+    """What the plan does with one partition, as a spec has it."""
     target, current = plan.target[index], cluster.replicas[index]
     there = target != UNKNOWN
-    entry: Manifest = {
+    found: Manifest = {
         "topic": cluster.topics[cluster.topic[index]],
         "partition": int(cluster.partition[index]),
         "replicas": cluster.brokers[target[there]].tolist(),
@@ -208,8 +227,8 @@ def _entry(cluster: Cluster, plan: Plan, index: int) -> Manifest:
     directories = plan.target_directory[index][there].tolist()
     if any(directory != UNKNOWN for directory in directories):
         path = cluster.directories.path
-        entry["logDirs"] = [ANY_LOG_DIR if directory == UNKNOWN else path[directory] for directory in directories]
-    return entry
+        found["logDirs"] = [ANY_LOG_DIR if directory == UNKNOWN else path[directory] for directory in directories]
+    return found
 
 
 def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:

@@ -8,7 +8,7 @@ from reassign.planning.exact import polish
 from reassign.planning.manifests import most_that_fit
 from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
 from reassign.planning.moves import moves_of
-from reassign.planning.problem import online_replicas, partition_name, pose
+from reassign.planning.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 
 
@@ -28,7 +28,19 @@ def make(
 
     Raises PlanningError: InvalidGoal, InvalidRacks, NothingSelected, NotEnoughBrokers.
     """
-    problem = pose(cluster, goal)
+    return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate, exact)
+
+
+def make_of(
+    problem: Problem,
+    cluster: Cluster,
+    goal: Goal,
+    max_partitions: int | None = None,
+    max_bytes: int | None = None,
+    rate: int | None = None,
+    exact: bool = False,
+) -> Plan:
+    """The same, of the problem that they pose, for who has it already."""
     found = solve(problem)
     target = polish(problem, found.target) if exact else found.target
     named, homeless = directories.name(cluster, target, problem.size, goal.min_free)

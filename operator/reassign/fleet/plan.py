@@ -1,0 +1,217 @@
+"""Plans for all clusters of a fleet: the planner's kernel, once for each of them, spread over Spark's tasks.
+
+The rows of a cluster's brokers, log directories and partitions come together in one table as wide as all of them, since
+a group is of one table. What comes out are rows again: one about the plan, and one for each partition that changes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from reassign.errors import PlanningError
+from reassign.files import snapshots
+from reassign.files.schema import SCHEMAS
+from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.tables import Tables, spark_schema
+from reassign.planning import compiled
+from reassign.planning.assignments import added, loads
+from reassign.planning.manifests import entry, waves_of
+from reassign.planning.model import Cluster, Plan
+from reassign.planning.plan import make_of
+from reassign.planning.problem import RESOURCES, Problem, pose
+
+INPUT = {"brokers": ("broker",), "log_dirs": ("broker", "path"), "partitions": ("topic", "partition")}
+"""The tables that a plan is made from, and by what their rows are sorted there."""
+NOT_NEEDED = {"taken_at", "leader", "isr"}
+
+PLANNED = pa.schema(
+    [
+        pa.field("cluster", pa.string(), nullable=False),
+        pa.field("wave", pa.int32(), nullable=False),  # from 1; 0: the row about the plan
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("entry", pa.string()),  # of a PartitionReassignment's spec, as JSON
+        pa.field("summary", pa.string()),  # of the whole plan, as JSON
+    ]
+)
+"""What a plan's rows have."""
+TASKS_PER_CORE = 4
+"""Few enough to be started quickly, and enough that what is left at the end is little."""
+
+
+def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str, int]) -> DataFrame:
+    """A plan for each cluster, as rows of PLANNED; a cluster that cannot be planned has a row that says why.
+
+    `sizes` are the partitions of each cluster, by which they are packed into tasks.
+    """
+    tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    of_cluster = spark.createDataFrame(sorted(packed(sizes, tasks).items()), "cluster string, task int")
+    rows = _wide(tables).join(sf.broadcast(of_cluster), "cluster")
+    packed_rows = rows.repartitionById(tasks, "task")
+    return packed_rows.groupBy("task", "cluster_id").applyInArrow(
+        _planner(policy.model_dump_json(by_alias=True, exclude_unset=True)), _spark_types()
+    )
+
+
+def packed(sizes: Mapping[str, int], tasks: int) -> dict[str, int]:
+    """A task for each cluster: the largest first, each to the task that has least so far."""
+    heap = [(0, task) for task in range(tasks)]
+    found = {}
+    for cluster, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+        load, task = heapq.heappop(heap)
+        found[cluster] = task
+        heapq.heappush(heap, (load + size + 1, task))
+    return found
+
+
+def _wide(tables: Tables) -> DataFrame:
+    """All rows that a plan is made from, with the columns of all their tables; `table` says which one a row is of."""
+    schemas = {name: spark_schema(name) for name in INPUT}
+    columns = {f.name: f for schema in schemas.values() for f in schema.fields if f.name not in NOT_NEEDED | {"date"}}
+
+    def widened(name: str, rows: DataFrame) -> DataFrame:
+        has = set(schemas[name].names)
+        found = [sf.col(c) if c in has else sf.lit(None).cast(field.dataType).alias(c) for c, field in columns.items()]
+        return rows.select(sf.lit(name).alias("table"), *found)
+
+    first, *rest = (widened(name, getattr(tables, name)) for name in INPUT)
+    for other in rest:
+        first = first.unionAll(other)
+    return first
+
+
+def _spark_types() -> StructType:
+    return from_arrow_schema(PLANNED)
+
+
+def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
+    """The function that plans a group, in Python's workers; it carries the policy as text."""
+
+    def of_group(rows: pa.Table) -> pa.Table:
+        compiled.link()
+        return plan_rows(rows, Policy.model_validate_json(policy))
+
+    return of_group
+
+
+def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
+    """The plan for the rows of one cluster (see `_wide`), as rows of PLANNED."""
+    name = rows["cluster"][0].as_py()
+    cluster_id = rows["cluster_id"][0].as_py()
+    terms = policy.terms(name)
+    try:
+        return planned(name, cluster_of(name, cluster_id, rows), terms)
+    except PlanningError as error:
+        problem = {"reason": error.reason.value, "message": error.message}
+        return _as_rows(name, [], {"cluster_id": cluster_id, "problem": problem})
+
+
+def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
+    """The cluster that these rows show, in whatever order they come."""
+    tables = {}
+    for table, by in INPUT.items():
+        schema = pa.schema([field for field in SCHEMAS[table] if field.name not in NOT_NEEDED])
+        of_table = rows.filter(pc.equal(rows["table"], table)).select(schema.names).cast(schema)
+        tables[table] = of_table.take(_order(of_table, by))
+    return snapshots.cluster_of(Path(name), cluster_id, tables)
+
+
+def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
+    """The plan for a cluster as rows of PLANNED."""
+    goal = terms.planner_goal()
+    problem = pose(cluster, goal)
+    made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
+    waves = [[entry(cluster, made, int(index)) for index in those] for those in waves_of(made)]
+    return _as_rows(name, waves, summary(cluster, problem, made))
+
+
+def summary(cluster: Cluster, problem: Problem, plan: Plan) -> dict[str, Any]:
+    """What there is to say of a plan beside its entries; plain JSON values. Lists are in the order of the brokers."""
+    certificate = plan.certificate
+    after = loads(plan.target, problem.size, len(cluster.brokers))
+    copied = _copied(cluster, plan, problem)
+    return {
+        "cluster_id": cluster.id,
+        "problem": None,
+        "brokers": cluster.brokers.tolist(),
+        "racks": list(cluster.racks),
+        "alive": cluster.alive.tolist(),
+        "groups": problem.groups.tolist(),
+        "before": {by.value: problem.load[row].tolist() for row, by in enumerate(RESOURCES)},
+        "after": {by.value: after[row].tolist() for row, by in enumerate(RESOURCES)},
+        "target": {by.value: problem.target[row].tolist() for row, by in enumerate(RESOURCES)},
+        "balance": [
+            {
+                "by": one.by.value,
+                "before": one.before,
+                "after": one.after,
+                "reachable": one.reachable,
+                "band": one.band,
+            }
+            for one in certificate.balance
+        ],
+        "waves": copied,
+        "bytes": certificate.bytes,
+        "bytes_bound": certificate.bytes_bound,
+        "moves": certificate.moves,
+        "moves_bound": certificate.moves_bound,
+        "leaders": certificate.leaders,
+        "waves_bound": certificate.waves_bound,
+        "makespan": certificate.makespan,
+        "makespan_bound": certificate.makespan_bound,
+        "unmet": [one._asdict() for one in certificate.unmet],
+    }
+
+
+def _copied(cluster: Cluster, plan: Plan, problem: Problem) -> list[dict[str, int]]:
+    """Of each wave the partitions that change, and the bytes that are copied."""
+    of = np.flatnonzero(plan.wave >= 0)
+    copies = added(cluster.replicas[of], plan.target[of]).sum(axis=1) * problem.size[of]
+    waves = int(plan.wave.max(initial=-1)) + 1
+    sums = np.zeros(waves, np.int64)
+    np.add.at(sums, plan.wave[of], copies)
+    counts = np.bincount(plan.wave[of], minlength=waves)
+    return [{"partitions": int(count), "bytes": int(total)} for count, total in zip(counts, sums, strict=True)]
+
+
+def _as_rows(name: str, waves: list[list[dict[str, Any]]], about: dict[str, Any]) -> pa.Table:
+    entries = [(number, each) for number, wave in enumerate(waves, 1) for each in wave]
+    return pa.Table.from_arrays(
+        [
+            pa.repeat(pa.scalar(name), 1 + len(entries)),
+            pa.array([0, *(number for number, _ in entries)], pa.int32()),
+            pa.array([None, *(each["topic"] for _, each in entries)], pa.string()),
+            pa.array([None, *(each["partition"] for _, each in entries)], pa.int32()),
+            pa.array([None, *(json.dumps(each) for _, each in entries)], pa.string()),
+            pa.array([json.dumps(about), *(None for _ in entries)], pa.string()),
+        ],
+        schema=PLANNED,
+    )
+
+
+def _order(table: pa.Table, by: tuple[str, ...]) -> pa.Array:
+    """Names are sorted once each, not once a row."""
+    keys = []
+    for name in reversed(by):
+        column = table[name]
+        if pa.types.is_string(column.type):
+            codes = column.combine_chunks().dictionary_encode()
+            names = codes.dictionary
+            rank = np.empty(len(names), np.int64)
+            rank[pc.sort_indices(names).to_numpy()] = np.arange(len(names))
+            keys.append(rank[codes.indices.to_numpy(zero_copy_only=False)] if len(names) else rank)
+        else:
+            keys.append(column.to_numpy(zero_copy_only=False))
+    return pa.array(np.lexsort(keys))

@@ -1,0 +1,18 @@
+"""One Spark session for all tests of the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reassign.fleet import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    started = session.start("local[1]")
+    started.conf.set("spark.sql.shuffle.partitions", "2")
+    yield started
+    started.stop()
