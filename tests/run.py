@@ -19,7 +19,7 @@ from tests import compiled
 
 TESTS = Path(__file__).parent
 HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
-ORDER = ("e2e", "unit", "kafka", "api")
+ORDER = ("e2e", "unit", "kafka", "fleet", "api")
 """The longest first; before the others have to plan, `unit` has compiled what plans."""
 AT_ONCE = 2
 

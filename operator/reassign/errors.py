@@ -71,6 +71,8 @@ class Reason(StrEnum):
     INVALID_SNAPSHOT = "InvalidSnapshot"
     PLAN_TOO_LARGE = "PlanTooLarge"
     PLANNING_FAILED = "PlanningFailed"
+    SPARK_FAILED = "SparkFailed"
+    CANNOT_BE_WRITTEN = "CannotBeWritten"
     INSUFFICIENT_MEMORY = "InsufficientMemory"
     PLANNING = "Planning"
     APPROVAL_REQUIRED = "ApprovalRequired"

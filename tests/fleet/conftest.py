@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from localplatform import prerequisites
 from pyspark.sql import SparkSession
 
 from reassign.fleet import session
@@ -12,6 +13,7 @@ from reassign.fleet import session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    prerequisites.require(["fleet"])
     started = session.start("local[1]")
     started.conf.set("spark.sql.shuffle.partitions", "2")
     yield started

@@ -25,6 +25,7 @@ NEEDED = {
         "buildah": "buildah",
     },
     "brokers": {"java": "openjdk-17-jre-headless", "mvn": "maven", "openssl": "openssl", "ip": "iproute2"},
+    "fleet": {"java": "openjdk-17-jre-headless"},
     "operator": {"buildah": "buildah", "debootstrap": "debootstrap"},
 }
 GO = (1, 21)  # fetches by itself the version that go.mod names

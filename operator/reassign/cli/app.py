@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from reassign.cli import options
 from reassign.cli import output as out
+from reassign.cli.fleet import fleet
 from reassign.cli.options import AssignmentOutput, Output, PlanOutput, Racks
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 
@@ -34,6 +35,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ReassignError as error:
             typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
+            if error.reason is Reason.CANNOT_BE_WRITTEN:
+                raise typer.Exit(UNWRITABLE) from None
             away = isinstance(error, ClusterError | ApiServerError) or error.reason is Reason.NOT_AUTHORIZED
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
         except out.UnwritableError as error:
@@ -255,6 +258,9 @@ def verify(
 
     if not run(file, where_of(cluster, namespace, bootstrap_server), output):
         raise typer.Exit(NO)
+
+
+app.add_typer(fleet, name="fleet")
 
 
 def main() -> None:

@@ -29,8 +29,10 @@ from reassign.planning import compiled
 from reassign.planning.assignments import added, loads
 from reassign.planning.manifests import entry, waves_of
 from reassign.planning.model import Cluster, Plan
+from reassign.planning.moves import moves_of
 from reassign.planning.plan import make_of
-from reassign.planning.problem import RESOURCES, Problem, pose
+from reassign.planning.problem import RESOURCES, Problem, online_replicas, pose
+from reassign.planning.waves import makespan
 
 INPUT = {"brokers": ("broker",), "log_dirs": ("broker", "path"), "partitions": ("topic", "partition")}
 """The tables that a plan is made from, and by what their rows are sorted there."""
@@ -63,6 +65,13 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
     return packed_rows.groupBy("task", "cluster_id").applyInArrow(
         _planner(policy.model_dump_json(by_alias=True, exclude_unset=True)), _spark_types()
     )
+
+
+def summaries_of(rows: pa.Table) -> dict[str, Any]:
+    """What there is to say of each cluster's plan, from rows of PLANNED."""
+    about = rows.filter(pc.equal(rows["wave"], 0))
+    texts = zip(about["cluster"].to_pylist(), about["summary"].to_pylist(), strict=True)
+    return {cluster: json.loads(text) for cluster, text in sorted(texts)}
 
 
 def packed(sizes: Mapping[str, int], tasks: int) -> dict[str, int]:
@@ -134,14 +143,13 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
     waves = [[entry(cluster, made, int(index)) for index in those] for those in waves_of(made)]
-    return _as_rows(name, waves, summary(cluster, problem, made))
+    return _as_rows(name, waves, summary(cluster, problem, made, terms.rate))
 
 
-def summary(cluster: Cluster, problem: Problem, plan: Plan) -> dict[str, Any]:
+def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> dict[str, Any]:
     """What there is to say of a plan beside its entries; plain JSON values. Lists are in the order of the brokers."""
     certificate = plan.certificate
     after = loads(plan.target, problem.size, len(cluster.brokers))
-    copied = _copied(cluster, plan, problem)
     return {
         "cluster_id": cluster.id,
         "problem": None,
@@ -162,7 +170,7 @@ def summary(cluster: Cluster, problem: Problem, plan: Plan) -> dict[str, Any]:
             }
             for one in certificate.balance
         ],
-        "waves": copied,
+        "waves": _waves(cluster, problem, plan, rate),
         "bytes": certificate.bytes,
         "bytes_bound": certificate.bytes_bound,
         "moves": certificate.moves,
@@ -175,15 +183,19 @@ def summary(cluster: Cluster, problem: Problem, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _copied(cluster: Cluster, plan: Plan, problem: Problem) -> list[dict[str, int]]:
-    """Of each wave the partitions that change, and the bytes that are copied."""
+def _waves(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> list[dict[str, Any]]:
+    """Of each wave the partitions that change, the bytes that are copied, and seconds, where there is a rate."""
     of = np.flatnonzero(plan.wave >= 0)
-    copies = added(cluster.replicas[of], plan.target[of]).sum(axis=1) * problem.size[of]
-    waves = int(plan.wave.max(initial=-1)) + 1
-    sums = np.zeros(waves, np.int64)
-    np.add.at(sums, plan.wave[of], copies)
-    counts = np.bincount(plan.wave[of], minlength=waves)
-    return [{"partitions": int(count), "bytes": int(total)} for count, total in zip(counts, sums, strict=True)]
+    number = int(plan.wave.max(initial=-1)) + 1
+    copies = np.zeros(number, np.int64)
+    np.add.at(copies, plan.wave[of], added(cluster.replicas[of], plan.target[of]).sum(axis=1) * problem.size[of])
+    seconds: tuple[float | None, ...] = (None,) * number
+    if rate is not None:
+        moves = moves_of(cluster.replicas, plan.target, problem.size, online_replicas(cluster))
+        seconds = makespan(moves, plan.wave, rate).waves
+    counts = np.bincount(plan.wave[of], minlength=number)
+    rows = zip(counts.tolist(), copies.tolist(), seconds, strict=True)
+    return [{"partitions": count, "bytes": copied, "seconds": lasts} for count, copied, lasts in rows]
 
 
 def _as_rows(name: str, waves: list[list[dict[str, Any]]], about: dict[str, Any]) -> pa.Table:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+import reassign
+from reassign.errors import Reason, ReassignError
+
+LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -25,7 +35,11 @@ DEFAULTS = {
 
 
 def start(master: str | None) -> SparkSession:
-    """The session; `master` is Spark's master URL, None what spark-submit says, else all cores of this machine."""
+    """The session; `master` is Spark's master URL, None what spark-submit says, else all cores of this machine.
+
+    On one machine all that the JVM has to say goes into a file, and not between what a command says. Raises
+    ReassignError where there is no JVM to start.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if master is not None:
@@ -34,6 +48,32 @@ def start(master: str | None) -> SparkSession:
     local = (conf.get("spark.master") or "").startswith("local")
     for key, value in (DEFAULTS | (LOCAL if local else {})).items():
         conf.setIfMissing(key, value)
-    session = SparkSession.builder.appName("kafka-reassign-fleet").config(conf=conf).getOrCreate()
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        paths = (str(Path(reassign.__file__).parents[1]), os.environ.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the workers, however this was found
+    try:
+        with _stderr_of_children(LOG) if local else nullcontext():
+            session = SparkSession.builder.appName("kafka-reassign-fleet").config(conf=conf).getOrCreate()
+    except (PySparkRuntimeError, OSError) as error:
+        raise ReassignError(
+            Reason.SPARK_FAILED,
+            f"Spark does not start ({str(error).partition(chr(10))[0]}): it needs Java 17 or 21, on the PATH or at "
+            f"JAVA_HOME; see {LOG}",
+        ) from None
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _stderr_of_children(file: Path) -> Iterator[None]:
+    """Processes that are started meanwhile write to this file what they write to stderr."""
+    kept = os.dup(2)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)

@@ -35,8 +35,9 @@ class Waves(NamedTuple):
 
 
 class Makespan(NamedTuple):
-    """Seconds that waves take with a barrier after each, and that any schedule takes at least."""
+    """Seconds that each wave takes, that all take with a barrier after each, and that any schedule takes at least."""
 
+    waves: tuple[float, ...]
     seconds: float
     bound: float
 
@@ -80,7 +81,12 @@ def makespan(moves: Moves, wave: Ints, rate: int) -> Makespan:
         ports = [len(ports) for ports in moves.ports]
         where = np.repeat(wave[moves.partition], ports), np.concatenate(moves.ports)
         np.add.at(load, where, np.repeat(moves.size, ports) * np.concatenate(moves.shares))
-    return Makespan(float(load.max(axis=1, initial=0).sum()) / rate, float(load.sum(axis=0).max(initial=0)) / rate)
+    busiest = load.max(axis=1, initial=0)
+    return Makespan(
+        waves=tuple((busiest / rate).tolist()),
+        seconds=float(busiest.sum()) / rate,
+        bound=float(load.sum(axis=0).max(initial=0)) / rate,
+    )
 
 
 def _fewest(copied: Bytes, max_partitions: int | None, max_bytes: int | None) -> int:

@@ -1,0 +1,159 @@
+"""Plans as a tree of manifests for Git: a folder for each cluster, a file for each wave, and what they were made from.
+
+    MANIFESTS/run.json
+    MANIFESTS/clusters/main/wave-1.yaml
+
+Argo CD syncs a cluster's folder: its waves are sync waves, so that the health of one gates the next. All files
+`clusters/*/wave-*.yaml` are this program's: it writes what has changed, and removes what is no longer planned. The
+files of a cluster that is left out of a run stay as they are, since what is removed from Git is cancelled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from reassign.errors import PlanningError, Reason
+from reassign.fleet.policy import Terms
+from reassign.planning.manifests import Manifest, manifests_of
+
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
+WAVES = "wave-*.yaml"
+UNFINISHED = ".unfinished"
+
+
+class Emitted(NamedTuple):
+    """What became of the files of a tree."""
+
+    written: int
+    unchanged: int
+    removed: int
+
+
+def emit(
+    folder: Path,
+    planned: pa.Table,
+    terms: Mapping[str, Terms],
+    about: Mapping[str, Any],
+    states: Mapping[str, Mapping[str, Any]],
+) -> Emitted:
+    """Write the tree of a run.
+
+    `planned` are rows of plan.PLANNED; `terms` those of each planned cluster; `about` is what the run manifest says of
+    the whole run, `states` what it says of each cluster, of those that are left out, too.
+
+    Raises PlanningError (CannotBeWritten).
+    """
+    clusters = folder / "clusters"
+    with writing(folder):
+        written = unchanged = removed = 0
+        wanted: dict[Path, bytes] = {}
+        said = {}
+        for cluster, waves in _by_cluster(planned):
+            files = {clusters / cluster / name: text for name, text in rendered(cluster, waves, terms[cluster]).items()}
+            wanted |= files
+        for file, text in wanted.items():
+            if write(file, text):
+                written += 1
+            else:
+                unchanged += 1
+        for file in sorted(clusters.glob(f"*/{WAVES}")):
+            if file not in wanted and (file.parent.name in terms or file.parent.name not in states):
+                file.unlink()
+                removed += 1
+        for file in clusters.glob(f"*/.{WAVES}{UNFINISHED}"):  # of a run that was killed
+            file.unlink()
+        for place in sorted(clusters.glob("*")):
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
+        for cluster, state in sorted(states.items()):
+            said[cluster] = {**state, **_digest(clusters / cluster)}
+        run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        write(folder / "run.json", run.encode())
+    return Emitted(written, unchanged, removed)
+
+
+def rendered(cluster: str, waves: Sequence[Sequence[Manifest]], terms: Terms) -> dict[str, bytes]:
+    """The files of a cluster by name; `waves` are the entries of each."""
+    manifests = manifests_of(
+        waves,
+        name=cluster,
+        namespace=terms.namespace,
+        template={**terms.template.wire(), "clusterRef": terms.reference(cluster)},
+    )
+    width = len(str(len(manifests)))
+    return {
+        f"wave-{number:0{width}}.yaml": _text(manifest, number).encode() for number, manifest in enumerate(manifests, 1)
+    }
+
+
+def _text(manifest: Manifest, number: int) -> str:
+    """One line for each partition, so that a review shows what becomes of each; JSON is YAML, too."""
+    metadata, spec = manifest["metadata"], dict(manifest["spec"])
+    entries = spec.pop("partitions")
+    head = {
+        **manifest,
+        "metadata": {**metadata, "annotations": {SYNC_WAVE: str(number)}},
+        "spec": spec,
+    }
+    lines = "".join(f"  - {json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+    return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
+
+
+def _by_cluster(planned: pa.Table) -> Iterator[tuple[str, list[list[Manifest]]]]:
+    """The entries of each cluster's waves, in the order of topics and partitions."""
+    rows = planned.filter(pc.greater(planned["wave"], 0))
+    rows = rows.sort_by([(name, "ascending") for name in ("cluster", "wave", "topic", "partition")])
+    keys = zip(rows["cluster"].to_pylist(), rows["wave"].to_pylist(), rows["entry"].to_pylist(), strict=True)
+    for cluster, of_cluster in groupby(keys, key=lambda row: row[0]):
+        waves = groupby(of_cluster, key=lambda row: row[1])
+        yield cluster, [[json.loads(entry) for _, _, entry in wave] for _, wave in waves]
+
+
+def _digest(folder: Path) -> dict[str, Any]:
+    """How many waves a cluster has in the tree, and a hash of their files."""
+    digest, count = hashlib.sha256(), 0
+    for file in sorted(folder.glob(WAVES)):
+        content = file.read_bytes()
+        digest.update(f"{file.name} {len(content)}\n".encode() + content)
+        count += 1
+    return {"waves": count, "digest": f"sha256:{digest.hexdigest()}"}
+
+
+# --- Files that are whole, or as they were ---
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """What cannot be written is said in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise PlanningError(
+            Reason.CANNOT_BE_WRITTEN,
+            f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
+            "run it again when that is mended",
+        ) from None
+
+
+def write(file: Path, content: bytes) -> bool:
+    """Have this content in a file; whether it had another one before, or none."""
+    try:
+        if file.read_bytes() == content:
+            return False
+    except FileNotFoundError:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
+    unfinished.write_bytes(content)
+    unfinished.replace(file)
+    return True

@@ -1,0 +1,217 @@
+"""What a report shows, put together from the tables of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import reassign
+from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.report import model
+
+MOST = 10
+"""Topics and disks of a cluster that are shown: those that grow most, and are full soonest."""
+
+Row = Mapping[str, Any]
+Rows = Mapping[str, Sequence[Row]]
+
+
+class Seen(NamedTuple):
+    """A cluster's newest snapshot; `problem` is why it is left out, None where it is not."""
+
+    cluster: str
+    cluster_id: str | None
+    taken_at: datetime | None
+    problem: model.Problem | None
+
+
+def fleet(
+    seen: Sequence[Seen], quarantine: Iterable[Row], assessed: Rows, summaries: Mapping[str, Any], policy: Policy
+) -> model.Fleet:
+    """`assessed` are the tables of assess as rows; `summaries` those of plan.PLANNED by cluster."""
+    by_cluster = {name: _grouped(rows) for name, rows in assessed.items()}
+    times = [each.taken_at for each in seen if each.taken_at]
+    return {
+        "newest": max(times).isoformat() if times else "",
+        "version": reassign.__version__,
+        "policy": policy.digest,
+        "clusters": [
+            _cluster(
+                each,
+                {name: rows.get(each.cluster, []) for name, rows in by_cluster.items()},
+                summaries.get(each.cluster),
+                policy.terms(each.cluster),
+            )
+            for each in sorted(seen)
+        ],
+        "quarantine": [
+            {
+                "cluster": row["cluster"],
+                "date": row["date"],
+                "table": row["table"],
+                "kind": row["kind"],
+                "rows": row["rows"],
+                "example": row["example"],
+            }
+            for row in quarantine
+        ],
+    }
+
+
+def _grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    in_order = sorted(rows, key=lambda row: str(row["cluster"]))
+    return {cluster: list(group) for cluster, group in groupby(in_order, key=lambda row: str(row["cluster"]))}
+
+
+def _cluster(seen: Seen, rows: Rows, summary: Any, terms: Terms) -> model.Cluster:
+    problem: model.Problem | None = seen.problem or (summary and summary["problem"])
+    plan = summary if summary and not summary["problem"] else None
+    load = rows["cluster_load"][0] if rows.get("cluster_load") else None
+    return {
+        "cluster": seen.cluster,
+        "cluster_id": seen.cluster_id,
+        "taken_at": seen.taken_at.isoformat() if seen.taken_at else None,
+        "state": state(seen, summary),
+        "problem": problem,
+        "brokers": load and load["brokers"],
+        "topics": load and load["topics"],
+        "partitions": load and load["partitions"],
+        "replicas": load and load["replicas"],
+        "bytes": load and load["bytes"],
+        "violations": load and load["violations"],
+        "goal": goal(terms),
+        "resources": plan["balance"] if plan else [],
+        "by_broker": _by_broker(rows, plan),
+        "by_rack": _by_rack(rows, plan),
+        "waves": plan["waves"] if plan else [],
+        "certificate": _certificate(plan) if plan else None,
+        "unmet": plan["unmet"] if plan else [],
+        "growth": _growth(rows),
+        "leftovers": [
+            {"kind": row["kind"], "what": row["what"], "since": _time(row["since"])} for row in rows["leftovers"]
+        ],
+    }
+
+
+def state(seen: Seen, summary: Any) -> model.State:
+    """What became of a cluster."""
+    if seen.problem:
+        return "Quarantined"
+    if not summary or summary["problem"]:
+        return "NotPlanned"
+    return "Planned" if summary["waves"] else "Balanced"
+
+
+def goal(terms: Terms) -> str:
+    """What is wanted, in a line."""
+    goal, parts = terms.goal, []
+    if goal.drain_brokers:
+        parts.append(f"drain {', '.join(map(str, goal.drain_brokers))}")
+    if goal.brokers:
+        parts.append(f"only brokers {', '.join(map(str, goal.brokers))}")
+    if goal.replication_factor:
+        parts.append(f"replication factor {goal.replication_factor}")
+    if goal.balance:
+        by = ", ".join(each.value.lower() for each in goal.balance.by)
+        parts.append(f"balance {by} within {goal.balance.tolerance_percent} %")
+    return "; ".join(parts)
+
+
+def _by_broker(rows: Rows, plan: Any) -> model.ByBroker | None:
+    brokers = sorted(rows["broker_load"], key=lambda row: int(row["broker"]))
+    if not brokers:
+        return None
+    before: model.Loads = {
+        "Disk": [row["bytes"] for row in brokers],
+        "Replicas": [row["replicas"] for row in brokers],
+        "Leaders": [row["leaders"] for row in brokers],
+    }
+    return {
+        "id": [row["broker"] for row in brokers],
+        "rack": [row["rack"] or "" for row in brokers],
+        "capacity": [row["capacity"] for row in brokers],
+        "before": plan["before"] if plan else before,
+        "after": plan["after"] if plan else None,
+        "target": plan["target"] if plan else None,
+    }
+
+
+def _by_rack(rows: Rows, plan: Any) -> list[model.Rack]:
+    after = _after_by_rack(plan) if plan else {}
+    return [
+        {
+            "level": row["level"],
+            "path": row["path"],
+            "brokers": row["brokers"],
+            "before": {"Disk": row["bytes"], "Replicas": row["replicas"], "Leaders": row["leaders"]},
+            "after": after.get((row["level"], row["path"])),
+        }
+        for row in sorted(rows["rack_load"], key=lambda row: (row["level"], row["path"]))
+    ]
+
+
+def _after_by_rack(plan: Any) -> dict[tuple[int, str], model.Load]:
+    found: dict[tuple[int, str], model.Load] = {}
+    loads = zip(*(plan["after"][by] for by in model.RESOURCES), strict=True)
+    for rack, (disk, replicas, leaders) in zip(plan["racks"], loads, strict=True):
+        names = rack.removeprefix("/").split("/") if rack.startswith("/") else [rack]
+        for level in range(1, len(names) + 1):
+            path = "/" + "/".join(names[:level]) if rack.startswith("/") else rack
+            load = found.setdefault((level, path), {"Disk": 0, "Replicas": 0, "Leaders": 0})
+            load["Disk"] += disk
+            load["Replicas"] += replicas
+            load["Leaders"] += leaders
+    return found
+
+
+def _certificate(plan: Any) -> model.Certificate:
+    return {
+        "bytes": plan["bytes"],
+        "bytes_bound": plan["bytes_bound"],
+        "moves": plan["moves"],
+        "moves_bound": plan["moves_bound"],
+        "leaders": plan["leaders"],
+        "waves": len(plan["waves"]),
+        "waves_bound": plan["waves_bound"],
+        "makespan": plan["makespan"],
+        "makespan_bound": plan["makespan_bound"],
+    }
+
+
+def _growth(rows: Rows) -> model.Growth:
+    topics = sorted(rows["topic_growth"], key=lambda row: (-(row["bytes_per_day"] or 0), row["topic"]))
+    disks = sorted(
+        rows["disk_growth"],
+        key=lambda row: (
+            row["days_until_full"] is None,
+            row["days_until_full"] or 0,
+            -(row["bytes_per_day"] or 0),
+            row["broker"],
+            row["path"],
+        ),
+    )
+    return {
+        "topics": [
+            {"topic": row["topic"], "bytes": row["bytes"], "bytes_per_day": row["bytes_per_day"]}
+            for row in topics[:MOST]
+            if row["bytes_per_day"] is not None
+        ],
+        "disks": [
+            {
+                "broker": row["broker"],
+                "path": row["path"],
+                "used": row["used_bytes"],
+                "total": row["total_bytes"],
+                "bytes_per_day": row["bytes_per_day"],
+                "days_until_full": row["days_until_full"],
+            }
+            for row in disks[:MOST]
+            if row["bytes_per_day"] is not None
+        ],
+    }
+
+
+def _time(value: datetime | str | None) -> str | None:
+    return value.isoformat() if isinstance(value, datetime) else value

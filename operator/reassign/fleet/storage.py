@@ -1,0 +1,48 @@
+"""Small files on whatever file system Spark knows, by its own client (Hadoop's FileSystem)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class Storage:
+    """Reads and writes by path or URL; raises what py4j raises."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark.sparkContext._jvm
+        self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; None where there is none."""
+        files, place = self._at(path)
+        if not files.exists(place):
+            return None
+        stream = files.open(place)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, path: str, text: str) -> None:
+        """Have this text in a file, whole or not at all where the file system renames."""
+        files, place = self._at(path)
+        unfinished = place.suffix(".unfinished")
+        stream = files.create(unfinished, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        files.delete(place, True)
+        if not files.rename(unfinished, place):
+            raise OSError(f"{unfinished} cannot be renamed")
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all that is in it, if it is there."""
+        files, place = self._at(path)
+        files.delete(place, True)
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        place = self._jvm.org.apache.hadoop.fs.Path(path)
+        return place.getFileSystem(self._conf), place

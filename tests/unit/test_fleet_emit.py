@@ -1,0 +1,124 @@
+"""The tree of manifests: what is in a file, what is written anew, what is removed, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from reassign.api.partition_reassignment import PartitionReassignmentSpec
+from reassign.errors import PlanningError, Reason
+from reassign.fleet.emit import Emitted, emit
+from reassign.fleet.plan import PLANNED
+from reassign.fleet.policy import Terms, parse
+
+ABOUT = {"snapshots": "sha256:1", "policy": "sha256:2", "version": "0"}
+
+
+def row(cluster: str, wave: int, topic: str, partition: int, to: list[int]) -> dict[str, Any]:
+    entry = {"topic": topic, "partition": partition, "replicas": to, "expectedReplicas": [9]}
+    return {"cluster": cluster, "wave": wave, "topic": topic, "partition": partition, "entry": json.dumps(entry)}
+
+
+ROWS = [
+    row("b", 2, "x", 0, [1]),
+    row("a", 1, "true", 10, [1, 2]),
+    row("b", 1, "x", 1, [1]),
+    row("a", 1, "true", 2, [3]),
+]
+
+
+def planned(rows: list[dict[str, Any]]) -> pa.Table:
+    about = [{"cluster": name, "wave": 0, "summary": "{}"} for name in sorted({each["cluster"] for each in rows})]
+    return pa.Table.from_pylist([*rows, *about], schema=PLANNED)
+
+
+def write(
+    folder: Path, rows: list[dict[str, Any]], *, left_out: tuple[str, ...] = (), terms: Terms | None = None
+) -> Emitted:
+    names = {each["cluster"] for each in rows}
+    states = {name: {"state": "Planned"} for name in names} | {name: {"state": "Quarantined"} for name in left_out}
+    return emit(folder, planned(rows), dict.fromkeys(names, terms or Terms()), ABOUT, states)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_file_for_each_wave_and_a_line_for_each_partition(tmp_path: Path) -> None:
+    terms = parse("defaults: {namespace: kafka, template: {throttle: {interBroker: 5Mi}}}", "").defaults
+    assert write(tmp_path, ROWS, terms=terms) == Emitted(written=3, unchanged=0, removed=0)
+    assert sorted(tree(tmp_path)) == [
+        "clusters/a/wave-1.yaml",
+        "clusters/b/wave-1.yaml",
+        "clusters/b/wave-2.yaml",
+        "run.json",
+    ]
+    text = (tmp_path / "clusters/a/wave-1.yaml").read_text()
+    assert '  - {"topic": "true", "partition": 2, "replicas": [3], "expectedReplicas": [9]}\n' in text
+    manifest = yaml.safe_load(text)
+    assert [entry["partition"] for entry in manifest["spec"]["partitions"]] == [2, 10]
+    assert manifest["metadata"]["namespace"] == "kafka"
+    assert manifest["spec"]["clusterRef"] == {"name": "a"}
+    assert manifest["spec"]["throttle"] == {"interBroker": "5Mi"}
+    spec = PartitionReassignmentSpec.model_validate_json(json.dumps(manifest["spec"]), strict=True, extra="forbid")
+    assert not spec.suspend
+    last = yaml.safe_load((tmp_path / "clusters/b/wave-2.yaml").read_text())
+    assert last["metadata"]["annotations"] == {"argocd.argoproj.io/sync-wave": "2"}
+
+
+def test_the_same_plan_is_the_same_bytes_and_nothing_is_written_anew(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    before = tree(tmp_path)
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.yaml")}
+    assert write(tmp_path, ROWS[::-1]) == Emitted(written=0, unchanged=3, removed=0)
+    assert tree(tmp_path) == before
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.yaml")} == times
+
+
+def test_only_what_changed_is_written_and_what_is_no_longer_planned_goes(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    (tmp_path / "clusters/b/README.md").write_text("mine")
+    before = tree(tmp_path)
+    assert write(tmp_path, [row("b", 1, "x", 1, [2]), ROWS[1], ROWS[3]]) == Emitted(written=1, unchanged=1, removed=1)
+    after = tree(tmp_path)
+    assert before["clusters/a/wave-1.yaml"] == after["clusters/a/wave-1.yaml"]
+    assert before["clusters/b/wave-1.yaml"] != after["clusters/b/wave-1.yaml"]
+    assert before.keys() - after.keys() == {"clusters/b/wave-2.yaml"}
+    write(tmp_path, [ROWS[1]])
+    assert sorted(tree(tmp_path)) == ["clusters/a/wave-1.yaml", "clusters/b/README.md", "run.json"]
+    write(tmp_path, [row("c", 1, "x", 1, [2])])
+    assert not (tmp_path / "clusters/a").exists()
+
+
+def test_the_files_of_a_cluster_that_is_left_out_stay(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    before = tree(tmp_path)
+    said = json.loads(before["run.json"])["clusters"]
+    write(tmp_path, [each for each in ROWS if each["cluster"] == "a"], left_out=("b",))
+    after = tree(tmp_path)
+    assert before.keys() == after.keys()
+    assert all(before[name] == after[name] for name in before if name != "run.json")
+    assert json.loads(after["run.json"])["clusters"] == {
+        "a": said["a"],
+        "b": {**said["b"], "state": "Quarantined"},
+    }
+
+
+def test_what_a_killed_run_left_unfinished_is_removed(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    before = tree(tmp_path)
+    (tmp_path / "clusters/a/.wave-7.yaml.unfinished").write_text("half")
+    write(tmp_path, ROWS)
+    assert tree(tmp_path) == before
+
+
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "clusters").write_text("a file")
+    with pytest.raises(PlanningError, match="cannot be written") as error:
+        write(tmp_path, ROWS)
+    assert error.value.reason is Reason.CANNOT_BE_WRITTEN

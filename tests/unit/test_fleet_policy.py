@@ -1,0 +1,82 @@
+"""A fleet's policy: what counts for which cluster, and what is refused with a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from reassign.api.goal import Awareness, By
+from reassign.errors import PlanningError, Reason
+from reassign.fleet.policy import Policy, parse
+
+TEXT = """
+defaults:
+  namespace: kafka
+  goal: {balance: {by: [Disk], tolerancePercent: 5}}
+  template: {throttle: {interBroker: 50Mi}}
+overrides:
+- clusters: [prod-*]
+  waves: {maxPartitions: 50}
+- clusters: [prod-7, test-1]
+  goal: {drainBrokers: [3]}
+  racks: {awareness: Flat}
+  clusterRef: {name: main}
+"""
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PlanningError) as error:
+        parse(text, "policy.yaml")
+    assert error.value.reason is Reason.CANNOT_BE_READ
+    assert "\n" not in error.value.message
+    return error.value.message
+
+
+def test_without_a_file_every_cluster_is_to_be_in_balance() -> None:
+    goal = Policy().terms("any").planner_goal()
+    assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, ("__*",))
+
+
+def test_what_an_override_does_not_say_stays_as_it_was_and_a_later_one_counts() -> None:
+    policy = parse(TEXT, "policy.yaml")
+    other, prod, both = (policy.terms(name) for name in ("other", "prod-1", "prod-7"))
+    assert (other.namespace, other.waves.max_partitions, other.rate) == ("kafka", 200, 50 * 2**20)
+    assert (prod.waves.max_partitions, prod.planner_goal().tolerance) == (50, 0.05)
+    assert (both.waves.max_partitions, both.planner_goal().drain) == (50, {3})
+    assert both.planner_goal().balance == frozenset()
+    assert both.planner_goal().awareness is Awareness.FLAT
+    assert (both.reference("prod-7"), prod.reference("prod-1")) == ({"name": "main"}, {"name": "prod-1"})
+
+
+def test_a_pattern_that_matches_nothing_is_refused() -> None:
+    policy = parse(TEXT, "policy.yaml")
+    policy.check_patterns(["prod-7", "test-1"])
+    with pytest.raises(PlanningError, match=r"pattern test-1 matches none of the 2 clusters"):
+        policy.check_patterns(["prod-7", "prod-8"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("defaults: {goals: {}}", "defaults.goals: Extra inputs are not permitted"),
+        ("defaults: {goal: {balance: {by: [Disc]}}}", "defaults.goal.balance.by.0: Input should be 'Disk'"),
+        ("defaults: {goal: {}}", "goal needs at least one of"),
+        ("overrides: [{clusters: [a], goal: {drainBrokers: [1], brokers: [1, 2]}}]", "broker 1 cannot be emptied"),
+        ("overrides: [{goal: {drainBrokers: [1]}}]", "overrides.0.clusters: Field required"),
+        ("overrides: [{clusters: []}]", "overrides.0.clusters: Tuple should have at least 1 item"),
+        ("defaults: {minFreeDiskPercent: '10'}", "defaults.minFreeDiskPercent: Input should be a valid integer"),
+        ("defaults: {waves: {maxPartitions: 501}}", "less than or equal to 500"),
+        ("defaults: {template: {throttle: {interBroker: 5 MB}}}", "'5 MB' is not a quantity"),
+        ("- 1", "it: Input should be an object"),
+        ("{", "neither YAML nor JSON"),
+        ("a: 2026-02-30", "nothing that JSON can hold"),
+        ("&a [*a]", "nothing that JSON can hold"),
+    ],
+)
+def test_what_is_no_policy(text: str, why: str) -> None:
+    assert why in refusal(text)
+
+
+def test_the_digest_is_of_what_it_says() -> None:
+    same = TEXT.replace("namespace: kafka", "minFreeDiskPercent: 10\n  namespace: kafka")
+    assert parse(same, "").digest == parse(TEXT, "").digest
+    assert parse(TEXT.replace("Flat", "None"), "").digest != parse(TEXT, "").digest
