@@ -1,5 +1,6 @@
 """What a Kafka user with too few rights is told. The brokers deny what no ACL allows."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
+from reassign.controller.looking import take
 from reassign.core.changes import Kind, Place
 from reassign.core.model import APPLIED, Alter, Elect, Result, TopicPartition
 from reassign.errors import ClusterError, Reason
@@ -123,6 +125,24 @@ def test_the_rights_that_looking_and_moving_need_are_enough(mover: Kafka, superu
     sizes = mover.observe(tp.topic, sizes_of=[tp]).sizes
     assert sizes is not None
     assert set(sizes[tp]) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [[(CLUSTER, DESCRIBE), (TOPIC, DESCRIBE), (TOPIC, DESCRIBE_CONFIGS)]],
+    indirect=True,
+    ids=["no broker configs"],
+)
+@pytest.mark.usefixtures("rights")
+def test_a_snapshot_is_taken_without_the_right_to_the_brokers_configs_and_says_so(
+    mover: Kafka, superuser: Kafka
+) -> None:
+    name = superuser.topic([0, 1], min_insync_replicas="2")
+    eventually(lambda: may_look(mover))
+    eventually(lambda: name in mover.observe(name).topics)
+    taken, notes = asyncio.run(take(mover.client, None))
+    assert notes == ["the configurations of 2 brokers are left out (0 first): grant DESCRIBE_CONFIGS on the cluster"]
+    assert ("topic", name, "min.insync.replicas", "2") in taken.configs
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from localplatform.brokers import rack
-from reassign.cli.source import client_of
-from reassign.core.model import Alter, TopicPartition
+from localplatform.workload import HELD
+from reassign.controller.looking import client_of, take
+from reassign.core.model import Alter, Broker, Snapshot, TopicPartition
 from reassign.core.survey import survey
+from reassign.core.throttled import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
+from reassign.files.snapshots import Config
 from reassign.kafka.connection import Connection
 from reassign.planning.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
@@ -79,6 +83,52 @@ def test_a_snapshot_is_the_cluster_that_was_looked_at(kafka: Kafka, tmp_path: Pa
     assert (kept.id, kept.topics, kept.racks) == (before.id, before.topics, before.racks)
     assert replicas_of(kept, tp) == [0, 1]
     assert kept.sizes[row_of(kept, tp)] == before.sizes[row_of(before, tp)] > MEGABYTE
+
+
+def test_a_snapshot_has_the_leaders_the_in_sync_replicas_and_the_configurations_that_are_live(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    name = kafka.topic([0, 1], [2, 3], megabytes=1, min_insync_replicas="2")
+    unset = kafka.topic([0])
+    tp, led = TopicPartition(name, 0), TopicPartition(name, 1)
+    kafka.perform(Alter(led, (3, 2)))  # another preferred leader, but no election
+    with kafka.held(name):
+        kafka.perform(Alter(tp, (2, 1)))
+        eventually(lambda: kafka.partition(tp).replicas == (2, 1, 0) and kafka.partition(led).replicas == (3, 2))
+        assert run("snapshot", tmp_path / "s", "--bootstrap-server", kafka.brokers.bootstrap_servers).code == 0
+    found = snapshots.read(tmp_path / "s")
+    lead = {p: int(found.cluster.brokers[found.leader[row_of(found.cluster, p)]]) for p in (tp, led)}
+    in_sync = {p: [int(found.cluster.brokers[i]) for i in found.isr[row_of(found.cluster, p)] if i >= 0] for p in lead}
+    assert (replicas_of(found.cluster, tp), lead[tp], in_sync[tp]) == ([2, 1], 0, [0, 1])
+    assert (replicas_of(found.cluster, led), lead[led], in_sync[led]) == ([3, 2], 2, [2, 3])
+    ours = [c for c in found.configs if c.name in (name, unset)]
+    assert ours == [
+        Config("topic", name, FOLLOWER_REPLICAS, "*"),
+        Config("topic", name, LEADER_REPLICAS, "*"),
+        Config("topic", name, "min.insync.replicas", "2"),
+    ]
+    rates = {c.name: c.value for c in found.configs if c.key == LEADER_RATE}
+    assert rates == dict.fromkeys(("0", "1", "2", "3"), str(HELD))
+    eventually(lambda: kafka.settled(tp, [2, 1]))
+
+
+def test_a_topic_or_a_broker_that_goes_away_after_the_look_does_no_harm(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = kafka.topic([0, 1], min_insync_replicas="2")
+    look = kafka.client.observe_everything
+
+    async def look_and_lose() -> Snapshot:
+        seen = await look()
+        await asyncio.to_thread(kafka.delete, name)
+        return replace(seen, brokers={**seen.brokers, 99: Broker(99)})
+
+    monkeypatch.setattr(kafka.client, "observe_everything", look_and_lose)
+    taken, notes = asyncio.run(take(kafka.client, None))
+    assert name in taken.cluster.topics
+    assert [c for c in taken.configs if c.name in (name, "99")] == []
+    (note,) = notes
+    assert note.startswith("the configurations of 1 brokers are left out (99 first): ")
 
 
 def test_a_topic_is_made_with_the_assignment_for_it(kafka: Kafka, tmp_path: Path) -> None:

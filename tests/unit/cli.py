@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,12 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from reassign.api.goal import By
-from reassign.cli import converting, source, verifying
 from reassign.cli.app import app
+from reassign.controller import looking
+from reassign.core.changes import Kind, Place
 from reassign.core.model import LogDir, Snapshot, TopicPartition
-from reassign.core.survey import survey
+from reassign.core.survey import roles, survey
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
+from reassign.kafka.throttles import Read
 from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
 
@@ -62,7 +64,9 @@ def sim() -> SimKafka:
 
 def taken(folder: Path, kafka: SimKafka | None = None) -> Path:
     """A snapshot's folder."""
-    snapshots.write(folder / "snapshot", snapshots.Snapshot(survey((kafka or sim()).snapshot()), TAKEN))
+    seen = (kafka or sim()).snapshot()
+    cluster = survey(seen)
+    snapshots.write(folder / "snapshot", snapshots.Snapshot(cluster, TAKEN, *roles(seen, cluster)))
     return folder / "snapshot"
 
 
@@ -101,6 +105,7 @@ class Live:
     def __init__(self, kafka: SimKafka, *objects: dict[str, Any]) -> None:
         self.kafka, self.objects = kafka, objects
         self.hidden: frozenset[str] = frozenset()
+        self.set: Read = {}
 
     async def observe_everything(self) -> Snapshot:
         return replace(self.kafka.snapshot(), unauthorized_topics=self.hidden)
@@ -109,6 +114,9 @@ class Live:
         self, topics: Collection[str], sizes_of: Collection[TopicPartition], destinations: Collection[int]
     ) -> Snapshot:
         return self.kafka.snapshot()
+
+    async def configs(self, places: Collection[Place], names: Mapping[Kind, Sequence[str]]) -> Read:
+        return {place: self.set.get(place, {}) for place in places}
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         found = [
@@ -127,6 +135,5 @@ class Live:
         async def itself(*_: object) -> AsyncIterator[Live]:
             yield self
 
-        for module in (source, verifying, converting):
-            for name in ("client_of", "api_server"):
-                monkeypatch.setattr(module, name, itself, raising=False)
+        for name in ("client_of", "api_server"):
+            monkeypatch.setattr(looking, name, itself)

@@ -12,9 +12,12 @@ import pytest
 
 from reassign.cli import source
 from reassign.cli.completion import completions
+from reassign.core.changes import Kind, Place
+from reassign.core.model import Problem
+from reassign.core.throttled import LEADER_RATE, LOG_DIR_RATE
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
-from tests.unit.cli import Live, error_of, run, sim, taken
+from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +72,7 @@ def test_every_error_of_ours_is_one_line_with_its_reason_and_an_exit_code(
     async def fail(_: object) -> None:
         raise error
 
-    monkeypatch.setattr(source, "look", fail)
+    monkeypatch.setattr(source, "take", fail)
     ran = run("snapshot", tmp_path / "s", "--cluster", "main")
     assert error_of(ran, code) == f"error: {error.message} ({error.reason})\n"
 
@@ -160,6 +163,71 @@ def test_a_snapshot_of_a_live_cluster_says_what_is_in_it(tmp_path: Path, monkeyp
     assert ran == (0, f"{tmp_path / 's'}: 6 brokers, 1 topics, 2 partitions, 2 of them of unknown size\n", "")
     assert snapshots.read(tmp_path / "s").cluster.id == "sim"
     assert "there already" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka"), 2)
+
+
+def test_a_snapshot_has_what_is_live_and_not_what_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = sim()
+    kafka.leader[P0], kafka.isr[P1] = 1, frozenset({0})
+    live = Live(kafka, kafka_cluster())
+    topic, gone = Place(Kind.TOPIC, P0.topic), Place(Kind.TOPIC, "gone")
+    live.set = {topic: {"min.insync.replicas": "2"}, Place(Kind.BROKER, "3"): {LOG_DIR_RATE: "9", LEADER_RATE: "7"}}
+    live.set[gone] = None
+    live.serve(monkeypatch)
+    assert run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka").err == ""
+    found = snapshots.read(tmp_path / "s")
+    assert (found.leader.tolist(), found.isr.tolist()) == ([1, 1], [[0, 1], [0, -1]])
+    assert found.configs == (
+        ("broker", "3", LEADER_RATE, "7"),
+        ("broker", "3", LOG_DIR_RATE, "9"),
+        ("topic", P0.topic, "min.insync.replicas", "2"),
+    )
+
+
+def test_configurations_that_may_not_be_read_are_not_left_out_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(sim())
+    denied = Problem(Reason.NOT_AUTHORIZED, "the Kafka user needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the cluster")
+    live.set = {Place(Kind.BROKER, str(id)): denied for id in range(6)}
+    live.set[Place(Kind.TOPIC, P0.topic)] = Problem(Reason.REQUEST_FAILED, "they timed out.")
+    live.serve(monkeypatch)
+    ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "b:9092")
+    assert ran.code == 0
+    assert ran.err == (
+        "note: the configurations of 6 brokers are left out (0 first): grant DESCRIBE_CONFIGS on the cluster\n"
+        f"note: the configurations of 1 topics are left out ({P0.topic} first): they timed out\n"
+    )
+    assert snapshots.read(tmp_path / "s").configs == ()
+
+
+def test_below_a_root_a_snapshot_lies_by_its_day_and_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(sim(), kafka_cluster()).serve(monkeypatch)
+    ran = run("snapshot", "--into", tmp_path, "--cluster", "main", "-n", "kafka")
+    other = run("snapshot", "--into", tmp_path, "--bootstrap-server", "b:9092", "--name", "other")
+    assert (ran.code, ran.err, other.code, other.err) == (0, "", 0, "")
+    for name in ("main", "other"):
+        (folder,) = tmp_path.glob(f"date=*/cluster={name}")
+        day = f"date={snapshots.read(folder).taken_at.date().isoformat()}"
+        assert folder == tmp_path / day / f"cluster={name}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cluster", "main"),
+        ("s", "--into", "r", "--cluster", "main"),
+        ("s", "--name", "n", "--cluster", "main"),
+        ("--name", "n", "--cluster", "main"),
+        ("--into", "r", "--bootstrap-server", "b:9092"),
+        ("--into", "r", "--cluster", "main", "--name", "../x"),
+    ],
+)
+def test_where_a_snapshot_goes_is_said_once_and_fully(arguments: tuple[str, ...]) -> None:
+    ran = run("snapshot", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage: " in ran.err
 
 
 def test_topics_that_may_not_be_seen_are_not_left_out_in_silence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reassign.core.model import Broker, LogDir, TopicPartition
-from reassign.core.survey import survey
+from reassign.core.survey import Roles, roles, survey
 from tests.unit.sim import SimKafka
 
 A0, A1, B10, B2 = (
@@ -106,3 +106,42 @@ def test_a_cluster_without_topics_has_arrays_of_no_rows() -> None:
     assert found.replicas.shape == found.directory.shape == (0, 0)
     assert found.sizes.shape == found.topic.shape == (0,)
     assert found.brokers.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+# --- leaders and in-sync replicas ---
+
+
+def roles_of(sim: SimKafka) -> Roles:
+    snapshot = sim.snapshot()
+    return roles(snapshot, survey(snapshot))
+
+
+def test_leaders_and_in_sync_replicas_are_what_metadata_says_and_not_the_preferred_ones() -> None:
+    sim = kafka()
+    sim.leader |= {A0: 7, B2: None}
+    sim.isr |= {A1: frozenset({7, 5}), B2: frozenset()}
+    found = roles_of(sim)
+    assert found.leader.tolist() == [2, 1, -1, 2]
+    assert found.isr.tolist() == [[0, 1, 2], [1, 2, -1], [-1, -1, -1], [0, 2, -1]]
+    assert (found.leader.dtype, found.isr.dtype) == (np.int32, np.int32)
+
+
+def test_while_a_partition_is_moved_its_original_replicas_lead_and_are_in_sync() -> None:
+    sim = kafka()
+    sim.move_as_another(B2, (7,))
+    found = roles_of(sim)
+    assert survey(sim.snapshot()).replicas[2].tolist() == [2, -1, -1]
+    assert (found.leader[2], found.isr[2].tolist()) == (0, [0, -1, -1])
+
+
+def test_a_broker_that_is_gone_and_that_only_a_replica_to_be_removed_names_leads_nothing() -> None:
+    sim = SimKafka({B2: (3, 5)}, brokers={5: Broker(5), 7: Broker(7)})
+    sim.move_as_another(B2, (5, 7))
+    assert survey(sim.snapshot()).brokers.tolist() == [5, 7]
+    found = roles_of(sim)
+    assert (found.leader.tolist(), found.isr.tolist()) == ([-1], [[0]])
+
+
+def test_a_cluster_without_topics_has_no_roles() -> None:
+    found = roles_of(SimKafka({}))
+    assert (found.leader.shape, found.isr.shape) == ((0,), (0, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from reassign.core.model import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import in_sync, read, write
+from reassign.files.snapshots import in_sync, place, read, write
 from reassign.planning.model import Cluster, Directories
 from tests.unit.sim import SimKafka
 
@@ -183,6 +184,55 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
         write(tmp_path / "s", in_sync(cluster(), TAKEN))
     assert "s" not in names
     assert list(tmp_path.iterdir()) == []
+
+
+# --- an earlier one of the day ---
+
+
+def test_below_a_root_a_snapshot_is_of_the_day_in_utc(tmp_path: Path) -> None:
+    late = datetime(2026, 1, 31, 22, tzinfo=timezone(timedelta(hours=-5)))
+    assert place(tmp_path, "main", late) == tmp_path / "date=2026-02-01" / "cluster=main"
+
+
+def test_an_earlier_snapshot_is_replaced_and_nothing_is_left_of_it(folder: Path) -> None:
+    (folder / "more").touch()
+    write(folder, in_sync(cluster(), TAKEN + timedelta(hours=1)), replace=True)
+    assert read(folder).taken_at == TAKEN + timedelta(hours=1)
+    assert list(folder.parent.iterdir()) == [folder]
+    assert {path.name for path in folder.iterdir()} == {f"{name}.parquet" for name in SCHEMAS}
+
+
+def test_an_earlier_snapshot_that_is_broken_is_replaced(folder: Path) -> None:
+    (folder / "brokers.parquet").write_bytes(b"PAR1")
+    write(folder, in_sync(cluster(), TAKEN), replace=True)
+    read(folder)
+
+
+def test_a_snapshot_of_another_cluster_is_never_replaced(folder: Path) -> None:
+    other = in_sync(replace(cluster(), id="another"), TAKEN)
+    with pytest.raises(PlanningError, match=r"another cluster \(sim\); choose another name, or remove it"):
+        write(folder, other, replace=True)
+    assert same(read(folder).cluster, cluster())
+
+
+@pytest.mark.parametrize("failing", ["write_table", "rename"])
+def test_an_earlier_snapshot_stays_as_it_is_when_the_new_one_cannot_be_written(
+    failing: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    rename = Path.rename
+    if failing == "rename":
+        monkeypatch.setattr(
+            Path, "rename", lambda self, to: fail() if to == folder and "earlier" not in self.name else rename(self, to)
+        )
+    else:
+        monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(PlanningError, match="No space left on device"):
+        write(folder, in_sync(cluster(), TAKEN + timedelta(hours=1)), replace=True)
+    assert read(folder).taken_at == TAKEN
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 # --- what is refused ---

@@ -224,18 +224,41 @@ def rollback(
 
 @app.command(epilog=EXITS)
 def snapshot(
-    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")],
+    folder: Annotated[Path | None, typer.Argument(help="A folder that is not there yet.")] = None,
     cluster: options.Cluster = None,
     namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ROOT",
+            help="In place of FOLDER: ROOT/date=DAY/cluster=NAME, where one of the same day (UTC) is replaced.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            parser=options.object_name,
+            metavar="NAME",
+            help="The cluster's name below ROOT; by default the KafkaCluster's.",
+        ),
+    ] = None,
 ) -> None:
     """Keep what a live cluster looks like, as Parquet files, for `plan --snapshot` and for Spark.
 
-    Example: kubectl kafka-reassign snapshot --cluster main -n kafka ./date=2026-01-31/cluster=main
+    Example: kubectl kafka-reassign snapshot --cluster main -n kafka --into ./snapshots
     """
     from reassign.cli.source import keep, where_of
 
-    keep(folder, where_of(cluster, namespace, bootstrap_server))
+    where = where_of(cluster, namespace, bootstrap_server)
+    if folder is not None and into is None and name is None:
+        keep(where, folder)
+    elif into is not None and folder is None and (named := name or cluster):
+        keep(where, into, named)
+    elif into is not None and folder is None:
+        raise typer.BadParameter("needed beside --into where no KafkaCluster is named", param_hint="'--name'")
+    else:
+        raise typer.BadParameter("give a folder, or --into and, if need be, --name")
 
 
 @app.command(epilog=EXITS)

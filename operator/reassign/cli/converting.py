@@ -8,7 +8,8 @@ from pathlib import Path
 
 from reassign.cli import manifests
 from reassign.cli import output as out
-from reassign.cli.source import api_server, namespace_or_default
+from reassign.cli.source import namespace_or_default
+from reassign.controller import looking
 from reassign.errors import MissingReferenceError, Reason
 from reassign.kube.client import Kind
 from reassign.planning import stock
@@ -53,7 +54,7 @@ def roll_back(name: str | None, namespace: str | None, file: Path | None) -> Non
 
 
 async def _live(namespace: str, name: str) -> manifests.Manifest:
-    async with api_server() as kube:
+    async with looking.api_server() as kube:
         found = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
     if found is None:
         message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"

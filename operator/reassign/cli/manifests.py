@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reassign.api.common import API_VERSION
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from reassign.cli.options import NAMESPACE_NAME, OBJECT_NAME, SHOWN
-from reassign.cli.source import first_of
+from reassign.controller.looking import first_of
 from reassign.errors import PlanningError, Reason
 
 Manifest = dict[str, Any]

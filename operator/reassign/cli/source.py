@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +13,12 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
-from reassign.controller.connect import connection_of
-from reassign.controller.serving import check_identity
+from reassign.controller import looking
 from reassign.core.model import Snapshot
 from reassign.core.survey import survey
-from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
+from reassign.errors import Reason, ReassignError
 from reassign.files import snapshots
-from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
-from reassign.kube.client import Kind, KubeClient
 from reassign.planning.model import Cluster
 
 
@@ -60,14 +54,24 @@ def where_of(
 async def look(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
     """One look at everything that the cluster has."""
     connection, cluster = await _reach(where)
-    async with client_of(connection) as client:
-        snapshot = await client.observe_everything()
-    if cluster:
-        check_identity(cluster, snapshot.cluster_id)
-    if hidden := sorted(snapshot.unauthorized_topics):
-        what = f"{len(hidden)} topics are left out ({hidden[0]} first): grant DESCRIBE and DESCRIBE_CONFIGS on them"
-        typer.echo(f"note: {what}", err=True)
+    async with looking.client_of(connection) as client:
+        snapshot, notes = await looking.look(client, cluster)
+    _say(notes)
     return snapshot, cluster
+
+
+async def take(where: Where) -> snapshots.Snapshot:
+    """The same with what a snapshot keeps beside."""
+    connection, cluster = await _reach(where)
+    async with looking.client_of(connection) as client:
+        taken, notes = await looking.take(client, cluster)
+    _say(notes)
+    return taken
+
+
+def _say(notes: list[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 def seen(where: Where) -> Seen:
@@ -78,13 +82,15 @@ def seen(where: Where) -> Seen:
     return Seen(survey(snapshot), by)
 
 
-def keep(folder: Path, where: Where) -> None:
-    """Take a snapshot into a folder, and say what is in it."""
-    taken_at = datetime.now(UTC)
+def keep(where: Where, to: Path, name: str | None = None) -> None:
+    """Take a snapshot, and say what is in it: into a folder, or, with a name for the cluster, to its place below `to`,
+    where it replaces an earlier one of that day."""
     with out.progress("looking at the cluster", "writing") as next_step:
-        cluster = seen(where).cluster
+        taken = asyncio.run(take(where))
         next_step()
-        snapshots.write(folder, snapshots.in_sync(cluster, taken_at))
+        folder = snapshots.place(to, name, taken.taken_at) if name else to
+        snapshots.write(folder, taken, replace=name is not None)
+    cluster = taken.cluster
     unknown = int((cluster.sizes < 0).sum())
     what = f"{len(cluster.brokers)} brokers, {len(cluster.topics)} topics, {len(cluster.partition)} partitions"
     out.write(f"{folder}: {what}{f', {unknown} of them of unknown size' if unknown else ''}\n")
@@ -98,9 +104,7 @@ async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
         raise ReassignError(
             Reason.CLUSTER_NOT_FOUND, "no cluster is named; use --cluster, or --bootstrap-server for one without TLS"
         )
-    async with api_server() as kube:
-        cluster = await kafka_cluster(kube, namespace_or_default(where.namespace), where.cluster)
-        return await connection_of(cluster, kube), cluster
+    return await looking.reach(namespace_or_default(where.namespace), where.cluster)
 
 
 def plain(bootstrap_servers: str) -> KafkaClusterSpec:
@@ -112,50 +116,6 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
         raise typer.BadParameter(message, param_hint="'--bootstrap-server'") from None
 
 
-@asynccontextmanager
-async def client_of(connection: Connection) -> AsyncIterator[KafkaClient]:
-    """A client that cannot write: whatever is asked of it, nothing of the cluster is changed."""
-    client = await KafkaClient.connect(connection, before_write=_refuse)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-def _refuse() -> None:
-    raise AssertionError("the command line changes nothing")
-
-
-@asynccontextmanager
-async def api_server() -> AsyncIterator[KubeClient]:
-    """The API server that the user's kubeconfig names."""
-    kube = KubeClient()
-    try:
-        await kube.__aenter__()
-    except Exception as error:  # the library raises anything for a kubeconfig that is not one
-        why = str(error).partition("\n")[0] or type(error).__name__
-        raise ApiServerError(
-            f"the kubeconfig cannot be used ({why}); set KUBECONFIG, or see `kubectl config`"
-        ) from None
-    try:
-        yield kube
-    finally:
-        await kube.__aexit__(None, None, None)
-
-
-async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaCluster:
-    """A KafkaCluster as it is now."""
-    found = await kube.get(Kind.KAFKA_CLUSTER, namespace, name)
-    if found is None:
-        raise MissingReferenceError(
-            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; see --namespace"
-        )
-    try:
-        return KafkaCluster.parse(found)
-    except ValidationError as error:
-        raise ReassignError(Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_of(error)}") from None
-
-
 def namespace_or_default(namespace: str | None) -> str:
     """As kubectl: the namespace of the kubeconfig's context where none is named."""
     if namespace:
@@ -165,10 +125,3 @@ def namespace_or_default(namespace: str | None) -> str:
         return str(current["context"].get("namespace") or "default")
     except Exception:  # likewise; who needs the API server is told so
         return "default"
-
-
-def first_of(error: ValidationError) -> str:
-    """The first thing that is wrong with an object."""
-    first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
-    return f"{field}: {first['msg'].removeprefix('Value error, ')}; correct it"

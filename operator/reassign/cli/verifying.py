@@ -16,7 +16,8 @@ from reassign.api.partition_reassignment import Mode, PartitionReassignment, Par
 from reassign.cli import manifests
 from reassign.cli import output as out
 from reassign.cli.options import Output
-from reassign.cli.source import Where, api_server, client_of, kafka_cluster, namespace_or_default, plain
+from reassign.cli.source import Where, namespace_or_default, plain
+from reassign.controller import looking
 from reassign.controller.connect import connection_of
 from reassign.controller.serving import Stance, check_identity, permission_of, policy_of
 from reassign.controller.store import ClusterKey, cluster_key
@@ -90,7 +91,7 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     default = namespace_or_default(where.namespace)
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
-    async with client_of(served.connection) as client:
+    async with looking.client_of(served.connection) as client:
         resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
         began = time.monotonic()
         snapshot = await _look(client, [*resources, *served.others])
@@ -125,8 +126,8 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
         raise ReassignError(Reason.CLUSTER_NOT_FOUND, f"the manifests are for {named}; verify those of one at a time")
     key = keys.pop()
-    async with api_server() as kube:
-        cluster = await kafka_cluster(kube, *key)
+    async with looking.api_server() as kube:
+        cluster = await looking.kafka_cluster(kube, *key)
         permission = permission_of(cluster)
         for obj in objects:
             if problem := permission.of_namespace(obj["metadata"]["namespace"]):

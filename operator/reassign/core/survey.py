@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from reassign.core.model import Snapshot, TopicPartition
@@ -41,6 +43,27 @@ def survey(snapshot: Snapshot) -> Cluster:
         sizes=_bytes([UNKNOWN if size is None else size for size in sizes]),
         in_flight=_bools([tp in moves for tp, _ in partitions]),
         directory=_rows(_places(snapshot, [(tp, row) for (tp, _), row in zip(partitions, replicas, strict=True)])),
+    )
+
+
+class Roles(NamedTuple):
+    """Who leads the partitions of a survey, and who is in sync; letters of the shapes as in `planning.model`."""
+
+    leader: Ints  # (P,) index of the broker; UNKNOWN where there is none
+    isr: Ints  # (P, R') indices, ascending; UNKNOWN fills rows
+
+
+def roles(snapshot: Snapshot, cluster: Cluster) -> Roles:
+    """Of the partitions of the survey of a snapshot, as metadata has them: while one is moved, its original replicas
+    too. A broker that the survey does not have, since it is down and is about to lose its replica, is left out."""
+    index = {int(broker): i for i, broker in enumerate(cluster.brokers)}
+    partitions = [
+        snapshot.topics[cluster.topics[topic]].partitions[int(number)]
+        for topic, number in zip(cluster.topic, cluster.partition, strict=True)
+    ]
+    return Roles(
+        leader=_ints([UNKNOWN if p.leader is None else index.get(p.leader, UNKNOWN) for p in partitions]),
+        isr=_rows([sorted(index[broker] for broker in p.isr if broker in index) for p in partitions]),
     )
 
 

@@ -56,14 +56,21 @@ def in_sync(cluster: Cluster, taken_at: datetime) -> Snapshot:
     return Snapshot(cluster, taken_at, leader, np.where(isr == np.iinfo(np.int32).max, UNKNOWN, isr).astype(np.int32))
 
 
-def write(folder: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot into a folder that is not there yet. A PlanningError when it is, or cannot be written."""
+def place(root: Path, name: str, taken_at: datetime) -> Path:
+    """Where the snapshot of a cluster lies among those of a fleet: one for each day (UTC)."""
+    return root / f"date={taken_at.astimezone(UTC):%Y-%m-%d}" / f"cluster={name}"
+
+
+def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
+    """Write a snapshot into a folder that is not there yet, or that has an earlier one of the cluster to replace.
+
+    A PlanningError when it is there and must not be replaced, or when it cannot be written.
+    """
     tables = _tables(snapshot)
     metadata = {METADATA_KEY: _metadata({name: table.num_rows for name, table in tables.items()}, snapshot)}
     try:
-        if folder.exists():
-            message = f"{folder} is there already; choose another name, or remove it"
-            raise PlanningError(Reason.INVALID_SNAPSHOT, message)
+        if folder.exists() and (why := _must_stay(folder, snapshot) if replace else "is there already"):
+            raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} {why}; choose another name, or remove it")
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
@@ -71,12 +78,37 @@ def write(folder: Path, snapshot: Snapshot) -> None:
                 table = table.replace_schema_metadata(metadata)
                 pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd", write_page_checksum=True)
             unfinished.chmod(0o755)
-            unfinished.rename(folder)
+            _put(unfinished, folder)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
     except OSError as error:
         raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:
+    """Why what is there is not replaced; a snapshot that is broken always is."""
+    try:
+        brokers = folder / "brokers.parquet"
+        other = _said(brokers, _open(brokers))["cluster_id"]
+    except PlanningError:
+        return None
+    return f"has a snapshot of another cluster ({other})" if other != snapshot.cluster.id else None
+
+
+def _put(unfinished: Path, folder: Path) -> None:
+    """In the place of an earlier one, if any; for an instant there is neither, and never half of each."""
+    if not folder.exists():
+        unfinished.rename(folder)
+        return
+    earlier = unfinished.with_name(f"{unfinished.name}.earlier")
+    folder.rename(earlier)
+    try:
+        unfinished.rename(folder)
+    except OSError:
+        earlier.rename(folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def read(folder: Path) -> Snapshot:

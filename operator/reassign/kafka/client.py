@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from reassign.core.changes import Change, Place
+from reassign.core.changes import Change, Kind, Place
 from reassign.core.model import (
     APPLIED,
     Alter,
@@ -215,9 +215,11 @@ class KafkaClient:
             return self._elect(batch)
         return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch)
 
-    async def configs(self, places: Collection[Place]) -> throttles.Read:
-        """The throttle configurations of brokers and topics; what is wrong with one place hides no other."""
-        answers = [self._call(throttles.read, self._wire, batch) for batch in throttles.batches(places)]
+    async def configs(
+        self, places: Collection[Place], names: Mapping[Kind, Sequence[str]] = throttles.THROTTLES
+    ) -> throttles.Read:
+        """The configurations of these names of brokers and topics; what is wrong with one place hides no other."""
+        answers = [self._call(throttles.read, self._wire, batch, names) for batch in throttles.batches(places)]
         return {place: found for answer in await asyncio.gather(*answers) for place, found in answer.items()}
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:

@@ -1,4 +1,4 @@
-"""The throttle configurations of brokers and topics: read them, change them (DescribeConfigs, KIP-339).
+"""The configurations of brokers and topics, those that throttle first: read, change them (DescribeConfigs, KIP-339).
 
 A broker answers for, and changes, its own configurations only; any broker those of topics. What is not set at the
 broker or topic itself (a default, a static value, one of the whole cluster) reads as absent.
@@ -6,7 +6,7 @@ broker or topic itself (a default, a static value, one of the whole cluster) rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -27,6 +27,7 @@ from reassign.kafka.errors import (
     cluster_error,
     name_of,
 )
+from reassign.kafka.requests import MIN_INSYNC_REPLICAS
 from reassign.kafka.wire import AnswerLostError, Wire
 
 BATCH = 200
@@ -36,7 +37,9 @@ BROKER_SECONDS = 2.0
 RESOURCE_TYPES = {Kind.TOPIC: 2, Kind.BROKER: 4}
 SET_AT = {Kind.TOPIC: 1, Kind.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
-READ = {Kind.TOPIC: LISTS, Kind.BROKER: (*RATES, LOG_DIR_RATE)}
+THROTTLES = {Kind.TOPIC: LISTS, Kind.BROKER: (*RATES, LOG_DIR_RATE)}
+KEPT = {Kind.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS), Kind.BROKER: THROTTLES[Kind.BROKER]}
+"""What a snapshot keeps."""
 OPERATIONS = {Op.SET: 0, Op.DELETE: 1, Op.APPEND: 2, Op.SUBTRACT: 3}
 
 RIGHTS = "the Kafka user needs DESCRIBE_CONFIGS and ALTER_CONFIGS on"
@@ -60,13 +63,13 @@ def by_place(changes: Iterable[Change]) -> dict[Place, list[Change]]:
     return found
 
 
-def read(wire: Wire, places: Sequence[Place]) -> Read:
-    """The throttle configurations of one of the `batches`; never raises."""
+def read(wire: Wire, places: Sequence[Place], names: Mapping[Kind, Sequence[str]] = THROTTLES) -> Read:
+    """The configurations of these names, of one of the `batches`; never raises."""
     of_place = DescribeConfigsRequest.DescribeConfigsResource
 
     def request() -> Any:
         resources = [
-            of_place(resource_type=RESOURCE_TYPES[p.kind], resource_name=p.name, configuration_keys=list(READ[p.kind]))
+            of_place(resource_type=RESOURCE_TYPES[p.kind], resource_name=p.name, configuration_keys=list(names[p.kind]))
             for p in places
         ]
         return DescribeConfigsRequest(resources=resources)
@@ -80,7 +83,7 @@ def read(wire: Wire, places: Sequence[Place]) -> Read:
     except KafkaError as error:
         said = cluster_error(error)
         reason = said.reason if said.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
-        problem = Problem(reason, f"the throttle configurations of {first} could not be read: {said.message}")
+        problem = Problem(reason, f"the configurations of {first} could not be read: {said.message}")
         return dict.fromkeys(places, problem)
     return {Place(first.kind, result.resource_name): _configs(first.kind, result) for result in answer.results}
 
