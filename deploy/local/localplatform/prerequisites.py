@@ -27,6 +27,7 @@ NEEDED = {
     "brokers": {"java": "openjdk-17-jre-headless", "mvn": "maven", "openssl": "openssl", "ip": "iproute2"},
     "fleet": {"java": "openjdk-17-jre-headless"},
     "operator": {"buildah": "buildah", "debootstrap": "debootstrap"},
+    "browser": {"chromium": "chromium"},
 }
 GO = (1, 21)  # fetches by itself the version that go.mod names
 BACKPORTS = Path("/etc/apt/sources.list.d/kafka-reassign-backports.list")

@@ -1,0 +1,100 @@
+"""What the details of a cluster are drawn from, as small as it can be: a report has up to a thousand of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reassign.fleet.report.model import RESOURCES, ByBroker, Cluster, Loads, Quarantined
+from reassign.fleet.report.numbers import moment
+from reassign.fleet.report.rank import Rank
+
+STEPS = 2**20
+"""The most bytes that a broker has are written to this many steps: no picture and no table shows more."""
+
+
+def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str, Any]:
+    """The values for report.js; times are written out, numbers are rounded to what is shown."""
+    return {
+        "clusterId": cluster["cluster_id"],
+        "takenAt": cluster["taken_at"] and moment(cluster["taken_at"]),
+        "problem": cluster["problem"],
+        "kind": rank.kind,
+        "goal": cluster["goal"],
+        "topics": cluster["topics"],
+        "replicas": cluster["replicas"],
+        "resources": [
+            {
+                "by": one["by"],
+                "before": _rounded(one["before"], 4),
+                "after": _rounded(one["after"], 4),
+                "band": _rounded(one["band"], 4),
+                "reachable": round(one["reachable"], 4),
+            }
+            for one in cluster["resources"]
+        ],
+        "brokers": _brokers(cluster["by_broker"]) if cluster["by_broker"] else None,
+        "racks": [
+            [rack["level"], rack["path"], rack["brokers"], *(_load(load) for load in (rack["before"], rack["after"]))]
+            for rack in cluster["by_rack"]
+        ],
+        "waves": [[wave["partitions"], wave["bytes"], _seconds(wave["seconds"])] for wave in cluster["waves"]],
+        "certificate": cluster["certificate"],
+        "unmet": cluster["unmet"],
+        "topicGrowth": [
+            [one["topic"], one["bytes"], round(one["bytes_per_day"])] for one in cluster["growth"]["topics"]
+        ],
+        "diskGrowth": [
+            [
+                one["broker"],
+                one["path"],
+                one["used"],
+                one["total"],
+                round(one["bytes_per_day"]),
+                None if one["days_until_full"] is None else round(one["days_until_full"], 1),
+            ]
+            for one in cluster["growth"]["disks"]
+        ],
+        "leftovers": [
+            [one["kind"], one["what"], one["since"] and moment(one["since"])] for one in cluster["leftovers"]
+        ],
+        "quarantine": [[one["date"], one["table"], one["kind"], one["rows"], one["example"]] for one in found],
+    }
+
+
+def _brokers(brokers: ByBroker) -> dict[str, Any]:
+    """Racks as indices into their names, bytes in units of `unit`."""
+    racks = sorted(set(brokers["rack"]))
+    loads = {"before": brokers["before"], "after": brokers["after"], "target": brokers["target"]}
+    bytes_ = [bytes_ for load in loads.values() if load for bytes_ in load["Disk"]]
+    unit = 1
+    while max([*bytes_, *(size or 0 for size in brokers["capacity"])], default=0) / unit > STEPS:
+        unit *= 2
+    number = {rack: i for i, rack in enumerate(racks)}
+    return {
+        "unit": unit,
+        "id": brokers["id"],
+        "racks": racks,
+        "rack": [number[rack] for rack in brokers["rack"]],
+        "capacity": [None if size is None else round(size / unit) for size in brokers["capacity"]],
+        **{name: _loads(load, unit) if load else None for name, load in loads.items()},
+    }
+
+
+def _loads(loads: Loads, unit: int) -> dict[str, list[float]]:
+    digits = {"Disk": 0, "Replicas": 1, "Leaders": 1}
+    return {
+        by: _rounded([value / (unit if by == "Disk" else 1) for value in loads[by]], digits[by]) for by in RESOURCES
+    }
+
+
+def _load(load: Any) -> list[float] | None:
+    return None if load is None else [load[by] for by in RESOURCES]
+
+
+def _rounded(values: list[float], digits: int) -> list[float]:
+    """Whole numbers have no `.0`."""
+    return [int(value) if (value := round(one, digits)) == int(value) else value for one in values]
+
+
+def _seconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds)

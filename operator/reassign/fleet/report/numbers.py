@@ -1,0 +1,57 @@
+"""Numbers for people. The page's script writes those of what is opened in the same way (report.js, "numbers")."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+NO_BREAK = "\u00a0"
+
+
+def count(number: float) -> str:
+    """Thousands have separators: `12,345`."""
+    return f"{number:,.0f}"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 day`, `12,345 partitions`."""
+    return f"{count(number)}{NO_BREAK}{thing}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent, as everywhere in this project: `184 %`."""
+    return f"{share * 100:,.0f}{NO_BREAK}%"
+
+
+def part(some: float, all_: float) -> str:
+    """A part of a whole, to a tenth of a percent."""
+    return f"{some / all_ * 100:.1f}{NO_BREAK}%" if all_ else ""
+
+
+def size(bytes_: float) -> str:
+    """Bytes, three digits of them: `1.24 PiB`, `340 MiB`, `0 B`."""
+    value, unit = bytes_, 0
+    while value >= 1000 and unit < len(UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    digits = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f}{NO_BREAK}{UNITS[unit]}"
+
+
+def column_unit(greatest: float) -> int:
+    """The unit of a whole column of bytes, so that its numbers compare: GiB, or less where all is less."""
+    return next((unit for unit in (3, 2, 1) if greatest >= 1024**unit), 0)
+
+
+def in_unit(bytes_: float | None, unit: int) -> str:
+    """Bytes in a column of that unit."""
+    return "" if bytes_ is None else f"{bytes_ / 1024**unit:,.{1 if unit else 0}f}"
+
+
+def ratio(cost: float, bound: float) -> str:
+    """What something costs beside what nothing can do without: `1.04`; nothing where nothing is needed."""
+    return f"{cost / bound:.2f}" if bound else ""
+
+
+def moment(time: str) -> str:
+    """An ISO 8601 time, to the minute: `2026-11-21 23:05 UTC`."""
+    return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,114 @@
+"""Which clusters come first: those that need a person, then those that a plan mends, the worst of each first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from reassign.fleet.report.model import Balance, Cluster
+from reassign.fleet.report.numbers import counted, percent
+
+SOON = 14
+"""Days. A disk that is full within these needs a person: waves may take about as long."""
+
+
+class Rank(NamedTuple):
+    """Why a cluster is where it is: the kind, how bad it is among those of its kind, and that in words."""
+
+    kind: str
+    measure: float
+    words: str
+
+
+def _quarantined(cluster: Cluster) -> tuple[float, str] | None:
+    if cluster["state"] != "Quarantined":
+        return None
+    return 0, cluster["problem"]["reason"] if cluster["problem"] else "the snapshot cannot be trusted"
+
+
+def _not_planned(cluster: Cluster) -> tuple[float, str] | None:
+    if cluster["state"] != "NotPlanned":
+        return None
+    return 0, cluster["problem"]["reason"] if cluster["problem"] else "no plan"
+
+
+def _full_soon(cluster: Cluster) -> tuple[float, str] | None:
+    days = days_until_full(cluster)
+    if days is None or days > SOON:
+        return None
+    return -days, f"in {counted(int(days), 'day')}" if days >= 1 else "within a day"
+
+
+def _unmet(cluster: Cluster) -> tuple[float, str] | None:
+    first, *more = [one["what"] for one in cluster["unmet"]] or [""]
+    if not first:
+        return None
+    return len(cluster["unmet"]), f"{first} (and {len(more)} more)" if more else first
+
+
+def _not_spread(cluster: Cluster) -> tuple[float, str] | None:
+    found = cluster["violations"]
+    return (found, counted(found, "partition")) if found else None
+
+
+def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
+    worst = max(cluster["resources"], key=_outside, default=None)
+    if worst is None or _outside(worst) <= 0:
+        return None
+    (least, greatest), (low, high) = worst["before"], worst["band"]
+    over = greatest - high >= low - least
+    broker, share = ("fullest", greatest) if over else ("emptiest", least)
+    return _outside(worst), f"{worst['by'].lower()}: {broker} broker has {percent(share)} of its share"
+
+
+def _left_over(cluster: Cluster) -> tuple[float, str] | None:
+    first, *more = [one["what"] for one in cluster["leftovers"]] or [""]
+    if not first:
+        return None
+    return len(cluster["leftovers"]), f"{first} (and {len(more)} more)" if more else first
+
+
+KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
+    "Quarantined": ("its newest snapshot cannot be trusted: nothing is planned", _quarantined),
+    "Not planned": ("its goal or its cluster does not allow a plan", _not_planned),
+    "Disk full soon": (f"within {SOON} days if it grows on as it did; the soonest first", _full_soon),
+    "Goal partly met": ("the plan cannot reach all that is asked for", _unmet),
+    "Not spread": ("partitions are not spread over racks; the most first", _not_spread),
+    "Out of band": ("a broker has more or less than the target band; the furthest out first", _out_of_band),
+    "Leftovers": ("throttles or reassignments that somebody forgot", _left_over),
+}
+"""What makes a cluster come first, worst first. A cluster is of the first kind that it meets."""
+
+WELL = "Well"
+
+
+def rank(cluster: Cluster) -> Rank:
+    """The first kind that this cluster meets."""
+    for kind, (_, meets) in KINDS.items():
+        if found := meets(cluster):
+            return Rank(kind, *found)
+    return Rank(WELL, 0, "")
+
+
+def worst_first(clusters: list[Cluster]) -> list[tuple[Cluster, Rank]]:
+    """All clusters, by kind, then by measure, then by what their plans move, then by name."""
+    order = [*KINDS, WELL]
+    ranked = [(cluster, rank(cluster)) for cluster in clusters]
+    return sorted(
+        ranked, key=lambda one: (order.index(one[1].kind), -one[1].measure, -to_move(one[0]), one[0]["cluster"])
+    )
+
+
+def to_move(cluster: Cluster) -> int:
+    """Bytes that its plan copies."""
+    return cluster["certificate"]["bytes"] if cluster["certificate"] else 0
+
+
+def days_until_full(cluster: Cluster) -> float | None:
+    """Days until the first of its disks is full."""
+    known = [disk["days_until_full"] for disk in cluster["growth"]["disks"]]
+    return min((days for days in known if days is not None), default=None)
+
+
+def _outside(one: Balance) -> float:
+    return max(one["before"][1] - one["band"][1], one["band"][0] - one["before"][0])
