@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from localplatform import prerequisites
 from pyspark.sql import SparkSession
 
+from localplatform import prerequisites
 from reassign.fleet import session
 
 

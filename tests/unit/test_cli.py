@@ -21,7 +21,8 @@ from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
+COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify", "fleet")
+FLEET = ("assess", "plan", "emit", "report", "run")
 HEAVY = {
     "numba",
     "numpy",
@@ -35,7 +36,7 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("command", [(), *((command,) for command in COMMANDS)])
+@pytest.mark.parametrize("command", [(), *((each,) for each in COMMANDS), *(("fleet", each) for each in FLEET)])
 def test_help_says_the_exit_codes_and_loads_no_client_and_no_compiler(command: tuple[str, ...]) -> None:
     code = (
         "import sys; from reassign.cli.app import main;\n"
@@ -52,7 +53,8 @@ def test_help_says_the_exit_codes_and_loads_no_client_and_no_compiler(command: t
     help, _, loaded = ran.stdout.partition("LOADED")
     assert "Exit codes: 0" in help
     assert all(name in help for name in COMMANDS) or command
-    assert "Example: " in help or not command
+    assert all(name in help for name in FLEET) or command != ("fleet",)
+    assert "Example: " in help or command in ((), ("fleet",))
     assert set(loaded.split()) & HEAVY == set()
 
 

@@ -32,11 +32,8 @@ def run(
     job = stages.Job(snapshots, wanted, work, manifests, report)
     names = ["starting Spark", *stages.of(job, stages.Stage(last))]
     with out.progress(*names) as next_step:
-        spark = session.start(master)
-        try:
+        with session.started(master) as spark:
             result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
-        finally:
-            spark.stop()
     for cluster, why in sorted(result.left_out.items()):
         typer.echo(f"left out: {cluster}: {why}", err=True)
     out.write(f"{result.clusters} clusters, {len(result.left_out)} left out\n")

@@ -68,19 +68,19 @@ def _grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def _cluster(seen: Seen, rows: Rows, summary: Any, terms: Terms) -> model.Cluster:
     problem: model.Problem | None = seen.problem or (summary and summary["problem"])
     plan = summary if summary and not summary["problem"] else None
-    load = rows["cluster_load"][0] if rows.get("cluster_load") else None
+    load: Row = rows["cluster_load"][0] if rows["cluster_load"] else {}
     return {
         "cluster": seen.cluster,
         "cluster_id": seen.cluster_id,
         "taken_at": seen.taken_at.isoformat() if seen.taken_at else None,
         "state": state(seen, summary),
         "problem": problem,
-        "brokers": load and load["brokers"],
-        "topics": load and load["topics"],
-        "partitions": load and load["partitions"],
-        "replicas": load and load["replicas"],
-        "bytes": load and load["bytes"],
-        "violations": load and load["violations"],
+        "brokers": load.get("brokers"),
+        "topics": load.get("topics"),
+        "partitions": load.get("partitions"),
+        "replicas": load.get("replicas"),
+        "bytes": load.get("bytes"),
+        "violations": load.get("violations"),
         "goal": goal(terms),
         "resources": plan["balance"] if plan else [],
         "by_broker": _by_broker(rows, plan),

@@ -6,17 +6,20 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import reassign
 from reassign.errors import Reason, ReassignError
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
+
+SHOWN = 300
 
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -63,6 +66,36 @@ def start(master: str | None) -> SparkSession:
         ) from None
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+FULL = ("No space left on device", "Disk quota exceeded")
+DENIED = ("Permission denied", "AccessControlException", "Read-only file system")
+
+
+@contextmanager
+def started(master: str | None) -> Iterator[SparkSession]:
+    """A session while the block runs; what Spark raises becomes an error of ours: its own has a page of Java."""
+    spark = start(master)
+    try:
+        yield spark
+    except (PySparkException, Py4JError, OSError) as error:
+        text = str(error)
+        for known in (*FULL, *DENIED):
+            if known in text:
+                raise ReassignError(
+                    Reason.CANNOT_BE_WRITTEN,
+                    f"Spark cannot go on: {known}; mend that for the work folder, the snapshots and Spark's own "
+                    "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
+                ) from None
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        why = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
+        raise ReassignError(
+            Reason.SPARK_FAILED,
+            f"Spark has failed: {why[:SHOWN]}; see {LOG}, and run it again: it goes on where it was",
+        ) from None
+    finally:
+        with suppress(Py4JError, OSError):  # of a JVM that has ended
+            spark.stop()
 
 
 @contextmanager

@@ -1,0 +1,89 @@
+"""Whole runs: the same input gives the same bytes, whatever happened in between."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reassign.fleet.stages import Stage
+from tests.benchmarks.fleets import write_fleet
+from tests.fleet.program import Place, Ran
+
+CLUSTERS = 3
+POLICY = """
+defaults: {namespace: kafka, waves: {maxPartitions: 40}, template: {throttle: {interBroker: 50Mi}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fleet")
+    write_fleet(root / "snapshots", CLUSTERS, days=2)
+    (root / "policy.yaml").write_text(POLICY)
+    return root / "snapshots"
+
+
+def run(place: Place, killed_at: tuple[str, str, int] | None = None) -> Ran:
+    return place.run("--policy", place.snapshots.parent / "policy.yaml", killed_at=killed_at)
+
+
+@pytest.fixture(scope="module")
+def whole(snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(snapshots, tmp_path_factory.mktemp("whole"))
+    ran = run(place)
+    assert (ran.code, ran.err) == (0, "")
+    return place
+
+
+def test_a_run_says_what_it_has_done_and_again_that_nothing_has_changed(whole: Place) -> None:
+    before = whole.output()
+    assert sorted(before)[-2:] == ["manifests/run.json", "report.html"]
+    assert len(json.loads(before["manifests/run.json"])["clusters"]) == CLUSTERS
+    ran = run(whole)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"0 files written, {len(before) - 2} unchanged, 0 removed" in ran.out
+    assert whole.output() == before
+
+
+KILLS = {
+    Stage.CHECK: ("reassign.fleet.storage", "Storage.write", 1),
+    Stage.ASSESS: ("pyspark.sql.readwriter", "DataFrameWriter.parquet", 4),
+    Stage.PLAN: ("reassign.fleet.storage", "Storage.write", 1),
+    Stage.EMIT: ("reassign.fleet.emit", "write", 3),
+    Stage.REPORT: ("reassign.fleet.report", "render", 1),
+}
+"""In each stage a call in the middle of it; as the stages before it are done by then, in that run."""
+
+
+def test_killed_in_each_stage_and_started_again_it_comes_to_the_same_bytes(whole: Place, tmp_path: Path) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    for stage, moment in KILLS.items():
+        assert run(place, killed_at=moment).code == -signal.SIGKILL, stage
+    ran = run(place)
+    assert (ran.code, ran.err) == (0, "")
+    assert place.output() == whole.output()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_is_said_in_a_line_and_with_more_room_the_run_goes_on(whole: Place, small_disk: Path) -> None:
+    place = Place(whole.snapshots, small_disk)
+    ran = run(place)
+    assert (ran.code, ran.err.count("\n")) == (4, 1)
+    assert "No space left on device" in ran.err
+    subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
+    ran = run(place)
+    assert (ran.code, ran.err) == (0, "")
+    assert place.output() == whole.output()
