@@ -6,13 +6,16 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from kubernetes.aio.config import incluster_config
 
 from localplatform.controlplane import ApiServer, api_server, binaries
 from reassign.kube.access import RIGHTS, lease_rights
-from tests.api.kubectl import Kubectl, Object, RefusedError, reassignment
+from tests.api.kubectl import Kubectl, Object, RefusedError, cluster, reassignment
+from tests.unit.cli import error_of, run
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "kafka-reassign-operator"
@@ -144,9 +147,99 @@ def test_the_image_is_the_one_that_was_asked_for(helm: Helm) -> None:
     assert image(image={"repository": "registry.example/op", "tag": "dev"}) == "registry.example/op:dev"
 
 
+# --- Snapshots ---
+
+SNAPSHOTS = f"{NAME}-snapshots"
+CLUSTERS = [
+    {"namespace": "kafka", "name": "main", "secrets": ["main-password", "main-ca"]},
+    {"namespace": "kafka", "name": "other", "secrets": ["main-ca"]},
+    {"namespace": "team-a", "name": "main", "as": "team-a-main"},
+]
+
+
+def of_snapshots(documents: list[Object], *kinds: str) -> list[Object]:
+    return [found for found in of_kind(documents, *kinds) if found["metadata"]["name"] == SNAPSHOTS]
+
+
+def snapshots(helm: Helm, **values: Any) -> list[Object]:
+    """What is rendered for snapshots of the clusters."""
+    rendered = helm.template(snapshots={"enabled": True, "clusters": CLUSTERS} | values)
+    return [found for found in rendered if found["metadata"]["name"] == SNAPSHOTS]
+
+
+def pod_of(documents: list[Object]) -> Object:
+    (job,) = of_kind(documents, "CronJob")
+    pod: Object = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return pod
+
+
+def test_no_snapshots_are_taken_unless_they_are_asked_for(helm: Helm) -> None:
+    assert of_snapshots(helm.template(), "CronJob", "ServiceAccount", "PersistentVolumeClaim", "Role") == []
+
+
+def test_each_cluster_is_kept_under_its_name_or_another_whether_or_not_others_fail(helm: Helm, tmp_path: Path) -> None:
+    (container,) = pod_of(snapshots(helm))["containers"]
+    program = tmp_path / "python3"
+    program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *other*) exit 3; esac\n')
+    program.chmod(0o755)
+    ran = subprocess.run(
+        [*container["command"], *container["args"]], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    begins = "-m reassign.cli snapshot --into /snapshots"
+    assert ran.stdout.splitlines() == [
+        f"{begins} --namespace=kafka --cluster=main --name=main",
+        f"{begins} --namespace=kafka --cluster=other --name=other",
+        f"{begins} --namespace=team-a --cluster=main --name=team-a-main",
+    ]
+    assert (ran.returncode, ran.stderr) == (1, "no snapshot: --namespace=kafka --cluster=other --name=other\n")
+
+
+def test_who_takes_snapshots_may_read_these_clusters_and_the_secrets_that_are_named_for_them(helm: Helm) -> None:
+    documents = snapshots(helm)
+    allowed = {
+        role["metadata"]["namespace"]: [(r["resources"], r["verbs"], r["resourceNames"]) for r in role["rules"]]
+        for role in of_kind(documents, "Role")
+    }
+    assert allowed == {
+        "kafka": [
+            (["kafkaclusters"], ["get"], ["main", "other"]),
+            (["secrets"], ["get"], ["main-ca", "main-password"]),
+        ],
+        "team-a": [(["kafkaclusters"], ["get"], ["main"])],
+    }
+    bound = {binding["metadata"]["namespace"]: binding["subjects"] for binding in of_kind(documents, "RoleBinding")}
+    account = {"kind": "ServiceAccount", "name": SNAPSHOTS, "namespace": "system"}
+    assert bound == {"kafka": [account], "team-a": [account]}
+    assert pod_of(documents)["serviceAccountName"] == SNAPSHOTS
+
+
+def test_snapshots_are_kept_on_a_claim_of_their_own_or_on_the_volume_that_is_there(helm: Helm) -> None:
+    documents = snapshots(helm)
+    (claim,) = of_kind(documents, "PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert "storageClassName" not in claim["spec"]
+    mounted = {"name": "snapshots", "persistentVolumeClaim": {"claimName": SNAPSHOTS}}
+    assert pod_of(documents)["volumes"][0] == mounted
+
+    documents = snapshots(helm, volume={"nfs": {"server": "files", "path": "/fleet"}})
+    assert of_kind(documents, "PersistentVolumeClaim") == []
+    assert pod_of(documents)["volumes"][0] == {"name": "snapshots", "nfs": {"server": "files", "path": "/fleet"}}
+
+
+def test_two_clusters_are_not_kept_under_one_name(helm: Helm) -> None:
+    with pytest.raises(RefusedError, match=r"two are kept as main; give one of them another name with `as`"):
+        snapshots(helm, clusters=[*CLUSTERS, {"namespace": "team-b", "name": "main"}])
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [
+        ({"snapshots": {"enabled": True}}, "/snapshots/clusters"),
+        ({"snapshots": {"clusters": [{"name": "main"}]}}, "/snapshots/clusters/0"),
+        ({"snapshots": {"clusters": [{"namespace": "kafka", "name": "a; b"}]}}, "/snapshots/clusters/0/name"),
+        ({"snapshots": {"clusters": [{"namespace": "kafka", "name": "a", "as": "../b"}]}}, "/snapshots/clusters/0/as"),
+        ({"snapshots": {"claim": {"accessModes": ["ReadOnlyMany"]}}}, "/snapshots/claim/accessModes/0"),
+        ({"snapshots": {"folder": "/"}}, "folder"),
         ({"watchNamespaces": "kafka"}, "/watchNamespaces"),
         ({"watchNamespaces": ["Kafka"]}, "/watchNamespaces/0"),
         ({"logLevel": "verbose"}, "/logLevel"),
@@ -207,6 +300,46 @@ def test_the_pod_is_admitted_where_only_restricted_ones_are(bare: ApiServer, clu
     del template["spec"]["containers"][0]["securityContext"]["capabilities"]
     with pytest.raises(RefusedError, match='violates PodSecurity "restricted'):
         kubectl.apply(pod, "--dry-run=server")
+
+
+def test_a_pod_that_takes_snapshots_is_admitted_there_too(bare: ApiServer, cluster_helm: Helm) -> None:
+    kubectl = Kubectl(bare, "system")
+    clusters = [{"namespace": "default", "name": "main"}]
+    install(cluster_helm, kubectl, snapshots={"enabled": True, "clusters": clusters})
+    template = kubectl.json("get", "cronjob", SNAPSHOTS)["spec"]["jobTemplate"]["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": template["spec"]}
+    kubectl.apply(pod, "--dry-run=server")
+
+
+def test_a_snapshot_is_taken_with_a_pods_credentials_and_no_more_rights_than_it_needs(
+    bare: ApiServer, cluster_helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl = Kubectl(bare)
+    clusters = [{"namespace": "default", "name": "main", "secrets": ["main-password"]}]
+    install(cluster_helm, kubectl, snapshots={"enabled": True, "clusters": clusters})
+    kubectl("create", "secret", "generic", "main-password", "--from-literal=other=x")
+    sasl = {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "main-password", "key": "password"}}
+    for name in ("main", "unlisted"):
+        kubectl.apply(cluster(name, bootstrapServers="127.0.0.1:1", sasl=sasl))
+
+    (tmp_path / "token").write_text(kubectl("create", "token", SNAPSHOTS, "--namespace=system"))
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(bare.certificate_authority))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    address = urlsplit(bare.url)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
+
+    def said(name: str, code: int) -> str:
+        return error_of(run("snapshot", "--into", tmp_path / "s", "--cluster", name, "-n", "default"), code)
+
+    assert "the Secret default/main-password has no key password" in said("main", 2)  # so it was read
+    kubectl("create", "secret", "generic", "another", "--from-literal=password=x")
+    kubectl.patch("kafkacluster", "main", {"spec": {"sasl": {"passwordSecretRef": {"name": "another"}}}})
+    assert "secrets/another is not allowed" in said("main", 3)
+    assert "kafkaclusters/unlisted is not allowed" in said("unlisted", 3)
+    kubectl.patch("kafkacluster", "main", {"spec": {"sasl": None}})
+    assert "ClusterUnreachable" in said("main", 3)
 
 
 def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_helm: Helm) -> None:

@@ -1,6 +1,6 @@
-"""The program, killed with SIGKILL at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION NUMBER ARGUMENT...`
+"""The program, killed at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION NUMBER ARGUMENT...`
 
-Of that function's calls the one of that number kills instead of doing anything.
+Of that function's calls the one of that number sends SIGKILL instead of doing anything.
 """
 
 from __future__ import annotations

@@ -124,6 +124,26 @@ def test_the_namespace_is_the_contexts_as_kubectl_has_it(tmp_path: Path, monkeyp
     assert source.namespace_or_default(None) == "default"
 
 
+def test_in_a_pod_without_a_kubeconfig_the_namespace_is_the_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    (tmp_path / "namespace").write_text("team-a")
+    monkeypatch.setattr(source, "POD_NAMESPACE", tmp_path / "namespace")
+    assert source.namespace_or_default(None) == "team-a"
+
+
+def test_the_command_line_runs_where_no_program_of_its_name_is_installed() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "reassign.cli", "--help"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "snapshot" in ran.stdout
+
+
 def test_an_api_server_that_is_not_there_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))

@@ -19,6 +19,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{- define "operator.image" -}}
+{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- end -}}
+
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
 status; the PartitionReassignments of a ReassignmentPlan it makes and deletes; a ConfigMap is made when the brake is
 pulled. */}}

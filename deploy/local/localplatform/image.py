@@ -23,6 +23,8 @@ SOURCE = CHECKOUT / "operator"
 REPOSITORY = "localhost/kafka-reassign-operator"
 SUITE = "bookworm"
 BASE_PACKAGES = "python3,ca-certificates"
+EXTRA = "cli"
+"""Of the project's packages: in a pod of this image snapshots are taken, by the command line."""
 PYTHON = "Linux on x86_64 with Python 3.11"
 """What the operator's packages in the image are for."""
 CPU = "generic"
@@ -77,7 +79,7 @@ def copy_source(destination: Path) -> None:
 
 
 def packages() -> Path:
-    """A folder with the operator's Python packages, without those for development, by the lock's hashes."""
+    """A folder with the Python packages of the operator and the command line, by the lock's hashes."""
     project, lock = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
 
     def build(place: Path) -> None:
@@ -88,9 +90,10 @@ def packages() -> Path:
         command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", place, "--only-binary", ":all:"]
         command += ["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.11"]
         command += ["--compile-bytecode"]  # the container cannot write any
-        run([*command, "--require-hashes", "--constraints", lock, "--requirements", project])
+        run([*command, "--require-hashes", "--constraints", lock, "--requirements", project, "--extra", EXTRA])
 
-    wanted = json.dumps(tomllib.loads(project.read_text())["project"]["dependencies"])
+    told = tomllib.loads(project.read_text())["project"]
+    wanted = json.dumps([told["dependencies"], told["optional-dependencies"][EXTRA]])
     place = cache.entry("packages", [wanted, lock, "1"], build)
     cache.keep_latest("packages", 2)
     return place

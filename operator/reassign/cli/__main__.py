@@ -1,4 +1,4 @@
-"""`python -m reassign.cli`: the program, where it is not installed."""
+"""The command line where no program of its name is installed, as in the operator's image."""
 
 from reassign.cli.app import main
 

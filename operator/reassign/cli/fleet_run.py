@@ -31,9 +31,8 @@ def run(
         ) from None
     job = stages.Job(snapshots, wanted, work, manifests, report)
     names = ["starting Spark", *stages.of(job, stages.Stage(last))]
-    with out.progress(*names) as next_step:
-        with session.started(master) as spark:
-            result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
+    with out.progress(*names) as next_step, session.started(master) as spark:
+        result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
     for cluster, why in sorted(result.left_out.items()):
         typer.echo(f"left out: {cluster}: {why}", err=True)
     out.write(f"{result.clusters} clusters, {len(result.left_out)} left out\n")

@@ -21,6 +21,8 @@ from reassign.files import snapshots
 from reassign.kafka.connection import Connection
 from reassign.planning.model import Cluster
 
+POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
 
 class Where(NamedTuple):
     """A KafkaCluster by name and namespace (None: the one of the kubeconfig's context), bootstrap servers, or a folder
@@ -117,11 +119,11 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
 
 
 def namespace_or_default(namespace: str | None) -> str:
-    """As kubectl: the namespace of the kubeconfig's context where none is named."""
+    """As kubectl: the namespace of the kubeconfig's context where none is named, or that of the pod."""
     if namespace:
         return namespace
     try:
         _, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
         return str(current["context"].get("namespace") or "default")
-    except Exception:  # likewise; who needs the API server is told so
-        return "default"
+    except Exception:  # the library raises anything; who needs the API server is told so
+        return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
