@@ -12,8 +12,9 @@ import yaml
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION
+from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
-from reassign.cli.options import NAMESPACE_NAME, OBJECT_NAME, SHOWN
+from reassign.cli.options import SHOWN
 from reassign.controller.looking import first_of
 from reassign.errors import PlanningError, Reason
 

@@ -10,11 +10,10 @@ from typing import Annotated
 
 import typer
 
+from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
+
 MAX_DIGITS = 10
 SHOWN = 50
-NAMESPACE_NAME = re.compile(r"(?!.{64})[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-OBJECT_NAME = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 class Output(StrEnum):

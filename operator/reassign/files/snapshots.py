@@ -21,12 +21,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
+from reassign.files import checks
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
 _TIMES = ["cluster_id", "taken_at"]
-UNREADABLE = (pa.ArrowException, OSError, ValueError)
-"""What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
 
 
 class Config(NamedTuple):
@@ -90,7 +89,7 @@ def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:
     """Why what is there is not replaced; a snapshot that is broken always is."""
     try:
         brokers = folder / "brokers.parquet"
-        other = _said(brokers, _open(brokers))["cluster_id"]
+        other = checks.said(brokers, checks.opened(brokers, brokers)).cluster_id
     except PlanningError:
         return None
     return f"has a snapshot of another cluster ({other})" if other != snapshot.cluster.id else None
@@ -113,18 +112,18 @@ def _put(unfinished: Path, folder: Path) -> None:
 
 def read(folder: Path) -> Snapshot:
     """Read a snapshot. A PlanningError says what is wrong with one that is not whole, or not ours."""
-    files = {name: _open(folder / f"{name}.parquet") for name in SCHEMAS}
-    said = {name: _said(folder / f"{name}.parquet", file) for name, file in files.items()}
-    if len({json.dumps(one, sort_keys=True) for one in said.values()}) > 1:
+    paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
+    files = {name: checks.opened(path, path) for name, path in paths.items()}
+    about, *others = (checks.said(paths[name], file) for name, file in files.items())
+    if any(other != about for other in others):
         _refuse(folder, "its files are of different snapshots; take it again")
-    about = said["brokers"]
-    tables = {name: _table(folder / f"{name}.parquet", name, files[name], about) for name in SCHEMAS}
-    cluster = cluster_of(folder, about["cluster_id"], tables)
+    tables = {name: checks.table(paths[name], name, file, about) for name, file in files.items()}
+    cluster = cluster_of(folder, about.cluster_id, tables)
     brokers, partitions = cluster.brokers, tables["partitions"]
     in_sync = partitions["isr"]
     return Snapshot(
         cluster,
-        datetime.fromisoformat(about["taken_at"]),
+        about.taken_at,
         leader=_leaders(folder, partitions["leader"], brokers),
         isr=_rows(
             _numpy(pc.list_value_length(in_sync), np.int64), _broker_index(folder, pc.list_flatten(in_sync), brokers)
@@ -152,51 +151,6 @@ def _metadata(rows: dict[str, int], snapshot: Snapshot) -> bytes:
 
 def _utc(snapshot: Snapshot) -> datetime:
     return snapshot.taken_at.astimezone(UTC)
-
-
-def _open(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
-    except FileNotFoundError:
-        _refuse(path.parent, f"there is no {path.name}; name a folder that `snapshot` has written")
-    except UNREADABLE as error:
-        _refuse(path, f"it is cut short or no Parquet file ({_first_line(error)}); take the snapshot again")
-
-
-def _said(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
-    """What a file's metadata says of the snapshot."""
-    try:
-        about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
-        version = about["version"]
-    except (KeyError, ValueError, TypeError):
-        _refuse(path, "something else has written it; take one with `snapshot`")
-    if version != VERSION:
-        _refuse(path, f"it is of version {version}, this program reads version {VERSION}; take it again")
-    try:
-        datetime.fromisoformat(about["taken_at"])
-        complete = isinstance(about["cluster_id"], str) and all(
-            isinstance(about["rows"][name], int) for name in SCHEMAS
-        )
-    except (KeyError, ValueError, TypeError):
-        complete = False
-    return about if complete else _refuse(path, "what it says of itself is not complete; take the snapshot again")
-
-
-def _table(path: Path, name: str, file: pq.ParquetFile, about: dict[str, Any]) -> pa.Table:
-    wanted = SCHEMAS[name]
-    if not file.schema_arrow.remove_metadata().equals(wanted):
-        _refuse(path, "its columns are others; take the snapshot again")
-    try:
-        table = file.read()
-    except UNREADABLE as error:
-        _refuse(path, f"it is damaged ({_first_line(error)}); take the snapshot again")
-    if table.num_rows != about["rows"][name]:
-        _refuse(path, f"it has {table.num_rows} rows of {about['rows'][name]}; take the snapshot again")
-    return table
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")
 
 
 # --- a cluster as tables ---

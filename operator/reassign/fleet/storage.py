@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from reassign.errors import PlanningError, Reason
+
+
+@contextmanager
+def told(what: str, todo: str) -> Iterator[None]:
+    """What Spark raises within becomes a PlanningError: `what` happened, Spark's own first reason, and `todo`."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise PlanningError(Reason.CANNOT_BE_READ, f"{what} ({_first_cause(error)}); {todo}") from None
+
+
+def _first_cause(error: Exception) -> str:
+    """One line, of the exception that all others were raised from; they only say which of Spark's tasks it was in."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        said = cause.getMessage() or cause.getClass().getSimpleName()
+    else:
+        said = str(error)
+    return str(said).strip().partition("\n")[0].rstrip(".")
 
 
 class Storage:
@@ -42,6 +69,11 @@ class Storage:
         """Remove a file or a folder with all that is in it, if it is there."""
         files, place = self._at(path)
         files.delete(place, True)
+
+    def qualified(self, path: str) -> str | None:
+        """As paths in tables of files begin below it; None where there is nothing."""
+        files, place = self._at(path)
+        return str(files.makeQualified(place).toString()) if files.exists(place) else None
 
     def _at(self, path: str) -> tuple[Any, Any]:
         place = self._jvm.org.apache.hadoop.fs.Path(path)

@@ -1,0 +1,104 @@
+"""What can be wrong with one file of a snapshot, found from the file alone: from a path, or from its bytes."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reassign.errors import PlanningError, Reason
+from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
+
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+"""What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
+
+
+class Kind(StrEnum):
+    """What is wrong with a file."""
+
+    MISSING = "MissingTable"
+    UNREADABLE = "UnreadableFile"
+    FOREIGN = "ForeignFile"
+    VERSION = "OtherVersion"
+    INCOMPLETE = "IncompleteMetadata"
+    COLUMNS = "OtherColumns"
+    DAMAGED = "DamagedPage"
+    ROWS = "OtherRowCount"
+
+
+class UnusableFileError(PlanningError):
+    """A file that is no table of a snapshot of ours, or not a whole one: `why`, as a sentence without its name."""
+
+    def __init__(self, path: Path | str, kind: Kind, why: str) -> None:
+        super().__init__(Reason.INVALID_SNAPSHOT, f"{path} is no snapshot that can be used: {why}")
+        self.kind = kind
+        self.why = why
+
+
+class Said(NamedTuple):
+    """What a file's metadata says of the snapshot that it is a table of."""
+
+    cluster_id: str
+    taken_at: datetime
+    rows: dict[str, int]  # of each table
+
+
+def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(source, page_checksum_verification=True)
+    except FileNotFoundError:
+        path = Path(path)
+        why = f"there is no {path.name}; name a folder that `snapshot` has written"
+        raise UnusableFileError(path.parent, Kind.MISSING, why) from None
+    except UNREADABLE as error:
+        why = f"it is cut short or no Parquet file ({_first_line(error)}); take the snapshot again"
+        raise UnusableFileError(path, Kind.UNREADABLE, why) from None
+
+
+def said(path: Path | str, file: pq.ParquetFile) -> Said:
+    try:
+        about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
+        version = about["version"]
+    except (*UNREADABLE, KeyError, TypeError):
+        why = "something else has written it; take one with `snapshot`"
+        raise UnusableFileError(path, Kind.FOREIGN, why) from None
+    if version != VERSION:
+        why = f"it is of version {version}, this program reads version {VERSION}; take it again"
+        raise UnusableFileError(path, Kind.VERSION, why)
+    try:
+        found = Said(
+            about["cluster_id"],
+            datetime.fromisoformat(about["taken_at"]),
+            {name: about["rows"][name] for name in SCHEMAS},
+        )
+        complete = isinstance(found.cluster_id, str) and all(isinstance(rows, int) for rows in found.rows.values())
+        if complete and found.taken_at.tzinfo is not None:
+            return found
+    except (KeyError, ValueError, TypeError):
+        pass
+    why = "what it says of itself is not complete; take the snapshot again"
+    raise UnusableFileError(path, Kind.INCOMPLETE, why)
+
+
+def table(path: Path | str, name: str, file: pq.ParquetFile, about: Said) -> pa.Table:
+    """All rows of the file, which is that of the table of this name."""
+    if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
+        raise UnusableFileError(path, Kind.COLUMNS, "its columns are others; take the snapshot again")
+    try:
+        found = file.read()
+    except UNREADABLE as error:
+        why = f"it is damaged ({_first_line(error)}); take the snapshot again"
+        raise UnusableFileError(path, Kind.DAMAGED, why) from None
+    if found.num_rows != about.rows[name]:
+        why = f"it has {found.num_rows} rows of {about.rows[name]}; take the snapshot again"
+        raise UnusableFileError(path, Kind.ROWS, why)
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")

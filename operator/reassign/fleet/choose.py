@@ -1,0 +1,267 @@
+"""Which snapshots count: of each cluster the newest, older ones as its history; and what is wrong with the others.
+
+Pure: files as they were found in, verdicts out, sorted. What is wrong with the newest snapshot of a cluster quarantines
+that cluster, and no other; what is wrong with an older one takes that one out of the history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from reassign.api.names import OBJECT_NAME
+from reassign.files import checks
+from reassign.files.schema import SCHEMAS
+from reassign.fleet.tables import Folder
+
+IDENTITY = "brokers"
+"""The table that is read of every snapshot: what it says of itself is what all four say."""
+FOLDER = re.compile(r"date=(?P<date>[^/]+)/cluster=(?P<cluster>[^/]+)")
+WHOLE = ""
+"""The table of a verdict on all of a snapshot."""
+
+
+class Kind(StrEnum):
+    """What is wrong with a snapshot as a folder, beside what can be wrong with its files (`files.checks.Kind`)."""
+
+    FOLDER_NAME = "FolderName"
+    FOLDER_DATE = "FolderDate"
+    OTHER_DATE = "OtherDate"
+    MIXED = "MixedSnapshot"
+    DUPLICATE = "DuplicateSnapshot"
+    SHARED_ID = "SharedClusterId"
+    NEW_ID = "NewClusterId"
+
+
+class File(NamedTuple):
+    """A file below the root. Only the first two are known of one that has not been read."""
+
+    path: str  # below the root
+    length: int  # bytes
+    sha256: str | None = None
+    said: checks.Said | None = None
+    kind: str | None = None  # of what is wrong with it
+    problem: str | None = None  # in a sentence
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def table(self) -> str:
+        return self.path.rpartition("/")[2].removesuffix(".parquet")
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that can be used."""
+
+    folder: Folder
+    cluster_id: str
+    taken_at: datetime
+    rows: Mapping[str, int]  # of each table
+
+
+class Verdict(NamedTuple):
+    """One kind of fault, or of something to know, in one table of one snapshot."""
+
+    cluster: str
+    date: str
+    table: str  # WHOLE: all of them
+    kind: str
+    rows: int  # or files, or snapshots: as many as have it
+    example: str
+    quarantines: bool  # the cluster is left out because of it
+
+
+class Chosen(NamedTuple):
+    """All that the names and the contents of files tell. Sorted by cluster, then date."""
+
+    newest: tuple[Snapshot, ...]
+    history: tuple[Snapshot, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+class _Found(NamedTuple):
+    """A folder with tables in it."""
+
+    folder: Folder  # of one that is misplaced, its path and a slash instead of a cluster's name
+    files: Mapping[str, File]  # by table
+    misplaced: str | None = None  # what is wrong with its name
+
+    @property
+    def said(self) -> checks.Said | None:
+        """What its files say, those that say something; the identity's counts first."""
+        known = (self.files[name].said for name in (IDENTITY, *sorted(SCHEMAS)) if name in self.files)
+        return next((said for said in known if said), None)
+
+    @property
+    def age(self) -> tuple[bool, str, str, Folder]:
+        """Orders snapshots by time. Where folder and content tell different dates, the later one counts: a cluster of
+        which the newest snapshot is not known must not be planned from another."""
+        taken = _utc(self.said.taken_at).isoformat() if self.said else ""
+        return not _is_date(self.folder.date), max(self.folder.date, taken[:10]), taken, self.folder
+
+
+class _Judged(NamedTuple):
+    """Every folder, what is wrong with it by itself and beside the others, and the newest one of each cluster."""
+
+    found: tuple[_Found, ...]
+    faults: Mapping[Folder, list[Fault]]
+    newest: Mapping[str, _Found]
+
+
+Fault = tuple[str, str, int, str]
+"""Table, kind, rows, example; see Verdict."""
+
+
+def wanted(files: Iterable[File]) -> set[str]:
+    """The paths of files that have to be read: all of each cluster's newest snapshot, one of each older one.
+
+    What they say can make another snapshot the newest; so this is asked again when they have been read.
+    """
+    judged = _judged(files)
+    return {
+        file.path
+        for one in judged.found
+        if one.misplaced is None
+        for table, file in one.files.items()
+        if table == IDENTITY or judged.newest[one.folder.cluster] is one
+    }
+
+
+def digest(files: Iterable[File]) -> str:
+    """Of the content of files as far as it was read, and of the names and lengths of the others."""
+    content = hashlib.sha256()
+    for file in sorted(files):
+        content.update(f"{file.path}\0{file.length}\0{file.sha256}\n".encode())
+    return f"sha256:{content.hexdigest()}"
+
+
+def choose(files: Iterable[File]) -> Chosen:
+    """The verdict on each snapshot, from its files alone."""
+    found, faults, newest = _judged(files)
+    verdicts = [
+        Verdict(one.folder.cluster, one.folder.date, *fault, quarantines=newest[one.folder.cluster] is one)
+        for one in found
+        for fault in faults[one.folder]
+    ]
+    usable = {cluster: _snapshot(one) for cluster, one in newest.items() if not faults[one.folder]}
+    history: list[Snapshot] = []
+    anew = defaultdict[str, list[Snapshot]](list)
+    for one in found:
+        now = usable.get(one.folder.cluster)
+        if now is None or one.folder == now.folder or faults[one.folder]:
+            continue
+        older = _snapshot(one)
+        (history if older.cluster_id == now.cluster_id else anew[one.folder.cluster]).append(older)
+    for cluster, others in anew.items():
+        now, last = usable[cluster], others[-1]
+        example = f"it was {last.cluster_id} on {last.folder.date}, and is {now.cluster_id} now"
+        verdicts.append(Verdict(cluster, now.folder.date, WHOLE, Kind.NEW_ID, len(others), example, quarantines=False))
+    return Chosen(tuple(usable.values()), tuple(history), tuple(sorted(verdicts)))
+
+
+def _judged(files: Iterable[File]) -> _Judged:
+    found = _folders(files)
+    faults = {one.folder: _faults(one) for one in found}
+    spare = set()
+    for copy, of in _copies(found, faults):
+        faults[copy.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(of.folder)} once more")]
+        if copy.folder.cluster == of.folder.cluster:
+            spare.add(copy.folder)
+    newest: dict[str, _Found] = {}
+    for one in found:
+        known = newest.get(one.folder.cluster)
+        if one.folder not in spare and (known is None or one.age > known.age):
+            newest[one.folder.cluster] = one
+    by_id = defaultdict(list)
+    for one in newest.values():
+        if one.said and not faults[one.folder]:
+            by_id[one.said.cluster_id].append(one.folder)
+    for id, folders in by_id.items():
+        for folder in folders if len(folders) > 1 else []:
+            others = ", ".join(other.cluster for other in folders if other != folder)
+            faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
+    return _Judged(found, faults, newest)
+
+
+def _folders(files: Iterable[File]) -> tuple[_Found, ...]:
+    """Sorted by cluster, then date."""
+    by_folder = defaultdict[str, dict[str, File]](dict)
+    for file in files:
+        if file.table in SCHEMAS:
+            by_folder[file.folder][file.table] = file
+    found = [_placed(path, tables) for path, tables in by_folder.items()]
+    return tuple(sorted(found, key=lambda one: (one.folder.cluster, one.folder.date)))
+
+
+def _placed(path: str, files: Mapping[str, File]) -> _Found:
+    named = FOLDER.fullmatch(path)
+    if named is None:
+        return _Found(Folder("", f"{path}/"), files, f"{path or 'the root'} is no folder date=2026-01-31/cluster=main")
+    folder = Folder(named["date"], named["cluster"])
+    wrong = None if OBJECT_NAME.fullmatch(folder.cluster) else f"{folder.cluster} cannot be the name of an object"
+    return _Found(folder, files, wrong)
+
+
+def _faults(one: _Found) -> list[Fault]:
+    """What is wrong with a folder by itself."""
+    if one.misplaced is not None:
+        return [(WHOLE, Kind.FOLDER_NAME, 1, one.misplaced)]
+    if not _is_date(one.folder.date):
+        return [(WHOLE, Kind.FOLDER_DATE, 1, f"{one.folder.date} is no date such as 2026-01-31")]
+    faults: list[Fault] = []
+    for name in sorted(SCHEMAS):
+        file = one.files.get(name)
+        if file is None:
+            faults.append((name, checks.Kind.MISSING, 1, f"there is no {name}.parquet"))
+        elif file.kind is not None:
+            faults.append((name, file.kind, 1, file.problem or ""))
+        elif file.length == 0:
+            faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty"))
+    said = one.said
+    others = [name for name, file in sorted(one.files.items()) if file.said not in (None, said)]
+    if others:
+        faults.append((WHOLE, Kind.MIXED, 1, f"{others[0]}.parquet is of another snapshot than its other files"))
+    elif said and (day := _utc(said.taken_at).date().isoformat()) != one.folder.date:
+        faults.append((WHOLE, Kind.OTHER_DATE, 1, f"it was taken on {day}"))
+    return faults
+
+
+def _copies(found: Iterable[_Found], faults: Mapping[Folder, list[Fault]]) -> list[tuple[_Found, _Found]]:
+    """Snapshots that are there more than once: those not to be used, each with the one that is."""
+    same = defaultdict(list)
+    for one in found:
+        if one.said:
+            same[one.said.cluster_id, one.said.taken_at].append(one)
+    copies = []
+    for group in same.values():
+        kept, *others = sorted(group, key=lambda one: (bool(faults[one.folder]), one.folder.cluster, one.folder.date))
+        copies += [(other, kept) for other in others]
+    return copies
+
+
+def _snapshot(one: _Found) -> Snapshot:
+    said = one.said
+    assert said is not None  # or the folder would have a fault
+    return Snapshot(one.folder, said.cluster_id, _utc(said.taken_at), said.rows)
+
+
+def _shown(folder: Folder) -> str:
+    return f"date={folder.date}/cluster={folder.cluster}"
+
+
+def _utc(taken_at: datetime) -> datetime:
+    return taken_at.astimezone(UTC)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -1,0 +1,107 @@
+"""What lies below the root of the snapshots: each file once, with what is wrong with it.
+
+Spark lists and reads, so that any file system will do that Spark knows. All bytes are read of each cluster's newest
+snapshot only, since that is what is planned from. Of older ones only the small table of the brokers is read: its
+metadata says of which cluster the snapshot is, when it was taken, and how many rows each table has; that the other
+tables are there is seen in the listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from reassign.errors import PlanningError, Reason
+from reassign.files import checks
+from reassign.fleet.choose import FOLDER, File, wanted
+from reassign.fleet.storage import Storage, told
+
+PATTERNS = "*?[]{}\\"
+
+_LOOKED_AT = pa.schema(
+    [(name, pa.string()) for name in ("path", "sha256", "cluster_id", "taken_at", "rows", "kind", "problem")]
+)
+
+
+def take(spark: SparkSession, root: str) -> tuple[File, ...]:
+    """All tables below the root, by path, with what was found in those that count.
+
+    Folders and files whose names begin with a dot or an underscore are half-written, and do not count.
+    A PlanningError where the root cannot be read, or has no snapshot.
+    """
+    if set(root) & set(PATTERNS):
+        why = f"{root} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
+        raise PlanningError(Reason.CANNOT_BE_READ, why)
+    todo = "name a folder that Spark can read, and look at its storage"
+    with told(f"the snapshots below {root} cannot be read", todo):
+        base = Storage(spark).qualified(root)
+        listed = _listed(spark, base) if base else ()
+        found = {file.path: file for file in listed}
+        _refuse_none(root, base, found)
+        while unread := sorted(path for path in wanted(found.values()) if found[path].sha256 is None):
+            found |= {file.path: file for file in _read(spark, base or root, [found[path] for path in unread])}
+    return tuple(found[path] for path in sorted(found))
+
+
+def _refuse_none(root: str, base: str | None, paths: Iterable[str]) -> None:
+    take_one = f"take one with `kubectl kafka-reassign snapshot {root.rstrip('/')}/date=2026-01-31/cluster=main`"
+    if base is None:
+        why = f"there is no {root}: name the folder that has the snapshots, or {take_one}"
+    elif not (some := sorted(paths)):
+        why = f"{root} has no snapshot: {take_one}"
+    elif not any(FOLDER.fullmatch(path.rpartition("/")[0]) for path in some):
+        why = f"{root} has no folders date=2026-01-31/cluster=main, only such as {some[0]}: name the folder above them"
+    else:
+        return
+    raise PlanningError(Reason.INVALID_SNAPSHOT, why)
+
+
+def _listed(spark: SparkSession, base: str) -> Iterator[File]:
+    """Every file, of its name and length alone."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
+    for row in files.load(base).select("path", "length").toArrow().to_pylist():
+        path = row["path"].removeprefix(base).lstrip("/")
+        if not any(part.startswith((".", "_")) for part in path.split("/")):
+            yield File(path, row["length"])
+
+
+def _read(spark: SparkSession, base: str, files: Sequence[File]) -> Iterator[File]:
+    """These files, with what they say and what is wrong with them."""
+    by_path = {f"{base}/{file.path}": file for file in files}
+    content = spark.read.format("binaryFile").load(list(by_path)).select("path", "content")
+    for row in content.mapInArrow(_looked_at, from_arrow_schema(_LOOKED_AT)).toArrow().to_pylist():
+        file = by_path[row["path"]]
+        said = None
+        if row["cluster_id"] is not None:
+            taken_at = datetime.fromisoformat(row["taken_at"])
+            said = checks.Said(row["cluster_id"], taken_at, json.loads(row["rows"]))
+        yield file._replace(sha256=row["sha256"], said=said, kind=row["kind"], problem=row["problem"])
+
+
+def _looked_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of `path` and `content` as those of _LOOKED_AT; runs in Python's workers."""
+    for batch in batches:
+        rows = [_look(path.as_py(), content.as_buffer()) for path, content in zip(*batch.columns, strict=True)]
+        yield pa.RecordBatch.from_pylist(rows, schema=_LOOKED_AT)
+
+
+def _look(path: str, content: pa.Buffer) -> dict[str, str]:
+    found = {"path": path, "sha256": hashlib.sha256(content).hexdigest()}
+    try:
+        file = checks.opened(path, pa.BufferReader(content))
+        about = checks.said(path, file)
+        found |= {
+            "cluster_id": about.cluster_id,
+            "taken_at": about.taken_at.isoformat(),
+            "rows": json.dumps(about.rows),
+        }
+        checks.table(path, File(path, content.size).table, file, about)
+    except checks.UnusableFileError as error:
+        found |= {"kind": error.kind, "problem": error.why}
+    return found

@@ -1,0 +1,183 @@
+"""Clusters whose snapshots are broken, each in one way: what is wrong with it is the name that it has in `BROKEN`.
+
+Each maker writes a snapshot of a cluster below a root, and breaks it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reassign.files.schema import METADATA_KEY, SCHEMAS
+from reassign.files.snapshots import Config, in_sync, write
+from reassign.planning.model import Cluster, Directories
+
+TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+DAY = "2026-01-31"
+BROKEN: dict[str, Callable[[Path, str], None]] = {}
+
+
+def whole(name: str, partitions: int = 12) -> Cluster:
+    """Four brokers in two racks, with two log directories each, and two topics on three of them each."""
+    numbers = np.arange(partitions, dtype=np.int32)
+    replicas = np.stack([(numbers + step) % 4 for step in range(3)], axis=1).astype(np.int32)
+    return Cluster(
+        id=f"id-of-{name}",
+        brokers=np.array([1, 2, 3, 4], np.int32),
+        racks=("/a/1", "/a/2", "/b/1", "/b/2"),
+        alive=np.ones(4, np.bool_),
+        directories=Directories(
+            broker=np.repeat(np.arange(4, dtype=np.int32), 2),
+            path=("/d1", "/d2") * 4,
+            total=np.full(8, 10**12, np.int64),
+            usable=np.full(8, 9 * 10**11, np.int64),
+            cordoned=np.zeros(8, np.bool_),
+            online=np.ones(8, np.bool_),
+        ),
+        topics=("orders", "payments"),
+        topic=(numbers // (partitions // 2)).astype(np.int32),
+        partition=numbers % (partitions // 2),
+        replicas=replicas,
+        sizes=numbers.astype(np.int64) * 10**9,
+        in_flight=np.zeros(partitions, np.bool_),
+        directory=replicas * 2,
+    )
+
+
+def good(root: Path, name: str, days_ago: int = 0, id: str | None = None) -> Path:
+    """A snapshot with which all is well; its folder."""
+    taken_at = TAKEN - timedelta(days=days_ago)
+    folder = root / f"date={taken_at.date()}" / f"cluster={name}"
+    configs = (Config("broker", "1", "log.retention.ms", "1000"), Config("topic", "orders", "retention.ms", "1000"))
+    write(folder, in_sync(whole(id or name), taken_at)._replace(configs=configs))
+    return folder
+
+
+def edited(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """The snapshot with other rows in one table, and that number of rows said in every one."""
+    rows = change(pq.read_table(folder / f"{table}.parquet", partitioning=None).to_pylist())
+    for name in SCHEMAS:
+        file = folder / f"{name}.parquet"
+        found = pq.read_table(file, partitioning=None)
+        about = json.loads(found.schema.metadata[METADATA_KEY])
+        about["rows"][table] = len(rows)
+        if name == table:
+            found = pa.Table.from_pylist(rows, schema=SCHEMAS[name])
+        pq.write_table(found.replace_schema_metadata({METADATA_KEY: json.dumps(about)}), file, write_page_checksum=True)
+
+
+def saying(file: Path, **about: Any) -> None:
+    """The file with other metadata."""
+    found = pq.read_table(file, partitioning=None)
+    said = json.loads(found.schema.metadata[METADATA_KEY]) | about
+    pq.write_table(found.replace_schema_metadata({METADATA_KEY: json.dumps(said)}), file, write_page_checksum=True)
+
+
+def breaks(kind: str) -> Callable[[Callable[[Path, str], None]], Callable[[Path, str], None]]:
+    """The maker of what has this kind of fault."""
+
+    def register(maker: Callable[[Path, str], None]) -> Callable[[Path, str], None]:
+        assert kind not in BROKEN
+        BROKEN[kind] = maker
+        return maker
+
+    return register
+
+
+# --- files ---
+
+
+@breaks("MissingTable")
+def without_a_table(root: Path, name: str) -> None:
+    (good(root, name) / "log_dirs.parquet").unlink()
+
+
+@breaks("UnreadableFile")
+def half_written(root: Path, name: str) -> None:
+    file = good(root, name) / "partitions.parquet"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@breaks("DamagedPage")
+def with_a_damaged_page(root: Path, name: str) -> None:
+    file = good(root, name) / "partitions.parquet"
+    content = bytearray(file.read_bytes())
+    page = pq.ParquetFile(file).metadata.row_group(0).column(6)
+    content[page.dictionary_page_offset + page.total_compressed_size - 3] ^= 0xFF
+    file.write_bytes(content)
+
+
+@breaks("ForeignFile")
+def of_another_program(root: Path, name: str) -> None:
+    file = good(root, name) / "configs.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None).replace_schema_metadata(None), file)
+
+
+@breaks("OtherVersion")
+def of_another_version(root: Path, name: str) -> None:
+    for file in good(root, name).iterdir():
+        saying(file, version=1)
+
+
+@breaks("IncompleteMetadata")
+def with_half_its_metadata(root: Path, name: str) -> None:
+    saying(good(root, name) / "configs.parquet", rows={})
+
+
+@breaks("OtherColumns")
+def without_a_column(root: Path, name: str) -> None:
+    file = good(root, name) / "partitions.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["isr"]), file, write_page_checksum=True)
+
+
+@breaks("OtherRowCount")
+def with_fewer_rows_than_it_says(root: Path, name: str) -> None:
+    file = good(root, name) / "partitions.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None).slice(0, 5), file, write_page_checksum=True)
+
+
+# --- folders ---
+
+
+@breaks("FolderName")
+def of_a_name_that_no_object_can_have(root: Path, name: str) -> None:
+    good(root, f"{name}_Old")
+
+
+@breaks("FolderDate")
+def on_a_date_that_is_none(root: Path, name: str) -> None:
+    shutil.move(good(root, name), root / "date=2026-02-30" / f"cluster={name}")
+
+
+@breaks("OtherDate")
+def in_the_folder_of_another_date(root: Path, name: str) -> None:
+    (root / "date=2026-01-30").mkdir(exist_ok=True)
+    good(root, name).rename(root / "date=2026-01-30" / f"cluster={name}")
+
+
+@breaks("MixedSnapshot")
+def of_files_of_two_snapshots(root: Path, name: str) -> None:
+    older = good(root, name, days_ago=1)
+    (older / "log_dirs.parquet").rename(good(root, name) / "log_dirs.parquet")
+    shutil.rmtree(older)
+
+
+@breaks("DuplicateSnapshot")
+def under_the_name_of_two_clusters(root: Path, name: str) -> None:
+    good(root, name)
+    shutil.copytree(root / f"date={DAY}" / f"cluster={name}", root / f"date={DAY}" / f"cluster={name}-copy")
+
+
+@breaks("SharedClusterId")
+def with_the_id_of_another(root: Path, name: str) -> None:
+    good(root, f"{name}-twin", id=name)
+    for file in good(root, name).iterdir():
+        saying(file, taken_at=(TAKEN + timedelta(hours=1)).isoformat())
