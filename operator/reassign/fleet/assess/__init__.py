@@ -1,0 +1,48 @@
+"""What there is to say of the clusters of a fleet before anything is planned: loads, skew, violations, growth, bounds.
+
+Expressions only, over the rows of snapshots. The rules are those of the planner, which plans from the same rows; what
+it counts as load counts here. Sums are whole numbers, so that the same rows give the same tables.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from reassign.fleet.assess import growth, leftovers, loads, places, sizes, summary
+from reassign.fleet.tables import Tables
+
+
+class Assessed(NamedTuple):
+    """See docs/fleet.md for their columns."""
+
+    broker_load: DataFrame
+    rack_load: DataFrame
+    directory_load: DataFrame
+    cluster_load: DataFrame
+    topic_growth: DataFrame
+    disk_growth: DataFrame
+    leftovers: DataFrame
+
+
+def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
+    """`newest` are the newest snapshots of some clusters, `history` all of theirs with these, `terms` rows of TERMS.
+
+    Tables that are read several times are cached: `spark.catalog.clearCache()` when all is written.
+    """
+    topics = sizes.topic_sizes(newest, history).cache()
+    width = topics.agg(sf.max("width")).head()
+    brokers = places.places(newest, terms).cache()
+    lying = loads.lying(newest, brokers, terms, sizes.means(topics), (width[0] if width else None) or 0).cache()
+    by_broker = summary.by_broker(brokers, lying)
+    return Assessed(
+        summary.broker_load(by_broker),
+        summary.rack_load(by_broker),
+        summary.directory_load(newest, lying),
+        summary.cluster_load(by_broker, topics, lying),
+        growth.topic_growth(topics),
+        growth.disk_growth(history, brokers),
+        leftovers.leftovers(history, topics),
+    )

@@ -1,0 +1,79 @@
+"""Load per broker, rack, directory and cluster, from the sums of `loads`."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from reassign.fleet.assess.loads import SUMS
+from reassign.fleet.tables import Tables
+
+LOADS = ("bytes", "replicas", "leaders")
+
+
+def by_broker(places: DataFrame, lying: DataFrame) -> DataFrame:
+    """Places with what lies there."""
+    sums = lying.groupBy("cluster", "broker").agg(
+        *(sf.try_sum(name).alias(name) for name in SUMS), sf.max("largest").alias("largest")
+    )
+    return places.join(sums, ["cluster", "broker"], "left").fillna(0, [*SUMS, "largest"])
+
+
+def broker_load(brokers: DataFrame) -> DataFrame:
+    return brokers.select("cluster", "broker", "rack", "alive", *LOADS, "capacity")
+
+
+def rack_load(brokers: DataFrame) -> DataFrame:
+    """One row for each rack of each level; a broker that is a child by itself is one too."""
+    step = brokers.select("cluster", *LOADS, sf.explode("steps").alias("step"))
+    path = sf.expr("concat_ws('/', nullif(step.path, ''), concat('broker ', step.alone))")
+    return step.groupBy(
+        "cluster",
+        (sf.col("step.level") + 1).alias("level"),
+        sf.when(sf.col("step.alone").isNull(), sf.col("step.path")).otherwise(path).alias("path"),
+    ).agg(sf.count("*").alias("brokers"), *(sf.try_sum(name).alias(name) for name in LOADS))
+
+
+def directory_load(newest: Tables, lying: DataFrame) -> DataFrame:
+    """One row for each log directory, and one without a path for what lies in some that is not known."""
+    sums = (
+        lying.where("broker is not null")
+        .groupBy("cluster", "broker", "path")
+        .agg(*(sf.try_sum(name).alias(name) for name in ("bytes", "replicas")))
+    )
+    return (
+        newest.log_dirs.select("cluster", "broker", "path", "total_bytes", "usable_bytes")
+        .join(sums, ["cluster", "broker", "path"], "full")
+        .fillna(0, ["bytes", "replicas"])
+        .select("cluster", "broker", "path", "bytes", "replicas", "total_bytes", "usable_bytes")
+    )
+
+
+def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame) -> DataFrame:
+    named = topics.where("newest").groupBy("cluster").agg(sf.count("*").alias("topics"))
+    whole = (
+        *LOADS,
+        "partitions",
+        "unknown_sizes",
+        "in_flight",
+        "violations",
+        "drain_replicas",
+        "drain_bytes",
+        "rf_replicas",
+    )
+    sums = lying.groupBy("cluster").agg(*(sf.try_sum(name).alias(name) for name in whole))
+    skews = brokers.groupBy("cluster").agg(
+        sf.count("*").alias("brokers"),
+        sf.first("readable").alias("readable"),
+        *(sf.expr(f"max({name}) * count(*) / nullif(sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
+    )
+    return (
+        skews.join(named, "cluster", "left")
+        .join(sums, "cluster", "left")
+        .fillna(0, ["topics", *whole])
+        .withColumn("violations", sf.when(sf.col("readable"), sf.col("violations")))
+        .select(
+            "cluster", "brokers", "topics", "partitions", "replicas", "bytes", "unknown_sizes", "in_flight",
+            "skew_bytes", "skew_replicas", "skew_leaders", "violations", "drain_replicas", "drain_bytes", "rf_replicas",
+        )
+    )  # fmt: skip
