@@ -55,7 +55,7 @@ KILLS = {
     Stage.ASSESS: ("pyspark.sql.readwriter", "DataFrameWriter.parquet", 4),
     Stage.PLAN: ("reassign.fleet.storage", "Storage.write", 1),
     Stage.EMIT: ("reassign.fleet.emit", "write", 3),
-    Stage.REPORT: ("reassign.fleet.report", "render", 1),
+    Stage.REPORT: ("reassign.fleet.report.page", "render", 1),
 }
 """In each stage a call in the middle of it; as the stages before it are done by then, in that run."""
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
 
 from reassign.cli import output as out
 from reassign.core.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.fleet.policy import Policy, parse
+
+if TYPE_CHECKING:
+    from reassign.fleet.stages import Result
+
+SHOWN = 20
+"""Clusters of which a line is shown; the report has all of them."""
 
 
 def run(
@@ -33,15 +44,62 @@ def run(
     names = ["starting Spark", *stages.of(job, stages.Stage(last))]
     with out.progress(*names) as next_step, session.started(master) as spark:
         result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
-    for cluster, why in sorted(result.left_out.items()):
-        typer.echo(f"left out: {cluster}: {why}", err=True)
-    out.write(f"{result.clusters} clusters, {len(result.left_out)} left out\n")
-    if result.summaries:
-        planned = [each for each in result.summaries.values() if not each["problem"]]
-        bytes_, bound = (sum(each[what] for each in planned) for what in ("bytes", "bytes_bound"))
-        waves = sum(len(each["waves"]) for each in planned)
-        out.write(f"{len(planned)} plans: {waves} waves copy {amount(bytes_)}; none copies less than {amount(bound)}\n")
+    for cluster, problem in sorted(result.left_out.items()):
+        typer.echo(f"left out: {cluster}: {problem['message']} ({problem['reason']})", err=True)
+    out.write_picture(_parts(result, manifests, report))
+    return not result.left_out
+
+
+def _parts(result: Result, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
+    """What was found, the clusters that need most, what is planned, and what was written."""
+    if result.verdicts:
+        yield _verdicts(result)
+    yield _clusters(result)
+    lines = [f"{result.clusters} clusters, {len(result.left_out)} of them left out"]
+    plans = [each for each in result.summaries.values() if not each["problem"]]
+    if plans:
+        copied, bound, waves = (
+            sum(each["bytes"] for each in plans),
+            sum(each["bytes_bound"] for each in plans),
+            sum(len(each["waves"]) for each in plans),
+        )
+        lines.append(
+            f"{len(plans)} plans: {waves} waves copy {amount(copied)}; no plans copy less than {amount(bound)}"
+        )
     if result.emitted:
         written, unchanged, removed = result.emitted
-        out.write(f"{manifests}: {written} files written, {unchanged} unchanged, {removed} removed\n")
-    return not result.left_out
+        lines.append(f"{manifests}: {written} files written, {unchanged} unchanged, {removed} removed")
+    if report:
+        lines.append(f"{report}: the report")
+    yield "\n".join(lines)
+
+
+def _verdicts(result: Result) -> RenderableType:
+    table = _table("SNAPSHOTS: WHAT IS WRONG", "clusters", "rows", "left out", "such as")
+    by_kind = sorted(result.verdicts, key=lambda each: (not each.quarantines, each.kind))
+    for (left_out, kind), group in groupby(by_kind, key=lambda each: (each.quarantines, each.kind)):
+        found = list(group)
+        clusters, rows = len({each.cluster for each in found}), sum(each.rows for each in found)
+        such = f"{found[0].cluster}, {found[0].date}: {found[0].example}"
+        table.add_row(kind, str(clusters), str(rows), "yes" if left_out else "no", such)
+    return table
+
+
+def _clusters(result: Result) -> RenderableType:
+    head = f"CLUSTER (worst {SHOWN})" if len(result.loads) > SHOWN else "CLUSTER"
+    table = _table(head, "brokers", "partitions", "bytes", "fullest broker", "not spread", "to copy at least")
+    worst = sorted(result.loads, key=lambda row: (-row["violations"], -row["bytes_bound"], row["cluster"]))
+    for row in worst[:SHOWN]:
+        fullest = f"{row['skew_bytes'] * 100:.0f} % of the mean" if row["skew_bytes"] else ""
+        counts = (str(row["brokers"]), str(row["partitions"]), amount(row["bytes"]), fullest, str(row["violations"]))
+        table.add_row(row["cluster"], *counts, amount(row["bytes_bound"]))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(
+            column, justify="left" if i == 0 or column == "such as" else "right", no_wrap=column != "such as"
+        )
+    return table

@@ -53,6 +53,12 @@ class File(NamedTuple):
         return self.path.rpartition("/")[0]
 
     @property
+    def cluster(self) -> str | None:
+        """Of a file that is in its place."""
+        named = FOLDER.fullmatch(self.folder)
+        return named["cluster"] if named else None
+
+    @property
     def table(self) -> str:
         return self.path.rpartition("/")[2].removesuffix(".parquet")
 

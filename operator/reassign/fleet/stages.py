@@ -8,21 +8,29 @@ the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import reassign
 from reassign.api.digest import hashed
-from reassign.fleet.emit import Emitted, emit
-from reassign.fleet.plan import plan, summaries_of
+from reassign.fleet import inventory
+from reassign.fleet.assess import assess
+from reassign.fleet.assess.terms import terms_of
+from reassign.fleet.choose import Verdict, choose, digest
+from reassign.fleet.emit import Emitted, emit, write, writing
+from reassign.fleet.overview import Seen, fleet, state
+from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
+from reassign.fleet.report import page
+from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage
-from reassign.fleet.tables import Folder, read
+from reassign.fleet.tables import read
 
 MARKER = "_MADE_FROM"
 
@@ -55,9 +63,11 @@ class Result(NamedTuple):
     """What came of a run, as far as it went."""
 
     clusters: int
-    left_out: dict[str, str]  # why, by cluster
+    left_out: dict[str, Problem]  # by cluster
+    verdicts: tuple[Verdict, ...]
+    loads: list[dict[str, Any]]  # rows of cluster_load
     summaries: dict[str, Any]  # of plans, by cluster
-    emitted: Emitted | None = None
+    emitted: Emitted | None
 
 
 def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], None]) -> Result:
@@ -65,38 +75,72 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
 
     Raises PlanningError for what cannot be read, planned or written at all; a cluster that is no good is left out.
     """
-    kept = Kept(spark, job.work)
+    kept, stages = Kept(spark, job.work), of(job, last)
     begin(Stage.CHECK)
-    import glob  # provisional
+    files = inventory.take(spark, job.snapshots)
+    chosen = choose(files)
+    inputs = digest(files)
+    job.policy.check_patterns({file.cluster for file in files if file.cluster})
+    good = chosen.newest
+    left_out = problems(chosen.verdicts)
+    names = [each.folder.cluster for each in good]
+    newest = read(spark, job.snapshots, [each.folder for each in good])
 
-    folders = [
-        Folder(place.split("date=")[1].split("/")[0], place.split("cluster=")[1])
-        for place in sorted(glob.glob(f"{job.snapshots}/date=*/cluster=*"))
-    ]
-    newest = {folder.cluster: folder for folder in folders}
-    inputs = hashed([*newest])
-    job.policy.check_patterns(newest)
-    tables = read(spark, job.snapshots, newest.values())
-    result = Result(len(newest), {}, {})
-    if last in (Stage.CHECK, Stage.ASSESS):
-        return result
     begin(Stage.ASSESS)
-    begin(Stage.PLAN)
-    sizes = dict.fromkeys(newest, 1000)
     key = hashed([inputs, job.policy.digest, program()])
-    planned = kept.stage(Stage.PLAN, key, lambda: {"planned": plan(spark, tables, job.policy, sizes)})["planned"]
-    rows = planned.toArrow()
+
+    def assessed() -> dict[str, DataFrame]:
+        history = read(spark, job.snapshots, [each.folder for each in (*good, *chosen.history)])
+        goals = {name: job.policy.terms(name).planner_goal() for name in names}
+        return assess(newest, history, terms_of(spark, goals))._asdict()
+
+    tables = kept.stage(Stage.ASSESS, key, assessed)
+    lists = {name: table.toArrow().to_pylist() for name, table in tables.items()}
+    rows = pa.Table.from_pylist([], schema=PLANNED)
+    emitted = None
+    if Stage.PLAN in stages:
+        begin(Stage.PLAN)
+        sizes = {each.folder.cluster: each.rows["partitions"] for each in good}
+        planned = kept.stage(Stage.PLAN, key, lambda: {"planned": plan(spark, newest, job.policy, sizes)})
+        rows = planned["planned"].toArrow()
     summaries = summaries_of(rows)
-    left_out = {name: each["problem"]["message"] for name, each in summaries.items() if each["problem"]}
-    result = Result(len(newest), left_out, summaries)
-    if job.manifests is not None:
+    left_out |= {name: each["problem"] for name, each in summaries.items() if each["problem"]}
+    seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
+    seen += [Seen(name, None, None, problem) for name, problem in problems(chosen.verdicts).items()]
+    if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
-        terms = {name: job.policy.terms(name) for name in newest if name not in left_out}
-        states = {name: {"state": "NotPlanned" if name in left_out else "Planned"} for name in newest}
-        result = result._replace(emitted=emit(job.manifests, rows, terms, about(inputs, job.policy), states))
-    if job.report is not None:
+        terms = {name: job.policy.terms(name) for name in names if name not in left_out}
+        states = {each.cluster: _said(each, summaries.get(each.cluster)) for each in seen}
+        emitted = emit(job.manifests, rows, terms, about(inputs, job.policy), states)
+    if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
-    return result
+        quarantine = [each._asdict() for each in chosen.verdicts]
+        text = page.render(fleet(seen, quarantine, lists, summaries, job.policy))
+        with writing(job.report):
+            write(job.report, text.encode())
+    return Result(len(seen), left_out, chosen.verdicts, lists["cluster_load"], summaries, emitted)
+
+
+def problems(verdicts: Iterable[Verdict]) -> dict[str, Problem]:
+    """Why clusters are left out: by cluster the first of what is wrong with its newest snapshot."""
+    found: dict[str, Problem] = {}
+    for verdict in verdicts:
+        if verdict.quarantines:
+            found.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
+    return found
+
+
+def _sentence(verdict: Verdict) -> str:
+    of = f"{verdict.table}: " if verdict.table else ""
+    more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
+
+
+def _said(seen: Seen, summary: Any) -> dict[str, Any]:
+    """What the run manifest says of a cluster."""
+    problem = seen.problem or (summary and summary["problem"])
+    taken = seen.taken_at.isoformat() if seen.taken_at else None
+    return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
 
 
 class Kept:
@@ -116,6 +160,7 @@ class Kept:
             tables = make()
             for table, rows in tables.items():
                 rows.write.parquet(f"{place}/{table}")
+            self._spark.catalog.clearCache()
             names = list(tables)
             self._storage.write(marker, " ".join((key, *names)))
         return {table: self._spark.read.parquet(f"{place}/{table}") for table in names}
