@@ -110,7 +110,7 @@ async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaClu
     found = await kube.get(Kind.KAFKA_CLUSTER, namespace, name)
     if found is None:
         raise MissingReferenceError(
-            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; see --namespace"
+            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; name another one"
         )
     try:
         return KafkaCluster.parse(found)

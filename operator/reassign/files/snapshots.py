@@ -65,7 +65,7 @@ def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
 
     A PlanningError when it is there and must not be replaced, or when it cannot be written.
     """
-    tables = _tables(snapshot)
+    tables = tables_of(snapshot)
     metadata = {METADATA_KEY: _metadata({name: table.num_rows for name, table in tables.items()}, snapshot)}
     try:
         if folder.exists() and (why := _must_stay(folder, snapshot) if replace else "is there already"):
@@ -156,7 +156,7 @@ def _utc(snapshot: Snapshot) -> datetime:
 # --- a cluster as tables ---
 
 
-def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
+def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
     cluster, directories = snapshot.cluster, snapshot.cluster.directories
     there, ends = cluster.replicas >= 0, _ends(cluster.replicas)
     places = cluster.directory[there] if cluster.directory.shape == there.shape else np.full(ends[-1], UNKNOWN)
