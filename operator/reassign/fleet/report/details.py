@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from reassign.fleet.report.model import RESOURCES, ByBroker, Cluster, Loads, Quarantined
+from reassign.fleet.report.model import RESOURCES, ByBroker, Cluster, Load, Loads, Quarantined
 from reassign.fleet.report.numbers import moment
 from reassign.fleet.report.rank import Rank
 
-STEPS = 2**20
-"""The most bytes that a broker has are written to this many steps: no picture and no table shows more."""
+STEPS = 2**16
+"""The most bytes that a broker has are written in this many steps: no picture and no table shows more."""
 
 
 def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str, Any]:
-    """The values for report.js; times are written out, numbers are rounded to what is shown."""
+    """The values for report.js. Times are written out, numbers are rounded to what is shown; bytes of brokers, racks
+    and disks are counted in `unit`.
+    """
+    unit = _unit(cluster["by_broker"])
     return {
+        "unit": unit,
         "clusterId": cluster["cluster_id"],
         "takenAt": cluster["taken_at"] and moment(cluster["taken_at"]),
         "problem": cluster["problem"],
@@ -32,9 +36,9 @@ def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str,
             }
             for one in cluster["resources"]
         ],
-        "brokers": _brokers(cluster["by_broker"]) if cluster["by_broker"] else None,
+        "brokers": _brokers(cluster["by_broker"], unit) if cluster["by_broker"] else None,
         "racks": [
-            [rack["level"], rack["path"], rack["brokers"], *(_load(load) for load in (rack["before"], rack["after"]))]
+            [rack["level"], rack["path"], rack["brokers"], _load(rack["before"], unit), _load(rack["after"], unit)]
             for rack in cluster["by_rack"]
         ],
         "waves": [[wave["partitions"], wave["bytes"], _seconds(wave["seconds"])] for wave in cluster["waves"]],
@@ -47,8 +51,8 @@ def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str,
             [
                 one["broker"],
                 one["path"],
-                one["used"],
-                one["total"],
+                round(one["used"] / unit),
+                None if one["total"] is None else round(one["total"] / unit),
                 round(one["bytes_per_day"]),
                 None if one["days_until_full"] is None else round(one["days_until_full"], 1),
             ]
@@ -61,17 +65,22 @@ def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str,
     }
 
 
-def _brokers(brokers: ByBroker) -> dict[str, Any]:
-    """Racks as indices into their names, bytes in units of `unit`."""
+def _unit(brokers: ByBroker | None) -> int:
+    """A power of two, such that the most that a broker has is at most `STEPS` of it."""
+    loads = [load for load in (brokers["before"], brokers["after"], brokers["target"]) if load] if brokers else []
+    most = max((bytes_ for load in loads for bytes_ in load["Disk"]), default=0)
+    unit = 1
+    while most > unit * STEPS:
+        unit *= 2
+    return unit
+
+
+def _brokers(brokers: ByBroker, unit: int) -> dict[str, Any]:
+    """Racks are indices into their names."""
     racks = sorted(set(brokers["rack"]))
     loads = {"before": brokers["before"], "after": brokers["after"], "target": brokers["target"]}
-    bytes_ = [bytes_ for load in loads.values() if load for bytes_ in load["Disk"]]
-    unit = 1
-    while max([*bytes_, *(size or 0 for size in brokers["capacity"])], default=0) / unit > STEPS:
-        unit *= 2
     number = {rack: i for i, rack in enumerate(racks)}
     return {
-        "unit": unit,
         "id": brokers["id"],
         "racks": racks,
         "rack": [number[rack] for rack in brokers["rack"]],
@@ -87,8 +96,8 @@ def _loads(loads: Loads, unit: int) -> dict[str, list[float]]:
     }
 
 
-def _load(load: Any) -> list[float] | None:
-    return None if load is None else [load[by] for by in RESOURCES]
+def _load(load: Load | None, unit: int) -> list[float] | None:
+    return None if load is None else [round(load["Disk"] / unit), load["Replicas"], load["Leaders"]]
 
 
 def _rounded(values: list[float], digits: int) -> list[float]:

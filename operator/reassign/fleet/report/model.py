@@ -168,7 +168,9 @@ class Quarantined(TypedDict):
 
 
 class Fleet(TypedDict):
-    """All that a report shows. `newest` is when the newest of all snapshots was taken, `policy` the policy's digest."""
+    """All that a report shows. `newest` is when the newest of all snapshots was taken, empty where none can be read;
+    `policy` is the policy's digest.
+    """
 
     newest: str
     version: str

@@ -42,9 +42,9 @@ def column_unit(greatest: float) -> int:
     return next((unit for unit in (3, 2, 1) if greatest >= 1024**unit), 0)
 
 
-def in_unit(bytes_: float | None, unit: int) -> str:
+def in_unit(bytes_: float, unit: int) -> str:
     """Bytes in a column of that unit."""
-    return "" if bytes_ is None else f"{bytes_ / 1024**unit:,.{1 if unit else 0}f}"
+    return f"{bytes_ / 1024**unit:,.{1 if unit else 0}f}"
 
 
 def ratio(cost: float, bound: float) -> str:
@@ -52,6 +52,12 @@ def ratio(cost: float, bound: float) -> str:
     return f"{cost / bound:.2f}" if bound else ""
 
 
+def days(number: float) -> str:
+    """Whole days that are surely left: `36`, `< 1`."""
+    return count(int(number)) if number >= 1 else f"<{NO_BREAK}1"
+
+
 def moment(time: str) -> str:
-    """An ISO 8601 time, to the minute: `2026-11-21 23:05 UTC`."""
-    return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """An ISO 8601 time, to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
+    read = datetime.fromisoformat(time)
+    return f"{read.astimezone(UTC) if read.tzinfo else read:%Y-%m-%d %H:%M} UTC"

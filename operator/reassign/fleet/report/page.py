@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from markupsafe import Markup
 from reassign.core.progress import duration
 from reassign.fleet.report import numbers
 from reassign.fleet.report.details import details
-from reassign.fleet.report.model import Certificate, Cluster, Fleet, Quarantined, State
-from reassign.fleet.report.rank import KINDS, SOON, WELL, Rank, days_until_full, to_move, worst_first
+from reassign.fleet.report.model import Cluster, Fleet, Quarantined, State
+from reassign.fleet.report.rank import KINDS, WELL, Rank, days_until_full, to_move, worst_first
 
 STATES: dict[State, tuple[str, str]] = {
     "Planned": ("Planned", "replicas or leaders are to move"),
@@ -46,14 +46,30 @@ class Kind(NamedTuple):
     entries: list[Quarantined]
 
 
+class Column(NamedTuple):
+    """A column of numbers in the table of clusters: what it sorts by (None: not known), and what it says."""
+
+    name: str
+    width: str  # the class by which the style leaves it out where there is no room (p3 first)
+    value: Callable[[Cluster], float | None]
+    text: Callable[[Cluster], str]
+    least_first: bool = False
+
+
+class Cell(NamedTuple):
+    """A number of a cluster."""
+
+    column: Column
+    value: float | None
+    text: str
+
+
 class Row(NamedTuple):
     """A cluster in the table, with what is drawn when it is opened."""
 
     cluster: Cluster
     rank: Rank
-    certificate: Certificate | None
-    spread: tuple[float, float] | None
-    days: float | None
+    cells: list[Cell]
     details: dict[str, Any]
 
 
@@ -63,9 +79,12 @@ def render(data: Fleet) -> str:
     found: dict[str, list[Quarantined]] = {}
     for entry in data["quarantine"]:
         found.setdefault(entry["cluster"], []).append(entry)
-    rows = [_row(cluster, rank, found.get(cluster["cluster"], [])) for cluster, rank in ranked]
+    columns = _columns(data["clusters"])
+    rows = [
+        Row(cluster, rank, _cells(columns, cluster), details(cluster, rank, found.get(cluster["cluster"], [])))
+        for cluster, rank in ranked
+    ]
     style, script = _text("report.css"), _text("report.js")
-    unit = numbers.column_unit(max((cluster["bytes"] or 0 for cluster in data["clusters"]), default=0))
     return _environment().get_template("report.html.jinja").render(
         fleet=data,
         totals=_totals(data["clusters"]),
@@ -75,7 +94,7 @@ def render(data: Fleet) -> str:
         slowest=_slowest(data["clusters"]),
         quarantine=_quarantine(data["quarantine"]),
         rows=rows,
-        unit=unit,
+        columns=columns,
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -95,20 +114,16 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": numbers.count,
         "size": numbers.size,
-        "percent": numbers.percent,
         "moment": numbers.moment,
         "duration": duration,
-        "in_unit": numbers.in_unit,
     }
     environment.globals |= {
         "STATES": STATES,
         "UNITS": numbers.UNITS,
         "EXAMPLES": EXAMPLES,
-        "SOON": SOON,
         "part": numbers.part,
         "ratio": numbers.ratio,
         "counted": numbers.counted,
-        "to_move": to_move,
     }
     return environment
 
@@ -121,10 +136,49 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _row(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> Row:
-    disk = next((one for one in cluster["resources"] if one["by"] == "Disk"), None)
-    spread = (disk["before"][1], disk["after"][1]) if disk else None
-    return Row(cluster, rank, cluster["certificate"], spread, days_until_full(cluster), details(cluster, rank, found))
+def _columns(clusters: list[Cluster]) -> list[Column]:
+    """All columns of numbers; bytes are in one unit."""
+    unit = numbers.column_unit(max((cluster["bytes"] or 0 for cluster in clusters), default=0))
+    name = numbers.UNITS[unit]
+    return [
+        Column("Brokers", "p3", lambda one: one["brokers"], lambda one: numbers.count(one["brokers"] or 0)),
+        Column("Partitions", "p3", lambda one: one["partitions"], lambda one: numbers.count(one["partitions"] or 0)),
+        Column(f"Stored, {name}", "p2", lambda one: one["bytes"], lambda one: numbers.in_unit(one["bytes"] or 0, unit)),
+        Column("Not spread", "p2", lambda one: one["violations"], lambda one: numbers.count(one["violations"] or 0)),
+        Column("Fullest broker", "p1", _fullest, _fullest_in_words),
+        Column(f"To copy, {name}", "", _copied, lambda one: numbers.in_unit(to_move(one), unit)),
+        Column("× least", "p2", _ratio, lambda one: f"{_ratio(one):.2f}"),
+        Column("Waves", "p3", _waves, lambda one: numbers.count(_waves(one) or 0)),
+        Column("Days to full", "p1", days_until_full, lambda one: numbers.days(days_until_full(one) or 0), True),
+    ]
+
+
+def _cells(columns: list[Column], cluster: Cluster) -> list[Cell]:
+    known = [(column, column.value(cluster)) for column in columns]
+    return [Cell(column, value, "" if value is None else column.text(cluster)) for column, value in known]
+
+
+def _fullest(cluster: Cluster) -> float | None:
+    """The share of the disk that the broker with the most for its target has, before the plan."""
+    return next((one["before"][1] for one in cluster["resources"] if one["by"] == "Disk"), None)
+
+
+def _fullest_in_words(cluster: Cluster) -> str:
+    disk = next(one for one in cluster["resources"] if one["by"] == "Disk")
+    return f"{numbers.percent(disk['before'][1])} → {numbers.percent(disk['after'][1])}"
+
+
+def _copied(cluster: Cluster) -> int | None:
+    return cluster["certificate"] and cluster["certificate"]["bytes"]
+
+
+def _ratio(cluster: Cluster) -> float | None:
+    plan = cluster["certificate"]
+    return plan["bytes"] / plan["bytes_bound"] if plan and plan["bytes_bound"] else None
+
+
+def _waves(cluster: Cluster) -> int | None:
+    return cluster["certificate"] and cluster["certificate"]["waves"]
 
 
 def _totals(clusters: list[Cluster]) -> dict[str, int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from reassign.fleet.report.model import Balance, Cluster
+from reassign.fleet.report.model import Balance, Cluster, Resource
 from reassign.fleet.report.numbers import counted, percent
 
 SOON = 14
 """Days. A disk that is full within these needs a person: waves may take about as long."""
+
+OF: dict[Resource, str] = {"Disk": "bytes", "Replicas": "replicas", "Leaders": "leaders"}
 
 
 class Rank(NamedTuple):
@@ -56,9 +58,8 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
     if worst is None or _outside(worst) <= 0:
         return None
     (least, greatest), (low, high) = worst["before"], worst["band"]
-    over = greatest - high >= low - least
-    broker, share = ("fullest", greatest) if over else ("emptiest", least)
-    return _outside(worst), f"{worst['by'].lower()}: {broker} broker has {percent(share)} of its share"
+    share = greatest if greatest - high >= low - least else least
+    return _outside(worst), f"a broker has {percent(share)} of its share of {OF[worst['by']]}"
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:

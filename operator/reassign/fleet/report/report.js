@@ -63,8 +63,17 @@
         i === 0 ? html("th", { scope: "row", class: number(i) }, cell) : html("td", { class: number(i) }, cell ?? ""))))));
   }
 
-  const scrolled = (label, inside) =>
-    html("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, inside);
+  /** What is too wide, or too long, scrolls; by keyboard too, and only then it is a stop of the Tab key. */
+  function scrolled(label, inside) {
+    const box = html("div", { class: "scroll" }, inside);
+    new ResizeObserver(() => {
+      const over = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+      const set = { tabindex: "0", role: "group", "aria-label": `${label}, scrolls` };
+      Object.entries(set).forEach(([name, value]) => (over ? box.setAttribute(name, value) : box.removeAttribute(name)));
+    }).observe(box);
+    return box;
+  }
+
   const section = (title, ...inside) => html("section", {}, html("h3", {}, title), ...inside);
   const folded = (title, inside) => html("details", {}, html("summary", {}, title), inside);
   const note = (text) => html("p", { class: "note" }, text);
@@ -80,6 +89,8 @@
 
   // --- the sections of a cluster
 
+  const ORDER = ["Disk", "Replicas", "Leaders"];
+
   function facts(cluster) {
     const known = [["Goal", cluster.goal], ["Snapshot", cluster.takenAt], ["Cluster id", cluster.clusterId],
       ["Topics", cluster.topics === null ? null : count(cluster.topics)],
@@ -93,8 +104,9 @@
   }
 
   function quarantine({ quarantine: found }) {
-    return section("Quarantined rows", table("Quarantined rows", ["What is wrong", "Date", "Table", "Rows#", "Example"],
-      found.map(([date, of, kind, rows, example]) => [named(kind), date, of, count(rows), named(example)])));
+    return section("Quarantined rows", scrolled("Quarantined rows", table("Quarantined rows",
+      ["What is wrong", "Date", "Table", "Rows#", "Example"],
+      found.map(([date, of, kind, rows, example]) => [named(kind), date, of, count(rows), named(example)]))));
   }
 
   function unmet({ unmet: found }) {
@@ -115,15 +127,15 @@
 
   function balance({ resources }) {
     const span = ([least, greatest]) => `${percent(least)} to ${percent(greatest)}`;
-    return section("Balance", table("Least and greatest share of a broker", ["", "Before#", "After#", "Target band#", "Best possible#"],
-      resources.map(({ by, before, after, band, reachable }) => [by, span(before), span(after), span(band), `≤ ${percent(reachable)}`])),
-      note("The emptiest and the fullest broker; 100 % is just what the broker should have. “Best possible”: no plan has a fullest broker below this."));
+    return section("Balance", scrolled("Balance", table("Least and greatest share of a broker",
+      ["", "Before#", "After#", "Target band#", "Best possible#"], resources.map(({ by, before, after, band, reachable }) =>
+        [by, span(before), span(after), span(band), percent(reachable)]))),
+      note("The emptiest and the fullest broker; 100 % is just what the broker should have. No plan has a fullest broker below “Best possible”."));
   }
 
   /** Before and after of each broker as columns, in the order of racks, over the band that is asked for. */
-  function columns(brokers, by, band, order) {
-    const unit = by === "Disk" ? brokers.unit : 1;
-    const values = (load) => (load ? load[by].map((value) => value * unit) : null);
+  function columns(brokers, by, band, order, unit) {
+    const values = (load) => (load ? load[by].map((value) => value * (by === "Disk" ? unit : 1)) : null);
     const [before, after, target] = [brokers.before, brokers.after, brokers.target].map(values);
     const bounds = target && band ? target.map((one) => band.map((share) => one * share)) : null;
     const scale = by === "Disk" ? unitOf(before) : { name: "", size: 1, write: count };
@@ -159,30 +171,30 @@
   function rackNames(brokers, order, place, slots) {
     const spans = Map.groupBy ? [...Map.groupBy(order.keys(), (n) => brokers.rack[order[n]])] : [];
     if (spans.length < 2 || spans.length > 12) return null;
+    let at = 0;
     return html("div", { class: "racks", "aria-hidden": "true" }, spans.map(([rack, of]) => {
       const name = html("span", {}, (brokers.racks[rack] || "no rack").replace(/^\//, "").replaceAll("/", "/\u200b"));
-      name.style.left = `${(100 * place[of[0]]) / slots}%`;
+      name.style.marginLeft = `${(100 * (place[of[0]] - at)) / slots}%`;
       name.style.width = `${(100 * of.length) / slots}%`;
+      at = place[of[0]] + of.length;
       return name;
     }));
   }
 
-  function brokers({ brokers: all, resources }) {
+  function brokers({ brokers: all, resources, unit }) {
     const order = [...all.id.keys()].sort((a, b) => all.rack[a] - all.rack[b] || all.id[a] - all.id[b]);
     const band = (by) => resources.find((one) => one.by === by)?.band;
     return section("Brokers, before and after",
       html("p", { class: "legend" }, swatch("before", "before"), all.after ? swatch("after", "after") : null,
         all.target ? swatch("band", "target band") : null, ` Brokers in the order of racks, then of ids.`),
       html("div", { class: all.id.length > 60 ? "charts wide" : "charts" },
-        Object.keys(all.before).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b)).map((by) => columns(all, by, band(by), order))),
-      folded(`Table of ${counted(all.id.length, "broker")}`, scrolled("Brokers", brokerTable(all))));
+        ORDER.map((by) => columns(all, by, band(by), order, unit))),
+      folded(`Table of ${counted(all.id.length, "broker")}`, scrolled("Brokers", brokerTable(all, unit))));
   }
 
-  const ORDER = ["Disk", "Replicas", "Leaders"];
-
-  function brokerTable(all) {
-    const scale = unitOf(all.before.Disk.map((value) => value * all.unit));
-    const bytes = (value) => scale.write(value * all.unit);
+  function brokerTable(all, unit) {
+    const scale = unitOf(all.before.Disk.map((value) => value * unit));
+    const bytes = (value) => scale.write(value * unit);
     const cells = (by, i) => {
       const write = by === "Disk" ? bytes : count, target = all.target?.[by][i];
       return [write(all.before[by][i]), all.after && write(all.after[by][i]), all.target && write(target),
@@ -198,14 +210,14 @@
     return made;
   }
 
-  function racks({ racks: all }) {
-    const levels = [...new Set(all.map(([level]) => level))].sort();
-    const scale = unitOf(all.map((rack) => rack[3][0]));
+  function racks({ racks: all, unit }) {
+    const levels = [...new Set(all.map(([level]) => level))].sort((a, b) => a - b);
+    const scale = unitOf(all.map((rack) => rack[3][0] * unit));
     return section("Racks, before and after", levels.map((level) => {
       const of = all.filter((rack) => rack[0] === level);
       const greatest = ORDER.map((_, k) => Math.max(...of.flatMap(([, , , before, after]) => [before[k], after?.[k] ?? 0])));
       const cells = (before, after, k) => {
-        const write = k ? count : scale.write;
+        const write = k ? count : (value) => scale.write(value * unit);
         return [write(before[k]), after && write(after[k]), bar(before[k], after && after[k], greatest[k])];
       };
       const label = `Level ${level}: ${counted(of.length, "rack")}`;
@@ -249,17 +261,17 @@
             ...(timed ? [duration(starts[i]), duration(seconds)] : [])])))));
   }
 
-  function growth({ topicGrowth, diskGrowth }) {
+  function growth({ topicGrowth, diskGrowth, unit }) {
     const perDay = (bytes) => (bytes < 0 ? `−${size(-bytes)}` : size(bytes));
     const topics = () => table("Topics that grow most", ["Topic", "Size#", "Per day#", "Per day, %#"],
       topicGrowth.map(([topic, bytes, daily]) =>
         [named(topic), size(bytes), perDay(daily), bytes ? digits((daily / bytes) * 100, 1) : null]));
     const disks = () => table("Disks that are full soonest", ["Broker#", "Directory", "Used#", "", "Per day#", "Days until full#"],
-      diskGrowth.map(([broker, path, used, total, daily, days]) => [String(broker), named(path), size(used),
+      diskGrowth.map(([broker, path, used, total, daily, days]) => [String(broker), named(path), size(used * unit),
         total ? html("div", { class: "used" }, bar(total, used, total), percent(used / total)) : null,
-        perDay(daily), days === null ? "not in sight" : count(days)]));
-    return section("Growth", html("div", { class: "pair" }, topicGrowth.length ? html("div", {}, topics()) : null,
-      diskGrowth.length ? html("div", {}, disks()) : null));
+        perDay(daily), days === null ? "not in sight" : days < 1 ? "<\u00a01" : count(Math.floor(days))]));
+    return section("Growth", html("div", { class: "pair growth" }, topicGrowth.length ? html("div", {}, scrolled("Topics that grow most", topics())) : null,
+      diskGrowth.length ? html("div", {}, scrolled("Disks that are full soonest", disks())) : null));
   }
 
   function leftovers({ leftovers: found }) {
@@ -341,5 +353,6 @@
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;
+  document.querySelector("#still").remove();
   filter();
 })();
