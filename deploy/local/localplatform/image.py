@@ -8,18 +8,19 @@ import platform
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from localplatform import cache
 from localplatform.console import PlatformError, say
-from localplatform.machine import CHECKOUT
+from localplatform.machine import CHECKOUT, remove_folder
 from localplatform.processes import run
 
 CONTAINERFILE = CHECKOUT / "deploy" / "Containerfile"
 SOURCE = CHECKOUT / "operator"
+PROJECT, LOCK = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
 REPOSITORY = "localhost/kafka-reassign-operator"
 SUITE = "bookworm"
 BASE_PACKAGES = "python3,ca-certificates"
@@ -37,10 +38,11 @@ class Image:
 
     tag: str
     archive: Path
+    repository: str = REPOSITORY
 
     @property
     def name(self) -> str:
-        return f"{REPOSITORY}:{self.tag}"
+        return f"{self.repository}:{self.tag}"
 
 
 def operator_image() -> Image:
@@ -80,23 +82,34 @@ def copy_source(destination: Path) -> None:
 
 def packages() -> Path:
     """A folder with the Python packages of the operator and the command line, by the lock's hashes."""
-    project, lock = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
 
     def build(place: Path) -> None:
         say("gathering the operator's Python packages: once per lock file, about half a minute")
-        uv = shutil.which("uv", path=str(CHECKOUT / ".venv" / "bin")) or shutil.which("uv")
-        if not uv:
-            raise PlatformError("uv is not in the virtual environment: make venv")
-        command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", place, "--only-binary", ":all:"]
-        command += ["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.11"]
-        command += ["--compile-bytecode"]  # the container cannot write any
-        run([*command, "--require-hashes", "--constraints", lock, "--requirements", project, "--extra", EXTRA])
+        install_packages(place, [EXTRA])
 
-    told = tomllib.loads(project.read_text())["project"]
-    wanted = json.dumps([told["dependencies"], told["optional-dependencies"][EXTRA]])
-    place = cache.entry("packages", [wanted, lock, "1"], build)
+    place = cache.entry("packages", [*package_pins([EXTRA]), "1"], build)
     cache.keep_latest("packages", 2)
     return place
+
+
+def package_pins(extras: Iterable[str]) -> list[cache.Pin]:
+    """What says which packages `install_packages` installs."""
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    named = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)]
+    return [json.dumps(named), LOCK]
+
+
+def install_packages(place: Path, extras: Iterable[str], built: Iterable[str] = ()) -> None:
+    """Install the project's packages, with those of the extras, by the lock's hashes; `built` are no wheels yet."""
+    uv = shutil.which("uv", path=str(CHECKOUT / ".venv" / "bin")) or shutil.which("uv")
+    if not uv:
+        raise PlatformError("uv is not in the virtual environment: make venv")
+    command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", place, "--only-binary", ":all:"]
+    command += [option for name in built for option in ("--no-binary", name)]
+    command += ["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.11"]
+    command += ["--compile-bytecode"]  # the container cannot write any
+    command += ["--require-hashes", "--constraints", LOCK, "--requirements", PROJECT]
+    run([*command, *(option for extra in extras for option in ("--extra", extra))])
 
 
 def compiled() -> Path:
@@ -131,13 +144,13 @@ def require_python() -> None:
         )
 
 
-def base_image() -> Path:
-    """An archive of an image with Debian 12, Python 3.11 and the usual certificate authorities; made once."""
+def base_image(packages: str = BASE_PACKAGES) -> Path:
+    """An archive of an image with Debian 12 and these packages of it; made once."""
 
     def build(place: Path) -> None:
         say("making a base image with debootstrap: once, about a minute")
         tree = place / "tree"
-        run(["debootstrap", "--variant=minbase", f"--include={BASE_PACKAGES}", SUITE, tree])
+        run(["debootstrap", "--variant=minbase", f"--include={packages}", SUITE, tree])
         for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale"):
             shutil.rmtree(tree / folder, ignore_errors=True)
         containerfile = place / "Containerfile"
@@ -145,7 +158,7 @@ def base_image() -> Path:
         build_archive(containerfile, "localhost/base:local", place / "image.tar", contexts={"tree": tree})
         shutil.rmtree(tree)
 
-    return cache.entry("base-image", [SUITE, BASE_PACKAGES, "1"], build) / "image.tar"
+    return cache.entry("base-image", [SUITE, packages, "1"], build) / "image.tar"
 
 
 def build_archive(
@@ -153,39 +166,43 @@ def build_archive(
 ) -> None:
     """Build an image whose files come from the named contexts, and write it to an archive.
 
-    The storage that buildah needs for it is kept for the layers that do not change; if it is damaged, say by
-    a power cut, it is made again.
+    The storage that buildah needs for it is kept for the layers that do not change. Where it is damaged, say by a
+    power cut, or the kernel has no overlays, the image is built once more in the slow storage that every machine has.
     """
+    with cache.locked(cache.root() / "buildah.lock", "another process builds an image, waiting for that"):
+        try:
+            _build_archive("overlay", containerfile, name, archive, contexts, base)
+        except PlatformError:
+            archive.unlink(missing_ok=True)
+            remove_folder(cache.root() / "buildah")
+            _build_archive("vfs", containerfile, name, archive, contexts, base)
+
+
+def _build_archive(
+    driver: str, containerfile: Path, name: str, archive: Path, contexts: Mapping[str, Path], base: Path | None
+) -> None:
     command: list[str | Path] = ["build", "--isolation=chroot", "--layers", "--file", containerfile, "--tag", name]
     command += [f"--build-context={context}={folder}" for context, folder in contexts.items()]
-    with cache.locked(cache.root() / "buildah.lock", "another process builds an image, waiting for that"):
-        for last in (False, True):
-            try:
-                chosen = [f"--build-arg=BASE={_loaded(base)}"] if base else []
-                _buildah(*command, *chosen, containerfile.parent)
-                _buildah("push", "--quiet", name, f"docker-archive:{archive}:{name}")
-                _forget_old(name.rpartition(":")[0])
-                return
-            except PlatformError:
-                if last:
-                    raise
-                archive.unlink(missing_ok=True)
-                shutil.rmtree(cache.root() / "buildah", ignore_errors=True)
+    if base:
+        loaded = _buildah(driver, "pull", "--quiet", f"docker-archive:{base}").split()[-1]
+        command += [f"--build-arg=BASE={loaded}"]
+    _buildah(driver, *command, containerfile.parent)
+    _buildah(driver, "push", "--quiet", name, f"docker-archive:{archive}:{name}")
+    _forget_old(driver, name.rpartition(":")[0])
 
 
-def _loaded(base: Path) -> str:
-    """The id, in buildah's storage, of the image in an archive."""
-    return _buildah("pull", "--quiet", f"docker-archive:{base}").split()[-1]
-
-
-def _forget_old(repository: str) -> None:
+def _forget_old(driver: str, repository: str) -> None:
     """Remove all but the latest images of that name from buildah's storage, with the layers that only they use."""
-    listed = _buildah("images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
+    listed = _buildah(driver, "images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
     for name in listed[2:]:
-        _buildah("rmi", name)
+        _buildah(driver, "rmi", name)
 
 
-def _buildah(*arguments: str | Path) -> str:
-    storage = cache.root() / "buildah"
+def _buildah(driver: str, *arguments: str | Path) -> str:
+    storage = _storage(driver)
     places: list[str | Path] = ["--root", storage / "storage", "--runroot", storage / "run"]
-    return run(["buildah", *places, "--storage-driver", "vfs", *arguments])
+    return run(["buildah", *places, "--storage-driver", driver, *arguments])
+
+
+def _storage(driver: str) -> Path:
+    return cache.root() / "buildah" / driver

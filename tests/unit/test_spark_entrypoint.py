@@ -1,0 +1,62 @@
+"""What a container of the fleet's image runs."""
+
+from __future__ import annotations
+
+import runpy
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+SPARK = Path(__file__).parents[2] / "deploy" / "spark"
+
+EXECUTOR = {
+    "SPARK_HOME": "/opt/spark",
+    "SPARK_CONF_DIR": "/opt/spark/conf",
+    "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
+    "SPARK_EXECUTOR_ID": "1",
+    "SPARK_EXECUTOR_CORES": "2",
+    "SPARK_EXECUTOR_MEMORY": "1024m",
+    "SPARK_APPLICATION_ID": "spark-1",
+    "SPARK_EXECUTOR_POD_IP": "10.0.0.2",
+    "SPARK_EXECUTOR_POD_NAME": "fleet-exec-1",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+}
+
+
+def command(*arguments: str, **env: str) -> list[str]:
+    entrypoint: Any = runpy.run_path(str(SPARK / "entrypoint.py"))
+    found: list[str] = entrypoint["command"](arguments, EXECUTOR | env)
+    return found
+
+
+def test_an_executor_reports_to_its_driver_under_its_own_address() -> None:
+    told = command("executor")
+    pairs = dict(pairwise(told))
+    assert told[0] == "java"
+    assert pairs["--driver-url"] == "spark://CoarseGrainedScheduler@10.0.0.1:7078"
+    assert pairs["--hostname"] == "10.0.0.2"
+    assert pairs["--executor-id"] == "1"
+    assert pairs["-cp"] == "/opt/spark/conf:/opt/spark/jars/*"
+    assert {"-Xms1024m", "-Xmx1024m"} < set(told)
+
+
+def test_an_executor_gets_its_java_options_whole_and_in_their_order() -> None:
+    options = {f"SPARK_JAVA_OPT_{number}": f"-Dnumber={number} and a space" for number in range(12)}
+    told = command("executor", **options)
+    assert told[1:13] == list(options.values())
+
+
+def test_an_executor_without_a_configuration_folder_has_the_jars_only() -> None:
+    told = command("executor", SPARK_CONF_DIR="", SPARK_CLASSPATH=":/more/*")
+    assert told[told.index("-cp") + 1] == "/opt/spark/jars/*:/more/*"
+
+
+def test_a_driver_submits_within_its_container() -> None:
+    told = command("driver", "--class", "some.Main", SPARK_DRIVER_BIND_ADDRESS="10.0.0.1")
+    assert told[:3] == ["spark-submit", "--deploy-mode", "client"]
+    assert told[-2:] == ["--class", "some.Main"]
+    assert "spark.driver.bindAddress=10.0.0.1" in told
+
+
+def test_anything_else_is_run_as_it_is() -> None:
+    assert command("python3", "-V") == ["python3", "-V"]
