@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -20,6 +20,9 @@ from reassign.errors import Reason, ReassignError
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 
 SHOWN = 300
+
+STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
+"""An environment variable, for programs that a JVM has started."""
 
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -50,6 +53,8 @@ def start(master: str | None) -> SparkSession:
     ReassignError where there is no JVM to start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if STARTED_BY_SUBMIT in os.environ:
+        SparkContext._ensure_initialized()  # a SparkConf knows what spark-submit was told only from then on
     conf = SparkConf()
     if master is not None:
         conf.setMaster(master)
