@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -75,6 +75,9 @@ bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPT
 
 bench-memory: $(VENV)  ## what the operator, and a process that plans, take at most, up to a million replicas
 	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.memory
+
+bench-fleet: $(VENV)  ## a fleet from snapshots to manifests and report: seconds, memory, and a loop without Spark beside it
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds

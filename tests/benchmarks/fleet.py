@@ -1,0 +1,194 @@
+"""`make bench-fleet`: how long a fleet takes from snapshots to manifests and report, and how much memory, on 2 cores.
+
+Each run is a process of its own, with a work folder of its own: from the start of Python and the JVM to the last file.
+What files the system still has in memory is not cold, and the kernel is compiled before. Beside it, in the same run, a
+loop in Python reads the same files and writes the same manifests (fleet_loop.py), without Spark, and without what a run
+does besides: checks, assessment, report.
+
+- 201 clusters with 1.6M replicas, one of them with 999k, and 1,000 clusters of 3k replicas
+- growth of time with 1, 2, 4 and 8 times the clusters, and from how many on Spark would be faster than the loop
+
+Memory is that of all processes of a run together, what they share counted once (Pss), looked at five times a second.
+Nothing is asserted: a line says what was measured and what it stands beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.benchmarks.fleets import write_fleet
+
+REPOSITORY = Path(__file__).parents[2]
+GROWTH = (50, 100, 200, 400)
+FLEETS = {"201 clusters, 1.6M replicas": (200, True, 35), "1,000 clusters, 3M replicas": (1_000, False, 90)}
+"""Clusters of 3k replicas, whether there is a giant, and the bound in seconds."""
+LOOK_SECONDS = 0.2
+MIB = 2**20
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Ran(NamedTuple):
+    """Seconds on the clock, seconds that all processes were on a core, and the most bytes of memory that they had."""
+
+    seconds: float
+    busy: float
+    memory: int
+
+
+class Used(NamedTuple):
+    """Of one process, up to now: seconds on a core, and bytes of memory."""
+
+    busy: float
+    memory: int
+
+
+def measured(command: list[str], log: Path) -> Ran:
+    """Run this in a process of its own, which has to end well."""
+    paths = os.pathsep.join((str(REPOSITORY / "operator"), str(REPOSITORY)))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    began, memory = time.perf_counter(), 0
+    busy: dict[int, float] = {}
+    with log.open("w") as file:
+        process = subprocess.Popen([sys.executable, *command], env=environment, stdout=file, stderr=file)
+        while process.poll() is None:
+            looked = _look(process.pid)
+            busy |= {one: used.busy for one, used in looked.items()}
+            memory = max(memory, sum(used.memory for used in looked.values()))
+            time.sleep(LOOK_SECONDS)
+    seconds = time.perf_counter() - began
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} has ended with {process.returncode}:\n{log.read_text()[-2000:]}")
+    return Ran(seconds, sum(busy.values()), memory)
+
+
+def _look(root: int) -> dict[int, Used]:
+    """What a process, and all that it and they have started, use: by process id."""
+    children, busy = defaultdict(list), {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        process = int(stat.parent.name)
+        children[int(fields[1])].append(process)
+        busy[process] = (int(fields[11]) + int(fields[12])) / TICKS
+    found = [root] if root in busy else []
+    for one in found:
+        found += children[one]
+    return {one: Used(busy[one], _memory(one)) for one in found}
+
+
+def _memory(process: int) -> int:
+    try:
+        said = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in said.splitlines() if line.startswith("Pss:")), 0)
+
+
+def fleet(snapshots: Path, folder: Path, master: str) -> tuple[Ran, dict[str, float]]:
+    """All stages, and when each had ended, in seconds."""
+    work, manifests, report = folder / "work", folder / "manifests", folder / "report.html"
+    places = {
+        "--snapshots": snapshots,
+        "--work": work,
+        "--manifests": manifests,
+        "--report": report,
+        "--master": master,
+    }
+    options = [str(word) for option in places.items() for word in option]
+    began = time.time()
+    ran = measured(["-m", "reassign.cli", "fleet", "run", *options], folder / "log")
+    last = {stage: work / stage / "_MADE_FROM" for stage in ("check", "assess", "plan")}
+    last |= {"emit": manifests / "run.json", "report": report}
+    return ran, {stage: file.stat().st_mtime - began for stage, file in last.items() if file.exists()}
+
+
+def loop(snapshots: Path, folder: Path) -> Ran:
+    return measured(["-m", "tests.benchmarks.fleet_loop", str(snapshots), str(folder / "manifests")], folder / "log")
+
+
+def compare(clusters: int, giant: bool, scratch: Path, options: argparse.Namespace) -> tuple[float, float]:
+    """Make a fleet, and run both over it; prints what they took, and gives their seconds: Spark's, and the loop's."""
+    with tempfile.TemporaryDirectory(dir=scratch) as made:
+        snapshots, spark, plain = (Path(made, name) for name in ("snapshots", "spark", "loop"))
+        spark.mkdir()
+        plain.mkdir()
+        write_fleet(snapshots, clusters, giant)
+        ran, ended = fleet(snapshots, spark, options.master)
+        print(f"  Spark: {_said(ran)}; {_stages(ended)}", flush=True)
+        alone = loop(snapshots, plain)
+        print(
+            f"  loop:  {_said(alone)}; Spark's time is {ran.seconds / alone.seconds:.2f} of it; {_same(spark, plain)}"
+        )
+        return ran.seconds, alone.seconds
+
+
+def _said(ran: Ran) -> str:
+    return f"{ran.seconds:6.1f} s ({ran.busy:.0f} s on a core), peak {ran.memory / MIB:5.0f} MiB"
+
+
+def _stages(ended: Mapping[str, float]) -> str:
+    times = [0.0, *ended.values()]
+    return ", ".join(f"{stage} {b - a:.1f}" for stage, a, b in zip(ended, times, times[1:], strict=False))
+
+
+def _same(one: Path, other: Path) -> str:
+    trees = [
+        {file.relative_to(folder): file.read_bytes() for file in sorted(folder.glob("manifests/clusters/*/*.yaml"))}
+        for folder in (one, other)
+    ]
+    same = sum(trees[1].get(name) == content for name, content in trees[0].items())
+    return f"{same} of {len(trees[0].keys() | trees[1].keys())} manifests are the same bytes"
+
+
+def crossing(counts: tuple[int, ...], spark: list[float], plain: list[float]) -> str:
+    """From how many clusters on Spark is faster, by straight lines through what was measured."""
+    (slope, start), (slope_alone, start_alone) = (np.polyfit(counts, seconds, 1) for seconds in (spark, plain))
+    lines = (
+        f"Spark {start:.1f} s + {slope * 1000:.0f} ms a cluster, loop {start_alone:.1f} s + {slope_alone * 1000:.0f} ms"
+    )
+    if slope >= slope_alone:
+        return f"{lines}: Spark is never faster here"
+    return f"{lines}: Spark is faster from {(start - start_alone) / (slope_alone - slope):.0f} clusters on"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How long a fleet takes, and how much memory.")
+    parser.add_argument("--master", default="local[2]", help="Spark's master (local[2])")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for the fleets (the system's)")
+    parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="clusters (50 100 200 400)")
+    options = parser.parse_args()
+    subprocess.run(
+        [sys.executable, "-m", "reassign.planning.compiled"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")},
+        check=True,
+    )
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, of which {load:.1f} were busy with other things; files may be in memory")
+    for name, (clusters, giant, bound) in FLEETS.items():
+        print(f"\n{name}; at most {bound} s are wanted")
+        compare(clusters, giant, options.scratch, options)
+    print("\ngrowth, clusters of 3k replicas")
+    spark, plain = [], []
+    for clusters in options.growth:
+        print(f"{clusters} clusters")
+        took = compare(clusters, False, options.scratch, options)
+        spark.append(took[0])
+        plain.append(took[1])
+    print(crossing(tuple(options.growth), spark, plain))
+
+
+if __name__ == "__main__":
+    main()

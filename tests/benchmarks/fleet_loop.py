@@ -1,0 +1,32 @@
+"""The fleet without Spark: `python -m tests.benchmarks.fleet_loop SNAPSHOTS MANIFESTS` plans one cluster after another.
+
+The same files, the same kernel, the same manifests; neither checks, nor assessment, nor a report.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from reassign.files.snapshots import read
+from reassign.fleet.emit import rendered, write
+from reassign.fleet.policy import Policy
+from reassign.planning.manifests import entry, waves_of
+from reassign.planning.plan import make
+
+
+def main(snapshots: str, manifests: str) -> None:
+    policy = Policy()
+    newest = {
+        folder.name.removeprefix("cluster="): folder for folder in sorted(Path(snapshots).glob("date=*/cluster=*"))
+    }
+    for name, folder in sorted(newest.items()):
+        terms, cluster = policy.terms(name), read(folder).cluster
+        plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
+        waves = [[entry(cluster, plan, int(index)) for index in those] for those in waves_of(plan)]
+        for file, text in rendered(name, waves, terms).items():
+            write(Path(manifests, "clusters", name, file), text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
