@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -56,6 +56,10 @@ demo: up  ## watch a manifest move replicas, and another one undone because it i
 demo-plan: BROKERS = 5
 demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved by its digest, wave after wave
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_plan
+
+demo-fleet: BROKERS = 4
+demo-fleet: up  ## watch sixty made clusters and the platform's planned on Spark, and what is planned for the latter done
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_fleet
 
 soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak

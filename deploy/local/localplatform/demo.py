@@ -59,7 +59,7 @@ class Demo:
         self.console.print(f"making the topic {ORDERS}, and filling it")
         self.kafka.create(ORDERS, list(before.values()), PARTITION_BYTES)
         self._apply("demo-move", ORDERS, targets, RATE)
-        obj = follow(self.console, lambda: self._read("demo-move"), _succeeded, 300)
+        obj = follow(self.console, lambda: self._read("demo-move"), succeeded, 300)
         self.console.print(f"[green]Succeeded[/]: {(obj or {})['status']['summary']}")
         self._stock_tool_finds(ORDERS, targets)
 
@@ -136,7 +136,7 @@ class Demo:
         self.kafka.delete([ORDERS, PAYMENTS])
 
 
-def _succeeded(obj: Object | None) -> bool:
+def succeeded(obj: Object | None) -> bool:
     conditions = {
         c["type"]: c for c in ((obj or {}).get("status") or {}).get("conditions", ()) if c["status"] == "True"
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -19,11 +18,10 @@ from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import line, megabytes, reasons
 from localplatform.processes import wait_until
-from localplatform.story import replicas_of, tell
+from localplatform.story import Assignment, Held, by_broker, check_even, held_by, load_table, replicas_of, tell
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
-Assignment = dict[tuple[str, int], list[int]]
 
 MB = 10**6
 PLAN, DRAINED, TOLERANCE = "demo-plan", 4, 10
@@ -49,7 +47,7 @@ class DemoPlan:
         try:
             self.skew()
             planned = self.plan()
-            before, took = self.assignment(), self.loads()
+            before, took = self.assignment(), held_by(self.cluster)
             self.approve(planned["status"]["digest"])
             self.check(self._read(), before, took)
         except BaseException:
@@ -109,10 +107,10 @@ class DemoPlan:
         self._wait(lambda status: _is(status, "Succeeded"), 300, shown=True)
         self.console.print(f"[green]Succeeded[/]:\n[dim]{self._waves()}[/]")
 
-    def check(self, plan: Object, before: Assignment, took: dict[tuple[str, int], dict[int, int]]) -> None:
+    def check(self, plan: Object, before: Assignment, took: Held) -> None:
         """What the brokers themselves say of it, beside what the plan promised."""
         self.console.rule("4. what the brokers say")
-        after, holds = self.assignment(), self.loads()
+        after, holds = self.assignment(), held_by(self.cluster)
         self._show_loads()
         if left := [tp for tp, replicas in after.items() if DRAINED in replicas]:
             raise PlatformError(f"broker {DRAINED} still holds {left}")
@@ -124,14 +122,7 @@ class DemoPlan:
         if abs(moved - planned) > 0.05 * planned:
             raise PlatformError(f"{moved} bytes have moved, {planned} were planned")
         rest = [broker for broker in self.cluster.ids if broker != DRAINED]
-        for what, loads in self._by_broker(after, holds).items():
-            mean = sum(loads[broker] for broker in rest) / len(rest)
-            off = max(abs(loads[broker] / mean - 1) for broker in rest) * 100
-            slack = 0 if what == "bytes" else 100 / mean  # a replica is not divided
-            if off > TOLERANCE + slack:
-                raise PlatformError(f"{what} are {off:.1f} % off, not within {TOLERANCE} %")
-            counted = "" if what == "bytes" else f"; they count whole, and one is {slack:.1f} %"
-            self.console.print(f"{what}: no broker is more than {off:.1f} % from the mean{counted}")
+        check_even(self.console, by_broker(after, holds), rest, TOLERANCE)
         self.console.print(f"bytes moved: {megabytes(moved)}; planned: {megabytes(planned)}")
         self.console.print(f"[green]broker {DRAINED} is empty, every partition is in both sites, all is in balance[/]")
 
@@ -139,36 +130,8 @@ class DemoPlan:
         """The replicas of every partition, as the stock tool describes them."""
         return replicas_of(self.cluster.tool("topics", "--describe"))
 
-    def loads(self) -> dict[tuple[str, int], dict[int, int]]:
-        """The bytes of every partition on each broker, as the stock tool has them."""
-        printed = self.cluster.tool("org.apache.kafka.tools.LogDirsCommand", "--describe")
-        described = json.loads(next(text for text in printed.splitlines() if text.startswith("{")))
-        found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-        for broker in described["brokers"]:
-            for directory in broker["logDirs"]:
-                for partition in directory["partitions"]:
-                    topic, _, number = partition["partition"].rpartition("-")
-                    found[topic, int(number)][broker["broker"]] = partition["size"]
-        return found
-
-    def _by_broker(
-        self, assignment: Assignment, holds: dict[tuple[str, int], dict[int, int]]
-    ) -> dict[str, Counter[int]]:
-        bytes_, replicas, leaders = Counter[int](), Counter[int](), Counter[int]()
-        for tp, brokers_ in assignment.items():
-            leaders[brokers_[0]] += 1
-            for broker in brokers_:
-                replicas[broker] += 1
-                bytes_[broker] += holds[tp].get(broker, 0)
-        return {"bytes": bytes_, "replicas": replicas, "leaders": leaders}
-
     def _show_loads(self) -> None:
-        shown = Table("broker", "rack", "bytes", "replicas", "preferred leaders")
-        loads = self._by_broker(self.assignment(), self.loads())
-        for broker in self.cluster.ids:
-            counts = [str(loads[what][broker]) for what in ("replicas", "leaders")]
-            shown.add_row(str(broker), rack(broker), megabytes(loads["bytes"][broker]), *counts)
-        self.console.print(shown)
+        self.console.print(load_table(self.cluster, by_broker(self.assignment(), held_by(self.cluster))))
 
     def _waves(self) -> str:
         return self._kubectl("get", "kpr", "-l", f"kafka.reassign.dev/plan={PLAN}").rstrip()
