@@ -83,41 +83,36 @@ def emit(
     return Emitted(written, unchanged, removed)
 
 
-def rendered(cluster: str, waves: Sequence[Sequence[Manifest]], terms: Terms) -> dict[str, bytes]:
-    """The files of a cluster by name; `waves` are the entries of each."""
+def rendered(cluster: str, waves: Sequence[Sequence[str]], terms: Terms) -> dict[str, bytes]:
+    """The files of a cluster by name; `waves` are the entries of each, as JSON."""
     manifests = manifests_of(
-        waves,
+        [json.loads(f"[{','.join(entries)}]") for entries in waves],
         name=cluster,
         namespace=terms.namespace,
         template={**terms.template.wire(), "clusterRef": terms.reference(cluster)},
     )
     width = len(str(len(manifests)))
-    return {
-        f"wave-{number:0{width}}.yaml": _text(manifest, number).encode() for number, manifest in enumerate(manifests, 1)
-    }
+    numbered = enumerate(zip(manifests, waves, strict=True), 1)
+    return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}
 
 
-def _text(manifest: Manifest, number: int) -> str:
+def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
     """One line for each partition, so that a review shows what becomes of each; JSON is YAML, too."""
-    metadata, spec = manifest["metadata"], dict(manifest["spec"])
-    entries = spec.pop("partitions")
-    head = {
-        **manifest,
-        "metadata": {**metadata, "annotations": {SYNC_WAVE: str(number)}},
-        "spec": spec,
-    }
-    lines = "".join(f"  - {json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+    metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number)}}
+    spec = {key: value for key, value in manifest["spec"].items() if key != "partitions"}
+    head = {**manifest, "metadata": metadata, "spec": spec}
+    lines = "".join(f"  - {entry}\n" for entry in entries)
     return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
 
 
-def _by_cluster(planned: pa.Table) -> Iterator[tuple[str, list[list[Manifest]]]]:
-    """The entries of each cluster's waves, in the order of topics and partitions."""
+def _by_cluster(planned: pa.Table) -> Iterator[tuple[str, list[list[str]]]]:
+    """The entries of each cluster's waves, as JSON, in the order of topics and partitions."""
     rows = planned.filter(pc.greater(planned["wave"], 0))
     rows = rows.sort_by([(name, "ascending") for name in ("cluster", "wave", "topic", "partition")])
     keys = zip(rows["cluster"].to_pylist(), rows["wave"].to_pylist(), rows["entry"].to_pylist(), strict=True)
     for cluster, of_cluster in groupby(keys, key=lambda row: row[0]):
         waves = groupby(of_cluster, key=lambda row: row[1])
-        yield cluster, [[json.loads(entry) for _, _, entry in wave] for _, wave in waves]
+        yield cluster, [[entry for _, _, entry in wave] for _, wave in waves]
 
 
 def _digest(folder: Path) -> dict[str, Any]:
