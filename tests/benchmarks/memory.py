@@ -1,7 +1,8 @@
-"""`make bench-memory`: the greatest memory of the operator, and of the process that plans, beside made clusters.
+"""`make bench-memory`: the greatest memory of the operator, of the process that plans, and of the one that takes a
+snapshot, beside made clusters.
 
 The answers of brokers are made, and then decoded as those of brokers are. The operator looks for what it pauses for,
-again and again; the other process looks at everything, and plans to drain a broker. Nothing is asserted.
+again and again; the others look at everything, and plan to drain a broker, or write it down. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from uuid import UUID
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
+from reassign.core.changes import Kind
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
+from reassign.kafka.throttles import SET_AT
 from tests.benchmarks.instances import SIZES, Made, cluster
 
 METADATA, LOG_DIRS = 12, 4
@@ -46,7 +49,7 @@ class Brokers:
             case "MetadataRequest":
                 return MetadataResponse.decode(self._metadata, version=METADATA)
             case "DescribeConfigsRequest":
-                minimum = SimpleNamespace(name="min.insync.replicas", value="2")
+                minimum = SimpleNamespace(name="min.insync.replicas", value="2", config_source=SET_AT[Kind.TOPIC])
                 names = [resource.resource_name for resource in request.resources]
                 return SimpleNamespace(
                     results=[
@@ -58,6 +61,10 @@ class Brokers:
         return SimpleNamespace(error_code=0, error_message=None, cluster_id="made", topics=[], brokers=brokers)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        if type(request).__name__ == "DescribeConfigsRequest":
+            return SimpleNamespace(
+                results=[SimpleNamespace(error_code=0, error_message=None, resource_name=str(broker), configs=[])]
+            )
         return DescribeLogDirsResponse.decode(self._log_dirs[broker], version=LOG_DIRS)
 
     def close(self) -> None:
@@ -132,6 +139,23 @@ def plan(brokers: Any) -> None:
     planning.work_out(planning.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
 
 
+def keep(brokers: Any) -> None:
+    from reassign.controller.looking import take
+    from reassign.files import snapshots
+
+    async def look() -> snapshots.Snapshot:
+        client = KafkaClient(Connection("made:9092"), brokers, ThreadPoolExecutor(4), lambda: None)
+        taken, _ = await take(client, None)
+        await client.close()
+        return taken
+
+    with tempfile.TemporaryDirectory() as folder:
+        snapshots.write(Path(folder, "snapshot"), asyncio.run(look()))
+
+
+PROCESSES = {"operator": operate, "plan": plan, "snapshot": keep}
+
+
 def memory(what: str) -> int:
     """VmRSS, or VmHWM for the greatest that it was, in bytes."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -141,24 +165,25 @@ def memory(what: str) -> int:
 def main(*arguments: str) -> None:
     if arguments:
         what, path = arguments[0], Path(arguments[1])
-        if what not in ("operator", "plan"):
+        if what not in PROCESSES:
             return write(what, path)
-        import reassign.controller.handlers  # noqa: F401  what the operator has loaded
+        if what != "snapshot":
+            import reassign.controller.handlers  # noqa: F401  what the operator has loaded
 
         before = memory("VmRSS")
         brokers = Brokers(path)
         ours = memory("VmRSS") - before  # of this benchmark
-        (operate if what == "operator" else plan)(brokers)
+        PROCESSES[what](brokers)
         return print(f"{(memory('VmHWM') - ours) / MIB:10.0f}", end="", flush=True)
     environment = os.environ | {"NUMBA_CPU_NAME": "generic"}
     subprocess.run([sys.executable, "-m", "reassign.planning.compiled"], check=True, env=environment)
-    print(f"{'replicas':>10} {'operator':>10} {'plan':>9}   MiB")
+    print(f"{'replicas':>10}", *(f"{what:>9}" for what in PROCESSES), "  MiB")
     for size in ("9k", "99k", "999k"):
         with tempfile.NamedTemporaryFile() as file:
             command = [sys.executable, "-m", "tests.benchmarks.memory"]
             subprocess.run([*command, size, file.name], check=True)
             print(f"{size:>10}", end="", flush=True)
-            for what in ("operator", "plan"):
+            for what in PROCESSES:
                 subprocess.run([*command, what, file.name], check=True, env=environment)
         print(flush=True)
     return None

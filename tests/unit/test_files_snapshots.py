@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +20,7 @@ from reassign.core.model import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import in_sync, place, read, write
+from reassign.files.snapshots import Snapshot, in_sync, place, read, write
 from reassign.planning.model import Cluster, Directories
 from tests.unit.sim import SimKafka
 
@@ -200,6 +201,32 @@ def test_an_earlier_snapshot_is_replaced_and_nothing_is_left_of_it(folder: Path)
     assert read(folder).taken_at == TAKEN + timedelta(hours=1)
     assert list(folder.parent.iterdir()) == [folder]
     assert {path.name for path in folder.iterdir()} == {f"{name}.parquet" for name in SCHEMAS}
+
+
+def test_who_reads_while_a_snapshot_is_replaced_has_one_of_both_or_is_refused(folder: Path) -> None:
+    def of(number: int) -> Snapshot:
+        """Its number is in two of its files."""
+        sizes = np.full(3, number, np.int64)
+        directories = replace(cluster().directories, total=sizes)
+        return in_sync(replace(cluster(), sizes=sizes, directories=directories), TAKEN + timedelta(hours=number))
+
+    def replace_again_and_again() -> None:
+        for number in range(20):
+            write(folder, of(number), replace=True)
+
+    write(folder, of(0), replace=True)
+    found, refused = [], set()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(replace_again_and_again)
+        while not writing.done():
+            try:
+                found.append(read(folder).cluster)
+            except PlanningError as error:
+                refused.add(error.message)
+        writing.result()
+    assert all((one.sizes == one.directories.total).all() for one in found)
+    assert all("different snapshots" in message or "there is no" in message for message in refused)
+    assert read(folder).cluster.sizes.tolist() == [19, 19, 19]
 
 
 def test_an_earlier_snapshot_that_is_broken_is_replaced(folder: Path) -> None:
