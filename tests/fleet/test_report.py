@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
                 asked.append(route.request.url)
                 route.abort()
 
-        page = browser.new_page(**options)
+        page = browser.new_page(**{"viewport": {"width": 1440, "height": 900}} | options)
         page.route("**/*", only_the_file)
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -408,6 +409,109 @@ def test_without_a_script_the_overview_and_the_table_are_there(show: Show) -> No
     assert len(table(page, "What needs attention")) == 8
     expect(page.get_by_text("need JavaScript")).to_be_visible()
     expect(page.get_by_role("searchbox")).to_have_count(0)
+
+
+# For everybody
+
+
+def all_open(show: Show, **options: object) -> Page:
+    """A report with a cluster of each state open, and all that is folded unfolded."""
+    data = made(60, brokers=6)
+    page = show(data, **options)
+    for state in ("Planned", "Balanced", "NotPlanned", "Quarantined"):
+        opened(page, some(data, state))
+    for summary in page.locator("summary").all():
+        summary.click()
+    return page
+
+
+def test_every_control_and_every_picture_has_a_name(show: Show) -> None:
+    page = all_open(show)
+    for role in ("button", "link", "searchbox", "combobox", "checkbox", "img", "table", "list"):
+        all_, named = page.get_by_role(role), page.get_by_role(role, name=re.compile(r"\w"))
+        assert all_.count(), role
+        assert role == "list" or all_.count() == named.count(), role
+    hidden = page.locator("svg:not([role=img]):not([aria-hidden=true])")
+    assert hidden.count() == 0  # the others only repeat a number that is beside them
+    for id_ in page.locator("[aria-controls]").evaluate_all("all => all.map(one => one.getAttribute('aria-controls'))"):
+        assert page.locator(f"#{id_}").count() <= 1
+    ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_every_table_has_heads_for_its_columns_and_its_rows(show: Show) -> None:
+    page = all_open(show)
+    wrong = page.locator("table").evaluate_all(
+        """tables => tables.filter(table => {
+            const heads = [...table.tHead.rows].at(-1).cells, rows = [...table.tBodies[0].rows];
+            const scoped = [...table.querySelectorAll("th")].every(head => head.scope);
+            const named = rows.filter(row => row.className !== "details").every(row =>
+                row.cells[0].tagName === "TH" && row.cells.length === heads.length);
+            const empty = [...heads].some((head, i) => head.tagName === "TD" && i > 0
+                && rows.some(row => row.cells[i]?.textContent.trim() && !row.cells[i].querySelector("svg")));
+            return !scoped || !named || empty;
+        }).map(table => table.ariaLabel || table.getAttribute("aria-labelledby"))"""
+    )
+    assert wrong == []
+
+
+def test_headings_leave_out_no_level(show: Show) -> None:
+    levels = all_open(show).locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(b - a for a, b in pairwise(levels)) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_has_contrast(show: Show, scheme: str) -> None:
+    page = all_open(show, color_scheme=scheme)
+    pairs = page.evaluate(
+        """() => {
+            const found = new Map(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (walk.nextNode()) {
+                const one = walk.currentNode.parentElement;
+                const seen = one.checkVisibility() && !one.closest("script, title, option");
+                if (!walk.currentNode.data.trim() || !seen) continue;
+                const style = getComputedStyle(one), wave = one.matches(".inside") && document.querySelector(".wave");
+                let back = one;
+                while (getComputedStyle(back).backgroundColor === "rgba(0, 0, 0, 0)") back = back.parentElement;
+                const under = wave ? getComputedStyle(wave).fill : getComputedStyle(back).backgroundColor;
+                found.set([one instanceof SVGElement ? style.fill : style.color, under].join(" on "), one.textContent);
+            }
+            return [...found].map(([colours, text]) => [...colours.split(" on "), text]);
+        }"""
+    )
+    assert len(pairs) >= 6
+    assert [one for one in pairs if contrast(one[0], one[1]) < 4.5] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_charts_draw_has_contrast_and_differs_in_more_than_colour(show: Show, scheme: str) -> None:
+    page = all_open(show, color_scheme=scheme)
+
+    def style(selector: str, name: str) -> str:
+        return str(page.locator(selector).first.evaluate("(one, name) => getComputedStyle(one)[name]", name))
+
+    panel, ground = style(".panel", "backgroundColor"), style("body", "backgroundColor")
+    edge, after, bound = style("rect.before", "stroke"), style("rect.after", "fill"), style(".bound", "stroke")
+    assert min(contrast(colour, panel) for colour in (edge, after, bound)) >= 3
+    assert min(contrast(style(f".states .{state}", "fill"), ground) for state in ("Planned", "Balanced")) >= 3
+    assert contrast(style("rect.before", "fill"), after) >= 3  # light and dark, however colours are seen
+    assert style(".bound", "strokeDasharray") != "none"
+    signs = page.locator(".state").evaluate_all("all => all.map(one => getComputedStyle(one, '::before').content)")
+    assert len(set(signs)) == 4
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, "contrast ratio"; colours as `rgb(1, 2, 3)`."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
 
 
 # What it must stand

@@ -147,7 +147,7 @@ def _columns(clusters: list[Cluster]) -> list[Column]:
         Column("Not spread", "p2", lambda one: one["violations"], lambda one: numbers.count(one["violations"] or 0)),
         Column("Fullest broker", "p1", _fullest, _fullest_in_words),
         Column(f"To copy, {name}", "", _copied, lambda one: numbers.in_unit(to_move(one), unit)),
-        Column("× least", "p2", _ratio, lambda one: f"{_ratio(one):.2f}"),
+        Column("×\u00a0least", "p2", _ratio, lambda one: f"{_ratio(one):.2f}"),
         Column("Waves", "p3", _waves, lambda one: numbers.count(_waves(one) or 0)),
         Column("Days to full", "p1", days_until_full, lambda one: numbers.days(days_until_full(one) or 0), True),
     ]

@@ -184,8 +184,8 @@
   function brokers({ brokers: all, resources, unit }) {
     const order = [...all.id.keys()].sort((a, b) => all.rack[a] - all.rack[b] || all.id[a] - all.id[b]);
     const band = (by) => resources.find((one) => one.by === by)?.band;
-    return section("Brokers, before and after",
-      html("p", { class: "legend" }, swatch("before", "before"), all.after ? swatch("after", "after") : null,
+    return section(all.after ? "Brokers, before and after" : "Brokers",
+      html("p", { class: "legend" }, swatch("before", all.after ? "before" : "now"), all.after ? swatch("after", "after") : null,
         all.target ? swatch("band", "target band") : null, ` Brokers in the order of racks, then of ids.`),
       html("div", { class: all.id.length > 60 ? "charts wide" : "charts" },
         ORDER.map((by) => columns(all, by, band(by), order, unit))),
@@ -213,17 +213,20 @@
   function racks({ racks: all, unit }) {
     const levels = [...new Set(all.map(([level]) => level))].sort((a, b) => a - b);
     const scale = unitOf(all.map((rack) => rack[3][0] * unit));
-    return section("Racks, before and after", levels.map((level) => {
+    const planned = all.some(([, , , , after]) => after);
+    const heads = [`Disk before, ${scale.name}#`, "Replicas before#", "Leaders before#"]
+      .flatMap((head) => (planned ? [head, "After#", ""] : [head.replace(" before", ""), ""]));
+    return section(planned ? "Racks, before and after" : "Racks", levels.map((level) => {
       const of = all.filter((rack) => rack[0] === level);
       const greatest = ORDER.map((_, k) => Math.max(...of.flatMap(([, , , before, after]) => [before[k], after?.[k] ?? 0])));
       const cells = (before, after, k) => {
         const write = k ? count : (value) => scale.write(value * unit);
-        return [write(before[k]), after && write(after[k]), bar(before[k], after && after[k], greatest[k])];
+        return [write(before[k]), ...(planned ? [after && write(after[k])] : []), bar(before[k], after && after[k], greatest[k])];
       };
       const label = `Level ${level}: ${counted(of.length, "rack")}`;
-      return scrolled(label, table(label, [label, "Brokers#", `Disk before, ${scale.name}#`, "After#", "", "Replicas before#", "After#", "",
-        "Leaders before#", "After#", ""], of.map(([, path, size, before, after]) =>
-        [named(path || "no rack"), count(size), ...ORDER.flatMap((_, k) => cells(before, after, k))]), { class: "bars" }));
+      return scrolled(label, table(label, [label, "Brokers#", ...heads], of.map(([, path, size, before, after]) =>
+        [named(path || "no rack"), count(size), ...ORDER.flatMap((_, k) => cells(before, after, k))]),
+      { class: planned ? "bars planned" : "bars" }));
     }));
   }
 
@@ -254,7 +257,7 @@
         svg("svg", { width: "100%", height: height + 22, role: "img",
           "aria-label": `${counted(all.length, "wave")}, ${timed ? duration(total) : size(total)} in all. The table of waves has each of them.` },
         blocks, svg("line", { class: "base", x2: "100%", y1: height, y2: height }), marks.map((mark, i) =>
-          svg("text", { class: i ? "mark" : "mark first", x: x(mark * per), y: height + 16 }, `${digits(mark, marks[1] % 1 ? 1 : 0)}${i ? "" : ` ${unit}`}`)))),
+          svg("text", { class: i ? "mark" : "mark first", x: x(mark * per), y: height + 16 }, `${i ? digits(mark, marks[1] % 1 ? 1 : 0) : `0 ${unit}`}`)))),
       folded(`Table of ${counted(all.length, "wave")}`, scrolled("Waves",
         table("Waves", ["Wave#", "Partitions#", `Bytes, ${scale.name}#`, ...(timed ? ["Begins after#", "Takes#"] : [])],
           all.map(([partitions, bytes, seconds], i) => [String(i + 1), count(partitions), scale.write(bytes),
