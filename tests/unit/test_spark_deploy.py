@@ -1,11 +1,15 @@
-"""What a container of the fleet's image runs."""
+"""How fleets run on Kubernetes: what a container of their image runs, and the examples."""
 
 from __future__ import annotations
 
 import runpy
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import pytest
+import yaml
 
 SPARK = Path(__file__).parents[2] / "deploy" / "spark"
 
@@ -60,3 +64,16 @@ def test_a_driver_submits_within_its_container() -> None:
 
 def test_anything_else_is_run_as_it_is() -> None:
     assert command("python3", "-V") == ["python3", "-V"]
+
+
+@pytest.mark.parametrize("example", ["example-sparkapplication.yaml", "example-kubeflow.yaml"])
+def test_an_operator_for_spark_runs_what_the_job_runs(example: str) -> None:
+    (job,) = (each for each in yaml.safe_load_all((SPARK / "job.yaml").read_text()) if each["kind"] == "Job")
+    (driver,) = job["spec"]["template"]["spec"]["containers"]
+    program = driver["args"].index("/opt/operator/fleet.py")
+    spec = yaml.safe_load((SPARK / example).read_text())["spec"]
+    assert [spec.get("pyFiles") or spec["mainApplicationFile"], *(spec.get("driverArgs") or spec["arguments"])] == [
+        "local:///opt/operator/fleet.py",
+        *driver["args"][program + 1 :],
+    ]
+    assert (spec.get("runtimeVersions") or spec)["sparkVersion"] == version("pyspark")
