@@ -52,9 +52,9 @@ def whole(name: str, partitions: int = 12) -> Cluster:
     )
 
 
-def good(root: Path, name: str, days_ago: int = 0, id: str | None = None) -> Path:
+def good(root: Path, name: str, days_ago: int = 0, hours_ago: int = 0, id: str | None = None) -> Path:
     """A snapshot with which all is well; its folder."""
-    taken_at = TAKEN - timedelta(days=days_ago)
+    taken_at = TAKEN - timedelta(days=days_ago, hours=hours_ago)
     folder = root / f"date={taken_at.date()}" / f"cluster={name}"
     configs = (Config("broker", "1", "log.retention.ms", "1000"), Config("topic", "orders", "retention.ms", "1000"))
     write(folder, in_sync(whole(id or name), taken_at)._replace(configs=configs))
@@ -178,6 +178,73 @@ def under_the_name_of_two_clusters(root: Path, name: str) -> None:
 
 @breaks("SharedClusterId")
 def with_the_id_of_another(root: Path, name: str) -> None:
-    good(root, f"{name}-twin", id=name)
-    for file in good(root, name).iterdir():
-        saying(file, taken_at=(TAKEN + timedelta(hours=1)).isoformat())
+    good(root, name)
+    good(root, f"{name}-twin", id=name, hours_ago=1)
+
+
+@breaks("OtherSnapshotRows")
+def with_rows_of_another_cluster(root: Path, name: str) -> None:
+    _each(root, name, "log_dirs", lambda row: row | {"cluster_id": "another"})
+
+
+# --- rows ---
+
+
+def _each(root: Path, name: str, table: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The last row of a table changed."""
+    edited(good(root, name), table, lambda rows: [*rows[:-1], change(rows[-1])])
+
+
+def _last(kind: str, table: str, **values: Any) -> None:
+    """Broken by other values in the last row of a table."""
+    breaks(kind)(lambda root, name: _each(root, name, table, lambda row: row | values))
+
+
+@breaks("NoBrokers")
+def without_brokers(root: Path, name: str) -> None:
+    edited(good(root, name), "brokers", lambda rows: [])
+
+
+@breaks("BrokerTwice")
+def with_a_broker_twice(root: Path, name: str) -> None:
+    edited(good(root, name), "brokers", lambda rows: [*rows, rows[0]])
+
+
+@breaks("DirectoryTwice")
+def with_a_directory_twice(root: Path, name: str) -> None:
+    edited(good(root, name), "log_dirs", lambda rows: [*rows, rows[0]])
+
+
+@breaks("PartitionTwice")
+def with_a_partition_twice(root: Path, name: str) -> None:
+    edited(good(root, name), "partitions", lambda rows: [*rows, rows[0]])
+
+
+@breaks("PartitionGap")
+def without_a_partition(root: Path, name: str) -> None:
+    edited(good(root, name), "partitions", lambda rows: [*rows[:2], *rows[3:]])
+
+
+# the last partition has replicas [4, 1, 2], in /d1 each, and is led by 4
+_last("UsableAboveTotal", "log_dirs", usable_bytes=10**12 + 1)
+_last("NegativeNumber", "log_dirs", total_bytes=-5, usable_bytes=None)
+_last("AbsurdSize", "partitions", size_bytes=2**50 + 1)
+_last("NoReplicas", "partitions", replicas=[], log_dirs=[], isr=[], leader=None)
+_last("BrokerTwiceInPartition", "partitions", replicas=[4, 1, 4], isr=[1, 4])
+_last("DirectoryCount", "partitions", log_dirs=["/d1"])
+_last("LeaderOutsideIsr", "partitions", isr=[1, 2])
+_last("LeaderOutsideReplicas", "partitions", leader=3, isr=[1, 2, 3])
+_last("IsrOutsideReplicas", "partitions", isr=[1, 2, 3, 4])
+_last("MissingValue", "partitions", replicas=[4, None, 2], isr=[2, 4])
+_last("UnknownBroker", "partitions", replicas=[4, 9, 2], isr=[2, 4])
+_last("UnknownIsrBroker", "partitions", isr=[2, 4, 9], in_flight=True)
+_last("UnknownDirectory", "partitions", log_dirs=["/d1", "/d3", None])
+_last("TopicName", "partitions", topic="no/topic", partition=0)
+
+
+@breaks("TooManyBytes")
+def with_more_bytes_than_there_can_be(root: Path, name: str) -> None:
+    def change(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [rows[0] | {"partition": number, "size_bytes": 2**50} for number in range(342)]
+
+    edited(good(root, name), "partitions", change)

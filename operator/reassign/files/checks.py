@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
@@ -29,6 +30,7 @@ class Kind(StrEnum):
     COLUMNS = "OtherColumns"
     DAMAGED = "DamagedPage"
     ROWS = "OtherRowCount"
+    OTHER = "OtherSnapshotRows"
 
 
 class UnusableFileError(PlanningError):
@@ -97,6 +99,9 @@ def table(path: Path | str, name: str, file: pq.ParquetFile, about: Said) -> pa.
     if found.num_rows != about.rows[name]:
         why = f"it has {found.num_rows} rows of {about.rows[name]}; take the snapshot again"
         raise UnusableFileError(path, Kind.ROWS, why)
+    if any(pc.any(pc.not_equal(found[name], getattr(about, name))).as_py() for name in ("cluster_id", "taken_at")):
+        why = "it has rows of several clusters, or of several times; take it again"
+        raise UnusableFileError(path, Kind.OTHER, why)
     return found
 
 

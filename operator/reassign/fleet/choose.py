@@ -36,6 +36,8 @@ class Kind(StrEnum):
     DUPLICATE = "DuplicateSnapshot"
     SHARED_ID = "SharedClusterId"
     NEW_ID = "NewClusterId"
+    NO_BROKERS = "NoBrokers"
+    NO_PARTITIONS = "NoPartitions"
 
 
 class File(NamedTuple):
@@ -165,11 +167,20 @@ def choose(files: Iterable[File]) -> Chosen:
             continue
         older = _snapshot(one)
         (history if older.cluster_id == now.cluster_id else anew[one.folder.cluster]).append(older)
+    verdicts += [
+        _note(now, "partitions", Kind.NO_PARTITIONS, 1, "it has no partitions")
+        for now in usable.values()
+        if now.rows["partitions"] == 0
+    ]
     for cluster, others in anew.items():
         now, last = usable[cluster], others[-1]
         example = f"it was {last.cluster_id} on {last.folder.date}, and is {now.cluster_id} now"
-        verdicts.append(Verdict(cluster, now.folder.date, WHOLE, Kind.NEW_ID, len(others), example, quarantines=False))
+        verdicts.append(_note(now, WHOLE, Kind.NEW_ID, len(others), example))
     return Chosen(tuple(usable.values()), tuple(history), tuple(sorted(verdicts)))
+
+
+def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verdict:
+    return Verdict(one.folder.cluster, one.folder.date, table, kind, rows, example, quarantines=False)
 
 
 def _judged(files: Iterable[File]) -> _Judged:
@@ -231,6 +242,8 @@ def _faults(one: _Found) -> list[Fault]:
         elif file.length == 0:
             faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty"))
     said = one.said
+    if said and said.rows["brokers"] == 0:
+        faults.append(("brokers", Kind.NO_BROKERS, 1, "it has no brokers"))
     others = [name for name, file in sorted(one.files.items()) if file.said not in (None, said)]
     if others:
         faults.append((WHOLE, Kind.MIXED, 1, f"{others[0]}.parquet is of another snapshot than its other files"))

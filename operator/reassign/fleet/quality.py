@@ -1,0 +1,66 @@
+"""Which clusters can be planned: the verdict on files, then on the rows of those whose files are whole.
+
+What is wrong with one cluster says nothing of another. All rows are looked at in one job; only of a cluster with faults
+they are read once more, for the table of what was rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from reassign.fleet.choose import File, Snapshot, Verdict, choose
+from reassign.fleet.rules import FAULTS, found
+from reassign.fleet.storage import told
+from reassign.fleet.tables import read
+
+REJECTED = "cluster string, date string, table string, kind string, example string, row string"
+
+
+class Checked(NamedTuple):
+    """What a fleet's snapshots are good for. All in the order of clusters."""
+
+    newest: tuple[Snapshot, ...]  # of each cluster that can be planned
+    history: tuple[Snapshot, ...]  # older ones of the same clusters
+    quarantine: tuple[Verdict, ...]  # why the other clusters are left out
+    notes: tuple[Verdict, ...]  # what else is worth knowing
+    rejected: DataFrame  # the rows that quarantine clusters, as REJECTED; not computed yet
+
+
+def check(spark: SparkSession, root: str, files: Iterable[File]) -> Checked:
+    """The verdict on each cluster; `files` are what `inventory.take` has found below the root.
+
+    A PlanningError where the storage fails meanwhile.
+    """
+    chosen = choose(files)
+    by_rows = _verdicts(spark, root, chosen.newest)
+    verdicts = sorted((*chosen.verdicts, *by_rows))
+    left_out = {one.cluster for one in by_rows if one.quarantines}
+    return Checked(
+        tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
+        tuple(one for one in chosen.history if one.folder.cluster not in left_out),
+        tuple(one for one in verdicts if one.quarantines),
+        tuple(one for one in verdicts if not one.quarantines),
+        _rejected(spark, root, [one for one in chosen.newest if one.folder.cluster in left_out]),
+    )
+
+
+def _verdicts(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> list[Verdict]:
+    folders = [one.folder for one in snapshots]
+    if not folders:
+        return []
+    with told(f"the snapshots below {root} cannot be read", "look at their storage, and run it again"):
+        rows = found(read(spark, root, folders)).groupBy("cluster", "date", "table", "kind")
+        counted = rows.agg(sf.count("*").alias("rows"), sf.min("example").alias("example")).toArrow().to_pylist()
+    return [Verdict(**row, quarantines=row["kind"] in FAULTS) for row in counted]
+
+
+def _rejected(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> DataFrame:
+    folders = [one.folder for one in snapshots]
+    if not folders:
+        return spark.createDataFrame([], REJECTED)
+    rows = found(read(spark, root, folders))
+    return rows.where(sf.col("kind").isin(*sorted(FAULTS))).distinct()
