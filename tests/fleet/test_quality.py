@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reassign.files import checks
-from reassign.fleet import choose, inventory, rules
-from reassign.fleet.quality import REJECTED, Checked, check
+from reassign.fleet import choose, inventory, quality, rules
+from reassign.fleet.quality import REJECTED, Checked
 from tests.fleet import broken
 
 GOOD = ("a", "m", "z")
@@ -18,7 +18,8 @@ MISNAMED = {"FolderName": "foldername_Old"}
 
 
 def checked(spark: SparkSession, root: Path) -> Checked:
-    return check(spark, str(root), inventory.take(spark, str(root)))
+    chosen = choose.choose(inventory.take(spark, str(root)))
+    return quality.checked(chosen, quality.check(spark, str(root), chosen)["verdicts"])
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +75,9 @@ def test_the_same_snapshots_have_the_same_verdicts(spark: SparkSession, fleet: P
     assert again[:4] == found[:4]
 
 
-def test_rejected_rows_are_kept_with_all_that_they_say(found: Checked) -> None:
-    rows = found.rejected.toArrow().to_pylist()
+def test_rejected_rows_are_kept_with_all_that_they_say(spark: SparkSession, fleet: Path) -> None:
+    chosen = choose.choose(inventory.take(spark, str(fleet)))
+    rows = quality.check(spark, str(fleet), chosen)["rejected"].toArrow().to_pylist()
     assert ", ".join(f"{name} string" for name in rows[0]) == REJECTED
     assert {row["kind"] for row in rows} == rules.FAULTS
     [row] = [row for row in rows if row["cluster"] == "unknownbroker"]

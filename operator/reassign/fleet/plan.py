@@ -58,7 +58,7 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
 
     `sizes` are the partitions of each cluster, by which they are packed into tasks.
     """
-    tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    tasks = min(max(1, len(sizes)), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     of_cluster = spark.createDataFrame(sorted(packed(sizes, tasks).items()), "cluster string, task int")
     rows = _wide(tables).join(sf.broadcast(of_cluster), "cluster")
     packed_rows = rows.repartitionById(tasks, "task")

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from reassign.fleet.choose import File, Snapshot, Verdict, choose
+from reassign.fleet.choose import Chosen, Snapshot, Verdict
 from reassign.fleet.rules import FAULTS, found
 from reassign.fleet.storage import told
 from reassign.fleet.tables import read
 
+VERDICTS = "cluster string, date string, table string, kind string, rows long, example string, quarantines boolean"
 REJECTED = "cluster string, date string, table string, kind string, example string, row string"
 
 
@@ -27,24 +28,31 @@ class Checked(NamedTuple):
     history: tuple[Snapshot, ...]  # older ones of the same clusters
     quarantine: tuple[Verdict, ...]  # why the other clusters are left out
     notes: tuple[Verdict, ...]  # what else is worth knowing
-    rejected: DataFrame  # the rows that quarantine clusters, as REJECTED; not computed yet
 
 
-def check(spark: SparkSession, root: str, files: Iterable[File]) -> Checked:
-    """The verdict on each cluster; `files` are what `inventory.take` has found below the root.
+def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, DataFrame]:
+    """`verdicts`: rows of VERDICTS, all that is wrong with the snapshots that are `chosen` from the files below the
+    root; `rejected`: the rows that quarantine clusters, as REJECTED.
 
     A PlanningError where the storage fails meanwhile.
     """
-    chosen = choose(files)
     by_rows = _verdicts(spark, root, chosen.newest)
-    verdicts = sorted((*chosen.verdicts, *by_rows))
     left_out = {one.cluster for one in by_rows if one.quarantines}
+    return {
+        "verdicts": spark.createDataFrame(sorted((*chosen.verdicts, *by_rows)), VERDICTS),
+        "rejected": _rejected(spark, root, [one for one in chosen.newest if one.folder.cluster in left_out]),
+    }
+
+
+def checked(chosen: Chosen, verdicts: DataFrame) -> Checked:
+    """What is left of the chosen ones by these verdicts."""
+    rows = sorted(Verdict(**row) for row in verdicts.toArrow().to_pylist())
+    left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
         tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
         tuple(one for one in chosen.history if one.folder.cluster not in left_out),
-        tuple(one for one in verdicts if one.quarantines),
-        tuple(one for one in verdicts if not one.quarantines),
-        _rejected(spark, root, [one for one in chosen.newest if one.folder.cluster in left_out]),
+        tuple(one for one in rows if one.quarantines),
+        tuple(one for one in rows if not one.quarantines),
     )
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import reassign
 from reassign.api.digest import hashed
-from reassign.fleet import inventory
+from reassign.fleet import inventory, quality
 from reassign.fleet.assess import assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.fleet.choose import Verdict, choose, digest
@@ -81,16 +81,19 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     chosen = choose(files)
     inputs = digest(files)
     job.policy.check_patterns({file.cluster for file in files if file.cluster})
-    good = chosen.newest
-    left_out = problems(chosen.verdicts)
+    key = hashed([inputs, program()])
+    found = kept.stage(Stage.CHECK, key, lambda: quality.check(spark, job.snapshots, chosen))
+    checked = quality.checked(chosen, found["verdicts"])
+    left_out = problems(checked.quarantine)
+    good = checked.newest
     names = [each.folder.cluster for each in good]
     newest = read(spark, job.snapshots, [each.folder for each in good])
 
     begin(Stage.ASSESS)
-    key = hashed([inputs, job.policy.digest, program()])
+    key = hashed([key, job.policy.digest])
 
     def assessed() -> dict[str, DataFrame]:
-        history = read(spark, job.snapshots, [each.folder for each in (*good, *chosen.history)])
+        history = read(spark, job.snapshots, [each.folder for each in (*good, *checked.history)])
         goals = {name: job.policy.terms(name).planner_goal() for name in names}
         return assess(newest, history, terms_of(spark, goals))._asdict()
 
@@ -106,7 +109,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     summaries = summaries_of(rows)
     left_out |= {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
-    seen += [Seen(name, None, None, problem) for name, problem in problems(chosen.verdicts).items()]
+    seen += [Seen(name, None, None, problem) for name, problem in problems(checked.quarantine).items()]
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
         terms = {name: job.policy.terms(name) for name in names if name not in left_out}
@@ -114,19 +117,18 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
         emitted = emit(job.manifests, rows, terms, about(inputs, job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
-        quarantine = [each._asdict() for each in chosen.verdicts]
+        quarantine = [each._asdict() for each in checked.quarantine]
         text = page.render(fleet(seen, quarantine, lists, summaries, job.policy))
         with writing(job.report):
             write(job.report, text.encode())
-    return Result(len(seen), left_out, chosen.verdicts, lists["cluster_load"], summaries, emitted)
+    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), lists["cluster_load"], summaries, emitted)
 
 
-def problems(verdicts: Iterable[Verdict]) -> dict[str, Problem]:
+def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
     """Why clusters are left out: by cluster the first of what is wrong with its newest snapshot."""
     found: dict[str, Problem] = {}
-    for verdict in verdicts:
-        if verdict.quarantines:
-            found.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
+    for verdict in quarantine:
+        found.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
     return found
 
 

@@ -49,6 +49,8 @@ def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
     places = [folder.path(root) for folder in folders]
 
     def table(name: str) -> DataFrame:
+        if not places:
+            return spark.createDataFrame([], spark_schema(name))
         reader = spark.read.schema(spark_schema(name)).option("basePath", root)
         return reader.parquet(*(f"{place}/{name}.parquet" for place in places))
 
