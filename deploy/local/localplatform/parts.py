@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from localplatform import brokers, cache, machine, node, operator_, prerequisites
+from localplatform import brokers, cache, machine, node, operator_, prerequisites, spark_image
 from localplatform.binaries import binaries
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
@@ -63,7 +63,7 @@ def prepare(part: str | None = None) -> None:
         "api": [binaries],
         "node": [node.pause_image],
         "brokers": [brokers.libs],
-        "operator": [base_image, packages],
+        "operator": [base_image, packages, spark_image.base, spark_image.spark_packages],
     }
     for step in wanted:
         for build in builds[step]:

@@ -38,8 +38,8 @@ LEFT_OUT = (
 
 def spark_image() -> Image:
     """The image of this checkout's source; the tag is a hash of all that goes into it."""
-    base, packages = base_image(JAVA_PACKAGES), spark_packages()
-    pins: list[cache.Pin] = [SPARK / "Containerfile", str(base), str(packages), str(compiled()), *PROGRAMS]
+    packages = spark_packages()
+    pins: list[cache.Pin] = [SPARK / "Containerfile", str(base()), str(packages), str(compiled()), *PROGRAMS]
     for path in operator_source():
         pins += [str(path.relative_to(SOURCE)), path]
     tag = cache.key(pins)
@@ -51,12 +51,17 @@ def spark_image() -> Image:
             shutil.copyfile(program, place / "source" / program.name)
         contexts = {"packages": packages, "compiled": compiled(), "source": place / "source"}
         archive = place / "image.tar"
-        build_archive(SPARK / "Containerfile", f"{REPOSITORY}:{tag}", archive, base=base, contexts=contexts)
+        build_archive(SPARK / "Containerfile", f"{REPOSITORY}:{tag}", archive, base=base(), contexts=contexts)
         say(f"the fleet's image: {archive.stat().st_size >> 20} MiB")
 
     image = Image(tag, cache.entry("spark-image", [tag], build) / "image.tar", REPOSITORY)
     cache.keep_latest("spark-image", 2)
     return image
+
+
+def base() -> Path:
+    """The operator's base with Java."""
+    return base_image(JAVA_PACKAGES)
 
 
 def spark_packages() -> Path:

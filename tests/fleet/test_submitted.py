@@ -1,0 +1,34 @@
+"""A run that spark-submit has started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+PROGRAM = """\
+from reassign.fleet import session
+
+spark = session.start(None)
+names = ("spark.master", "spark.sql.shuffle.partitions", "spark.sql.session.timeZone")
+print(*(spark.conf.get(name) for name in names))
+spark.stop()
+"""
+
+
+def test_what_spark_submit_was_told_wins_over_what_a_run_has_by_itself(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    home = Path(pyspark.__file__).parent
+    told = ["--master=local[1]", "--conf=spark.sql.shuffle.partitions=3"]
+    ended = subprocess.run(
+        [home / "bin" / "spark-submit", *told, program],
+        env=os.environ
+        | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stdout.splitlines()[-1] == "local[1] 3 UTC", ended.stderr[-2000:]
