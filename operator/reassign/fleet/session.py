@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import reassign
 from reassign.errors import Reason, ReassignError
+from reassign.fleet.storage import first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 
@@ -98,11 +99,9 @@ def started(master: str | None) -> Iterator[SparkSession]:
                     f"Spark cannot go on: {known}; mend that for the work folder, the snapshots and Spark's own "
                     "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
                 ) from None
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        why = next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "")
         raise ReassignError(
             Reason.SPARK_FAILED,
-            f"Spark has failed: {why[:SHOWN]}; see {LOG}, and run it again: it goes on where it was",
+            f"Spark has failed: {first_cause(error)[:SHOWN]}; see {LOG}, and run it again: it goes on where it was",
         ) from None
     finally:
         with suppress(Py4JError, OSError):  # of a JVM that has ended

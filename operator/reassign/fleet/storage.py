@@ -19,10 +19,10 @@ def told(what: str, todo: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise PlanningError(Reason.CANNOT_BE_READ, f"{what} ({_first_cause(error)}); {todo}") from None
+        raise PlanningError(Reason.CANNOT_BE_READ, f"{what} ({first_cause(error)}); {todo}") from None
 
 
-def _first_cause(error: Exception) -> str:
+def first_cause(error: Exception) -> str:
     """One line, of the exception that all others were raised from; they only say which of Spark's tasks it was in."""
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception
