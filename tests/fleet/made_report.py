@@ -131,7 +131,7 @@ def _by_broker(chance: random.Random, brokers: int, partitions: int, state: Stat
     drained = state == "Planned" and chance.random() < 0.15
     if drained:
         weights[-1] = 0
-    totals = {"Disk": size * brokers * chance.uniform(0.3, 0.7), "Replicas": partitions * 3, "Leaders": partitions}
+    totals = {"Disk": size * brokers * chance.uniform(0.2, 0.4), "Replicas": partitions * 3, "Leaders": partitions}
     before: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
     target: dict[str, list[float]] = {}
@@ -252,7 +252,7 @@ def _growth(chance: random.Random, brokers: ByBroker, stored: int) -> Growth:
     shares = sorted((chance.random() ** 3 for _ in TOPICS), reverse=True)
     disks = sorted(
         (
-            (broker, int(used), capacity or 2048 * GIB, int(used * chance.uniform(0.0005, 0.02)))
+            (broker, int(used), capacity or 2048 * GIB, int(used * chance.random() ** 3 * 0.05))
             for broker, used, capacity in zip(
                 brokers["id"], brokers["before"]["Disk"], brokers["capacity"], strict=True
             )

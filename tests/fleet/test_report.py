@@ -171,8 +171,8 @@ def test_the_worst_come_first_those_that_need_a_person_before_those_that_a_plan_
         "Disk full soon in 3",
         "Goal partly met all of it",
         "Not spread 3",
-        "Out of band a broker has 300",
-        "Out of band a broker has 50",
+        "Out of band one broker at 300",
+        "Out of band one broker at 50",
     ]
     assert reasons[-1] == ""
 

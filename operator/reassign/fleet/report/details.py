@@ -102,7 +102,8 @@ def _load(load: Load | None, unit: int) -> list[float] | None:
 
 def _rounded(values: list[float], digits: int) -> list[float]:
     """Whole numbers have no `.0`."""
-    return [int(value) if (value := round(one, digits)) == int(value) else value for one in values]
+    rounded = [round(value, digits or None) for value in values]
+    return [int(value) if value.is_integer() else value for value in map(float, rounded)]
 
 
 def _seconds(seconds: float | None) -> float | None:

@@ -59,7 +59,7 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
         return None
     (least, greatest), (low, high) = worst["before"], worst["band"]
     share = greatest if greatest - high >= low - least else least
-    return _outside(worst), f"a broker has {percent(share)} of its share of {OF[worst['by']]}"
+    return _outside(worst), f"one broker at {percent(share)} of its {OF[worst['by']]}"
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:
