@@ -245,7 +245,7 @@
       const tall = Math.max(2, (height * rate(wave)) / fastest);
       return svg("g", {},
         svg("title", {}, `Wave ${i + 1}: ${size(wave[1])}, ${counted(wave[0], "partition")}` + (timed ? `, ${duration(wave[2])}` : "")),
-        svg("rect", { class: i % 2 ? "wave odd" : "wave", x: x(starts[i]), width: x(width(wave)), y: height - tall, height: tall }),
+        svg("rect", { class: "wave", x: x(starts[i]), width: x(width(wave)), y: height - tall, height: tall }),
         width(wave) / total > 0.05 ? svg("text", { class: "inside", x: x(starts[i] + width(wave) / 2), y: height - 6 }, String(i + 1)) : null);
     });
     const [per, unit] = !timed ? [scale.size, scale.name] : total < 5400 ? [60, "min"] : [3600, "h"];
