@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -82,6 +82,10 @@ bench-memory: $(VENV)  ## what the operator, a process that plans, and a snapsho
 
 bench-fleet: $(VENV)  ## a fleet from snapshots to manifests and report: seconds, memory, and a loop without Spark beside it
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)
+
+bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one executor and with two
+	@$(PLATFORM_COMMAND) up node
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
