@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from reassign.errors import PlanningError
 from reassign.files import checks
 from reassign.fleet import choose, inventory, quality, rules
 from reassign.fleet.quality import REJECTED, Checked
 from tests.fleet import broken
 
+DOCS = Path(__file__).parents[2] / "docs" / "fleet.md"
 GOOD = ("a", "m", "z")
 MISNAMED = {"FolderName": "foldername_Old"}
 
@@ -98,3 +101,46 @@ def test_rejected_rows_are_kept_with_all_that_they_say(spark: SparkSession, flee
         "leader": 4,
         "isr": [2, 4],
     }
+
+
+def test_every_kind_is_explained() -> None:
+    said = set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", DOCS.read_text(), re.MULTILINE))
+    told = {
+        rule.kind
+        for some in (rules.BROKERS, rules.LOG_DIRS, rules.PARTITIONS, rules.REPLICAS, rules.ELSEWHERE, rules.TOPICS)
+        for rule in some
+    }
+    assert said >= {*checks.Kind, *choose.Kind, *rules.FAULTS, *told}
+
+
+def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    folder = broken.good(tmp_path, "main")
+    broken.edited(folder, "brokers", lambda rows: [rows[0] | {"alive": False, "rack": "plain"}, *rows[1:]])
+    broken.edited(folder, "brokers", lambda rows: [*rows[:-1], rows[-1] | {"rack": "/b//2"}])
+    broken.edited(folder, "log_dirs", lambda rows: [rows[0] | {"online": False}, *rows[1:]])
+    broken.edited(folder, "log_dirs", lambda rows: [*rows[:-1], rows[-1] | {"total_bytes": None}])
+    nothing_known = {"size_bytes": None, "leader": None, "isr": []}
+    broken.edited(folder, "partitions", lambda rows: [*rows[:-2], *(row | nothing_known for row in rows[-2:])])
+    broken.good(tmp_path, "main", days_ago=1, id="before")
+    found = checked(spark, tmp_path)
+    assert (len(found.newest), found.history, found.quarantine) == (1, (), ())
+    assert {(one.kind, one.rows, one.example) for one in found.notes} == {
+        ("NewClusterId", 1, "it was id-of-before on 2026-01-30, and is id-of-main now"),
+        ("BrokerDown", 1, "broker 1"),
+        ("MixedRacks", 3, "broker 2 is in /a/2"),
+        ("UnreadableRack", 1, "broker 4 is in /b//2"),
+        ("DirectoryOffline", 1, "broker 1 /d1"),
+        ("CapacityUnknown", 1, "broker 4 /d2: 900000000000 of unknown bytes are usable"),
+        ("SizeUnknown", 2, "payments-4: unknown bytes"),
+        ("NoLeader", 2, "payments-4: replicas [3, 4, 1], in sync []"),
+        ("OutOfSync", 2, "payments-4: replicas [3, 4, 1], in sync []"),
+    }
+
+
+def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    folder = broken.good(tmp_path, "main")
+    files = inventory.take(spark, str(tmp_path))
+    (folder / "partitions.parquet").unlink()
+    with pytest.raises(PlanningError, match="cannot be read") as error:
+        check(spark, str(tmp_path), files)
+    assert "\n" not in error.value.message

@@ -45,7 +45,7 @@ _REPLICAS = "concat(topic, '-', partition, ': replicas ', string(replicas))"
 _ISR = "concat(topic, '-', partition, ': replicas ', string(replicas), ', in sync ', string(isr))"
 _LEADER = "concat(topic, '-', partition, ': leader ', leader, ', in sync ', string(isr))"
 _SIZE = "concat(topic, '-', partition, ': ', coalesce(string(size_bytes), 'unknown'), ' bytes')"
-_PLACE = "concat(topic, '-', partition, ': broker ', member.replicas, ' ', coalesce(member.log_dirs, ''))"
+_PLACE = "concat(topic, '-', partition, ': broker ', member, ' ', place)"
 _NAMES = "if(startswith(rack, '/'), split(substr(rack, 2), '/'), array(rack))"
 
 BROKERS = (
@@ -81,13 +81,17 @@ PARTITIONS = (
     _note("OutOfSync", "not in_flight and size(isr) < size(replicas)", _ISR),
 )
 """On each partition by itself."""
-MEMBERS = (
-    Rule("MissingValue", "member.replicas is null and (place < size(replicas) or place >= size(log_dirs))", _ISR),
-    Rule("UnknownBroker", "place < size(replicas) and paths is null and member.replicas is not null", _REPLICAS),
-    Rule("UnknownIsrBroker", "place >= size(replicas) and paths is null and member.replicas is not null", _ISR),
-    Rule("UnknownDirectory", "not array_contains(paths, member.log_dirs)", _PLACE),
+REPLICAS = (
+    Rule("MissingValue", "member is null and size(log_dirs) <= size(replicas)", _REPLICAS),
+    Rule("UnknownBroker", "known is null and member is not null", _REPLICAS),
+    Rule("UnknownDirectory", "not array_contains(paths, place)", _PLACE),
 )
-"""On each broker of a partition: `member` is one with its directory, `paths` are those that it describes."""
+"""On each replica: `member` is its broker, `place` its directory, `paths` are those that the broker describes."""
+ELSEWHERE = (
+    Rule("MissingValue", "member is null", _ISR),
+    Rule("UnknownIsrBroker", "known is null and member is not null", _ISR),
+)
+"""On what is in sync beside the replicas: while a partition is in flight, those that it leaves."""
 TOPICS = (
     Rule(
         "PartitionTwice",
@@ -100,7 +104,10 @@ TOPICS = (
 CLUSTER = (Rule("TooManyBytes", f"mebibytes > {MOST_BYTES >> 20}", "concat(mebibytes, ' MiB in all replicas')"),)
 
 FAULTS = frozenset(
-    rule.kind for rules in (BROKERS, LOG_DIRS, PARTITIONS, MEMBERS, TOPICS, CLUSTER) for rule in rules if rule.fault
+    rule.kind
+    for rules in (BROKERS, LOG_DIRS, PARTITIONS, REPLICAS, ELSEWHERE, TOPICS, CLUSTER)
+    for rule in rules
+    if rule.fault
 )
 
 ROW = ("cluster", "date", "table", "kind", "example", "row")
@@ -113,7 +120,14 @@ def found(tables: Tables) -> DataFrame:
     known = sf.broadcast(
         known.select("cluster", sf.col("broker").alias("known"), sf.coalesce("paths", sf.array()).alias("paths"))
     )
-    parts = (_brokers(tables), _log_dirs(tables, known), _partitions(tables, known), _topics(tables))
+    parts = (
+        _brokers(tables),
+        _log_dirs(tables, known),
+        _told("partitions", tables.partitions, PARTITIONS),
+        _replicas(tables, known),
+        _elsewhere(tables, known),
+        _topics(tables),
+    )
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -129,26 +143,28 @@ def _brokers(tables: Tables) -> DataFrame:
 
 def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
     rows = tables.log_dirs.select(
-        "*", sf.count("*").over(Window.partitionBy("cluster", "broker", "path")).alias("times")
+        "*",
+        sf.col("broker").alias("member"),
+        sf.count("*").over(Window.partitionBy("cluster", "broker", "path")).alias("times"),
     )
-    described = rows.join(known, (rows["cluster"] == known["cluster"]) & (rows["broker"] == known["known"]), how="left")
-    return _told("log_dirs", described.drop(known["cluster"]), LOG_DIRS)
+    return _told("log_dirs", _described(rows, known), LOG_DIRS)
 
 
-def _partitions(tables: Tables, known: DataFrame) -> DataFrame:
-    """Each row as often as it names brokers, so that a join finds them; what is said of the row itself, once."""
-    members = sf.concat(
-        sf.arrays_zip("replicas", "log_dirs"),
-        # of a partition in flight also the brokers that it leaves
-        sf.expr("transform(array_except(isr, replicas), b -> struct(b as replicas, string(null) as log_dirs))"),
-    )
-    rows = tables.partitions.select("*", sf.posexplode_outer(members).alias("place", "member"))
-    described = rows.join(
-        known, (rows["cluster"] == known["cluster"]) & (rows["member.replicas"] == known["known"]), how="left"
-    )
-    once = [rule._replace(condition=f"coalesce(place, 0) = 0 and ({rule.condition})") for rule in PARTITIONS]
-    each = [rule._replace(condition=f"place is not null and ({rule.condition})") for rule in MEMBERS]
-    return _told("partitions", described.drop(known["cluster"]), [*once, *each])
+def _replicas(tables: Tables, known: DataFrame) -> DataFrame:
+    zipped = sf.inline(sf.arrays_zip("replicas", "log_dirs")).alias("member", "place")
+    return _told("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
+
+
+def _elsewhere(tables: Tables, known: DataFrame) -> DataFrame:
+    others = sf.array_except("isr", "replicas")
+    rows = tables.partitions.where(sf.size(others) > 0).select("*", sf.explode(others).alias("member"))
+    return _told("partitions", _described(rows, known), ELSEWHERE)
+
+
+def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """Each row with what its `member` is known by; nulls where it is not."""
+    same = (rows["cluster"] == known["cluster"]) & (rows["member"] == known["known"])
+    return rows.join(known, same, how="left").drop(known["cluster"])
 
 
 def _topics(tables: Tables) -> DataFrame:

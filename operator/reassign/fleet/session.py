@@ -42,6 +42,7 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",  # a fleet is small beside what Spark reckons with
     "spark.sql.adaptive.enabled": "false",  # it would end a job at each shuffle to look at sizes that we know
+    "spark.sql.files.openCostInBytes": "262144",  # or a task would read 32 of a snapshot's small files at most
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a cluster may be called 0012
 }
