@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError
@@ -15,10 +17,13 @@ from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.planning.assignments import loads
+from reassign.planning.bounds import bound
+from reassign.planning.directories import volumes
 from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
 from reassign.planning.problem import Problem, pose, sizes_or_means
 from reassign.planning.racks import levels, spread
 from tests.fleet.made import tables_of
+from tests.fleet.rows import by
 
 CLUSTERS = 120
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -66,6 +71,26 @@ def case(seed: int) -> Case:
     return Case(f"c-{seed:03}", cluster, goal, problem)
 
 
+def _of_brokers(*racks: str) -> dict[str, Any]:
+    """Brokers in these racks, without directories; on each of them lies one partition."""
+    count = len(racks)
+    return {
+        "brokers": np.arange(1, count + 1, dtype=np.int32),
+        "racks": racks,
+        "alive": np.ones(count, np.bool_),
+        "directories": Directories(
+            *(np.empty(0, np.int32), (), *(np.empty(0, np.int64),) * 2, *(np.empty(0, np.bool_),) * 2)
+        ),
+        "topics": ("a",),
+        "topic": np.zeros(count, np.int32),
+        "partition": np.arange(count, dtype=np.int32),
+        "replicas": np.arange(count, dtype=np.int32)[:, None],
+        "sizes": np.full(count, GIB),
+        "in_flight": np.zeros(count, np.bool_),
+        "directory": np.full((count, 1), UNKNOWN, np.int32),
+    }
+
+
 def _rack(rng: np.random.Generator, kind: str, depth: int) -> str:
     names = "".join(f"/{rng.choice(['a', 'b', 'c'])}" for _ in range(rng.integers(max(0, depth - 1), depth + 1)))
     plain = str(rng.choice(["", "r1", "r2", "r3"]))
@@ -89,7 +114,7 @@ def _directories(rng: np.random.Generator, brokers: int) -> Directories:
     )
 
 
-def _partitions(rng: np.random.Generator, brokers: int) -> dict[str, object]:
+def _partitions(rng: np.random.Generator, brokers: int) -> dict[str, Any]:
     topics = ("__t-1", "a-1", "a-2", "b-1", "c-1")
     topic = np.repeat(np.arange(5), rng.integers(1, 6, 5)).astype(np.int32)
     partition = np.concatenate([np.arange(n) for n in np.bincount(topic)]).astype(np.int32)
@@ -128,13 +153,6 @@ def assessed(spark: SparkSession, cases: list[Case], tmp_path_factory: pytest.Te
     return assess(newest, newest, terms_of(spark, {c.name: c.goal for c in cases}))
 
 
-def by(table: DataFrame, *keys: str) -> dict[object, dict[str, object]]:
-    rows = [row.asDict() for row in table.collect()]
-    found = {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
 def test_brokers_have_the_loads_that_the_planner_sees(cases: list[Case], assessed: Assessed) -> None:
     rows = by(assessed.broker_load, "cluster", "broker")
     assert len(rows) == sum(len(c.cluster.brokers) for c in cases)
@@ -144,6 +162,113 @@ def test_brokers_have_the_loads_that_the_planner_sees(cases: list[Case], assesse
         ]
         size, _ = sizes_or_means(c.cluster)
         assert seen == loads(c.cluster.replicas, size, len(c.cluster.brokers)).tolist()
+
+
+def test_capacities_count_each_volume_once(cases: list[Case], assessed: Assessed) -> None:
+    rows = by(assessed.broker_load, "cluster", "broker")
+    several = 0
+    for c in cases:
+        dirs = c.cluster.directories
+        volume = volumes(dirs)
+        for index, broker in enumerate(c.cluster.brokers.tolist()):
+            mine = np.flatnonzero((dirs.broker == index) & dirs.online)
+            first = [int(mine[volume[mine] == v][0]) for v in np.unique(volume[mine])]
+            several += 1 < len(first) < len(mine)
+            total = dirs.total[first]
+            known = len(total) and (dirs.total[mine] != UNKNOWN).all()
+            assert rows[c.name, broker]["capacity"] == (int(total.sum()) if known else None)
+    assert several > 10
+
+
+def test_racks_are_those_of_the_tree_at_each_level(cases: list[Case], assessed: Assessed) -> None:
+    rows = by(assessed.rack_load, "cluster", "level", "path")
+    deep = 0
+    for c in cases:
+        mine = [row for (name, *_), row in rows.items() if name == c.name]
+        try:
+            groups = levels(c.cluster.racks, c.goal.awareness, c.cluster.brokers)
+        except PlanningError:
+            assert mine == []
+            continue
+        size, _ = sizes_or_means(c.cluster)
+        load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
+        for level, group in enumerate(groups, 1):
+            deep += level > 1
+            expected = [
+                (int((group == g).sum()), *load[:, group == g].sum(axis=1).tolist()) for g in range(group.max() + 1)
+            ]
+            found = [(r["brokers"], r["bytes"], r["replicas"], r["leaders"]) for r in mine if r["level"] == level]
+            assert sorted(found) == sorted(expected)
+        assert {row["level"] for row in mine} == set(range(1, len(groups) + 1))
+    assert deep > 20
+
+
+def test_a_broker_that_is_a_child_by_itself_is_named_below_its_rack(spark: SparkSession, tmp_path: Path) -> None:
+    odd = Cluster("id", **_of_brokers("/a/x", "/a", "", "/b"))
+    newest = tables_of(spark, tmp_path, [("main", in_sync(odd, NOW))])
+    rows = assess(newest, newest, terms_of(spark, {"main": Goal()})).rack_load.collect()
+    assert sorted((row.level, row.path) for row in rows) == [
+        (1, "/a"), (1, "/b"), (1, "broker 3"),
+        (2, "/a/broker 2"), (2, "/a/x"), (2, "/b/broker 4"), (2, "broker 3"),
+    ]  # fmt: skip
+
+
+def test_directories_have_what_lies_in_them(cases: list[Case], assessed: Assessed) -> None:
+    rows = by(assessed.directory_load, "cluster", "broker", "path")
+    for c in cases:
+        size, _ = sizes_or_means(c.cluster)
+        dirs = c.cluster.directories
+        expected = {(c.name, int(c.cluster.brokers[b]), p): [0, 0] for b, p in zip(dirs.broker, dirs.path, strict=True)}
+        for (row, slot), index in np.ndenumerate(c.cluster.replicas):
+            if index != UNKNOWN:
+                at = int(c.cluster.directory[row, slot])
+                key = (c.name, int(c.cluster.brokers[index]), dirs.path[at] if at != UNKNOWN else None)
+                bytes_, replicas = expected.get(key, [0, 0])
+                expected[key] = [bytes_ + int(size[row]), replicas + 1]
+        found = {key: [row["bytes"], row["replicas"]] for key, row in rows.items() if key[0] == c.name}
+        assert found == expected
+
+
+def test_drains_and_replication_factors_concern_what_may_be_moved(cases: list[Case], assessed: Assessed) -> None:
+    rows = by(assessed.cluster_load, "cluster")
+    told = 0
+    for c in cases:
+        if c.problem is None:
+            continue
+        emptied = np.isin(c.cluster.brokers, sorted(c.goal.drain))
+        if c.goal.brokers is not None:
+            emptied |= ~np.isin(c.cluster.brokers, sorted(c.goal.brokers))
+        lies = (c.cluster.replicas != UNKNOWN) & emptied[c.cluster.replicas] & c.problem.movable[:, None]
+        has = (c.cluster.replicas != UNKNOWN).sum(axis=1)
+        row = rows[c.name]
+        assert row["drain_replicas"] == lies.sum()
+        assert row["drain_bytes"] == (lies.sum(axis=1) * c.problem.size).sum()
+        assert row["rf_replicas"] == abs(c.problem.rf - has)[c.problem.movable].sum()
+        told += row["drain_replicas"] > 0 and row["rf_replicas"] > 0
+    assert told > 2
+
+
+def test_no_plan_inside_the_bands_of_an_odd_cluster_copies_less(cases: list[Case], assessed: Assessed) -> None:
+    rows = by(assessed.cluster_load, "cluster")
+    for c in cases:
+        if c.problem is not None:
+            proven = bound(c.problem)
+            assert rows[c.name]["bytes_bound"] <= proven.bytes, c
+            assert rows[c.name]["moves_bound"] <= proven.moves, c
+
+
+def test_a_cluster_has_its_counts_and_how_far_its_fullest_broker_is_from_the_mean(
+    cases: list[Case], assessed: Assessed
+) -> None:
+    rows = by(assessed.cluster_load, "cluster")
+    for c in cases:
+        row, size = rows[c.name], sizes_or_means(c.cluster)[0]
+        load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
+        counts = row["brokers"], row["topics"], row["partitions"], row["unknown_sizes"], row["in_flight"]
+        unknown, in_flight = (c.cluster.sizes < 0).sum(), c.cluster.in_flight.sum()
+        assert counts == (len(c.cluster.brokers), 5, len(size), unknown, in_flight)
+        for what, of in zip(("bytes", "replicas", "leaders"), load, strict=True):
+            assert row[f"skew_{what}"] == (pytest.approx(of.max() / of.mean()) if of.any() else None)
 
 
 def test_violations_are_the_partitions_that_are_not_spread(cases: list[Case], assessed: Assessed) -> None:

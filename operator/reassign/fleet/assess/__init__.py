@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from reassign.fleet.assess import growth, leftovers, loads, places, sizes, summary
+from reassign.fleet.assess import bounds, growth, leftovers, loads, places, sizes, summary, targets
 from reassign.fleet.tables import Tables
 
 
@@ -37,11 +37,12 @@ def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     brokers = places.places(newest, terms).cache()
     lying = loads.lying(newest, brokers, terms, sizes.means(topics), (width[0] if width else None) or 0).cache()
     by_broker = summary.by_broker(brokers, lying)
+    by_broker = by_broker.join(targets.targets(by_broker, lying), ["cluster", "broker"], "left").cache()
     return Assessed(
         summary.broker_load(by_broker),
         summary.rack_load(by_broker),
         summary.directory_load(newest, lying),
-        summary.cluster_load(by_broker, topics, lying),
+        summary.cluster_load(by_broker, topics, lying, bounds.bounds(by_broker, lying, terms)),
         growth.topic_growth(topics),
         growth.disk_growth(history, brokers),
         leftovers.leftovers(history, topics),

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
+from reassign.planning.problem import MOST_REPLICA_BYTES
 
 BY = ("cluster", "broker", "path", "rf")
 """`rf` is the replication factor that is wanted."""
@@ -105,7 +106,7 @@ def _clusters(places: DataFrame, terms: DataFrame) -> DataFrame:
         "alive",
         "allowed",
         "emptied",
-        sf.expr("transform(filter(volumes, d -> not d.online), d -> d.path)").alias("offline"),
+        sf.expr("coalesce(transform(filter(volumes, d -> not d.online), d -> d.path), array())").alias("offline"),
         sf.expr("transform(steps, s -> struct(s.node, s.usable, s.open))").alias("steps"),
     )
     return (
@@ -138,7 +139,7 @@ def _of_partition(width: int) -> list[Column]:
         *(sf.col(name) for name in ("cluster", "replicas", "log_dirs", "in_flight", "replication_factor")),
         sf.size("replicas").alias("has"),
         sf.col("size_bytes").isNotNull().alias("known"),
-        sf.coalesce("size_bytes", "mean_bytes", sf.lit(1)).alias("size"),
+        sf.least(sf.coalesce("size_bytes", "mean_bytes", sf.lit(1)), sf.lit(MOST_REPLICA_BYTES)).alias("size"),
         (chosen & ~sf.col("in_flight") & living).alias("movable"),
         reduce(Column.__add__, stay, sf.lit(0)).alias("stay"),
         sf.slice(at, 1, sf.size("replicas")).alias("at"),

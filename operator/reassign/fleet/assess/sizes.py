@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
+from reassign.planning.problem import MOST_REPLICA_BYTES
 
 
 def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
@@ -13,7 +14,10 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
     those that are not known counted as the mean of those that are, null where none is."""
     times = newest.brokers.groupBy("cluster").agg(sf.max("taken_at").alias("newest_at"))
     return (
-        history.partitions.groupBy("cluster", "topic", "taken_at")
+        history.partitions.withColumn(
+            "size_bytes", sf.expr(f"if(size_bytes > {MOST_REPLICA_BYTES}, {MOST_REPLICA_BYTES}, size_bytes)")
+        )
+        .groupBy("cluster", "topic", "taken_at")
         .agg(
             sf.max(sf.size("replicas")).alias("width"),
             sf.count_if("in_flight").alias("in_flight"),

@@ -16,11 +16,16 @@ def by_broker(places: DataFrame, lying: DataFrame) -> DataFrame:
     sums = lying.groupBy("cluster", "broker").agg(
         *(sf.try_sum(name).alias(name) for name in SUMS), sf.max("largest").alias("largest")
     )
-    return places.join(sums, ["cluster", "broker"], "left").fillna(0, [*SUMS, "largest"])
+    return (
+        places.join(sums, ["cluster", "broker"], "left")
+        .fillna(0, [*SUMS, "largest"])
+        .withColumn("room", sf.expr("try_add(bytes, free)"))
+    )
 
 
 def broker_load(brokers: DataFrame) -> DataFrame:
-    return brokers.select("cluster", "broker", "rack", "alive", *LOADS, "capacity")
+    shares = (sf.expr(f"{what} / nullif(share_{what}, 0)").alias(f"share_{what}") for what in ("bytes", "replicas"))
+    return brokers.select("cluster", "broker", "rack", "alive", *LOADS, "capacity", *shares)
 
 
 def rack_load(brokers: DataFrame) -> DataFrame:
@@ -49,7 +54,7 @@ def directory_load(newest: Tables, lying: DataFrame) -> DataFrame:
     )
 
 
-def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame) -> DataFrame:
+def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame, least: DataFrame) -> DataFrame:
     named = topics.where("newest").groupBy("cluster").agg(sf.count("*").alias("topics"))
     whole = (
         *LOADS,
@@ -70,10 +75,12 @@ def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame) -> Dat
     return (
         skews.join(named, "cluster", "left")
         .join(sums, "cluster", "left")
+        .join(least, "cluster", "left")
         .fillna(0, ["topics", *whole])
         .withColumn("violations", sf.when(sf.col("readable"), sf.col("violations")))
         .select(
             "cluster", "brokers", "topics", "partitions", "replicas", "bytes", "unknown_sizes", "in_flight",
             "skew_bytes", "skew_replicas", "skew_leaders", "violations", "drain_replicas", "drain_bytes", "rf_replicas",
+            "bytes_bound", "moves_bound",
         )
     )  # fmt: skip

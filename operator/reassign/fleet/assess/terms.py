@@ -38,4 +38,4 @@ def terms_of(spark: SparkSession, goals: Mapping[str, Goal]) -> DataFrame:
 
 def _any_of(patterns: Iterable[str]) -> str:
     """One regular expression for shell-like patterns; without any it matches nothing that is a name."""
-    return "|".join(map(translate, patterns)) or r"\A\Z"
+    return rf"\A(?:{'|'.join(map(translate, patterns)) or '(?!)'})"
