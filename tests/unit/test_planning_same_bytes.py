@@ -36,7 +36,7 @@ for _ in range(int(runs)):
 
 def test_twenty_runs_in_processes_with_other_hash_seeds_write_the_same_bytes(tmp_path: Path) -> None:
     made = cluster(Made(900, 12, unequal_capacities=True, violations=0.1))
-    snapshots.write(tmp_path / "s", snapshots.Snapshot(made, datetime(2026, 1, 31, tzinfo=UTC)))
+    snapshots.write(tmp_path / "s", snapshots.in_sync(made, datetime(2026, 1, 31, tzinfo=UTC)))
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(RUNS), "plan", "--snapshot", str(tmp_path / "s"), *PLAN],
