@@ -139,8 +139,8 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
 
 def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
-    files = inventory.take(spark, str(tmp_path))
+    chosen = choose.choose(inventory.take(spark, str(tmp_path)))
     (folder / "partitions.parquet").unlink()
     with pytest.raises(PlanningError, match="cannot be read") as error:
-        check(spark, str(tmp_path), files)
+        quality.check(spark, str(tmp_path), chosen)
     assert "\n" not in error.value.message
