@@ -7,6 +7,7 @@ does besides: checks, assessment, report.
 
 - 201 clusters with 1.6M replicas, one of them with 999k, and 1,000 clusters of 3k replicas
 - growth of time with 1, 2, 4 and 8 times the clusters, and from how many on Spark would be faster than the loop
+- with the platform up, as the Job of deploy/spark with one and with two executors, from its creation to its end
 
 Memory is that of all processes of a run together, what they share counted once (Pss), looked at five times a second.
 Nothing is asserted: a line says what was measured and what it stands beside.
@@ -27,12 +28,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from localplatform import parts
+from localplatform.controlplane import ApiServer
+from localplatform.spark import run_fleet
 from tests.benchmarks.fleets import write_fleet
 
 REPOSITORY = Path(__file__).parents[2]
 GROWTH = (50, 100, 200, 400)
 FLEETS = {"201 clusters, 1.6M replicas": (200, True, 35), "1,000 clusters, 3M replicas": (1_000, False, 90)}
 """Clusters of 3k replicas, whether there is a giant, and the bound in seconds."""
+ON_KUBERNETES, EXECUTORS = 200, (1, 2)
 LOOK_SECONDS = 0.2
 MIB = 2**20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -164,6 +169,18 @@ def crossing(counts: tuple[int, ...], spark: list[float], plain: list[float]) ->
     return f"{lines}: Spark is faster from {(start - start_alone) / (slope_alone - slope):.0f} clusters on"
 
 
+def on_kubernetes(scratch: Path | None) -> None:
+    server = ApiServer.load(parts.API)
+    if server is None:
+        print("not measured: the platform is not up (make up)")
+        return
+    for executors in EXECUTORS:
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            write_fleet(Path(folder, "snapshots"), ON_KUBERNETES)
+            ran = run_fleet(server, Path(folder), executors=executors)
+            print(f"  {executors} executor(s): {ran.seconds:.1f} s, exit code {ran.code}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="How long a fleet takes, and how much memory.")
     parser.add_argument("--master", default="local[2]", help="Spark's master (local[2])")
@@ -188,6 +205,8 @@ def main() -> None:
         spark.append(took[0])
         plain.append(took[1])
     print(crossing(tuple(options.growth), spark, plain))
+    print(f"\non the local Kubernetes, {ON_KUBERNETES} clusters of 3k replicas, driver and executors on the same cores")
+    on_kubernetes(options.scratch)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ SKEWED = ([0, 1], [1, 0], [0, 1], [0, 3], [2, 1])
 """Replicas, one partition after another: both sites, but most of it on two of the four brokers."""
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 PLAN_LABEL = "kafka.reassign.dev/plan"
+SHOWN = 900
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 POLICY = f"""\
 defaults:
@@ -106,13 +107,13 @@ class DemoFleet:
     def plan(self) -> None:
         """All stages, with a policy."""
         self.console.rule("2. a policy, and a run over all of them")
-        self.console.print(f"[dim]{POLICY.strip()}[/]", markup=True)
+        self.console.print(POLICY.strip(), style="dim", markup=False)
         self._run()
         waves = self._waves()
         if not waves:
             raise PlatformError(f"nothing is planned for {operator_.CLUSTER}, whose brokers are not in balance")
         self.console.print(f"for the real one: {', '.join(str(wave.relative_to(self.manifests)) for wave in waves)}")
-        self.console.print(f"[dim]{waves[0].read_text()[:900].strip()}\n…[/]")
+        self.console.print(f"{waves[0].read_text()[:SHOWN].strip()}\n…", style="dim", markup=False)
 
     def picture(self) -> None:
         """The report in a browser, if there is one."""
