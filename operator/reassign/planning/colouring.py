@@ -18,6 +18,7 @@ from itertools import chain, islice, product
 
 import numpy as np
 
+from reassign.planning.kernel_waves import Filled, place
 from reassign.planning.model import UNKNOWN
 from reassign.planning.moves import Moves
 
@@ -55,6 +56,12 @@ class Packing:
         """Moves of one replica by port and wave: those that a trail can swap."""
 
     @property
+    def filled(self) -> Filled:
+        return Filled(
+            self.left, self.load, self.longest, self.partitions, self.bytes, self.max_partitions, self.max_bytes
+        )
+
+    @property
     def even(self) -> bool:
         return bool((self.left >= 0).all())
 
@@ -82,27 +89,19 @@ class Packing:
 
     def _place(self, move: int, evenly: bool = True) -> bool:
         """Put it where it makes the wave the least longer; of several, into the one that it fills the least."""
-        ports, shares = self.moves.ports[move], self.shares[move][:, None]
-        room = (self.partitions < self.max_partitions) & (self.bytes + self.copied[move] <= self.max_bytes)
-        short = np.maximum(shares - self.left[ports], 0).sum(axis=0)
-        if evenly:
-            room &= short == 0
-        elif room.any():
-            room &= short == short[room].min()
-        [waves] = np.nonzero(room)
-        if not len(waves):
-            return False
-        ends = (self.load[ports][:, waves] + shares * self.moves.size[move]).max(axis=0)
-        longest = self.longest[waves]
-        longer = np.maximum(ends - longest, 0)
-        filled = np.where(longer == longer.min(), ends / np.maximum(longest, 1), np.inf)
-        self._put(move, int(waves[filled.argmin()]))
-        return True
+        ports, shares = self.moves.ports[move], self.shares[move]
+        wave = place(self.filled, ports, shares, self.moves.size[move], self.copied[move], evenly)
+        if wave >= 0:
+            self._note(move, wave)
+        return wave >= 0
 
     def _put(self, move: int, wave: int) -> None:
         ports = self.moves.ports[move]
         self._count(move, wave, 1)
         self.longest[wave] = max(self.longest[wave], self.load[ports, wave].max())
+        self._note(move, wave)
+
+    def _note(self, move: int, wave: int) -> None:
         self.wave[move] = wave
         if self.moves.adds[move] == 1:
             for port in self.pairs[move]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from reassign.planning.colouring import Packing
+from reassign.planning.kernel_waves import exchange
 from reassign.planning.model import Bytes
 
 LOOKED_AT = 20_000_000
@@ -47,15 +48,7 @@ def _exchange(packing: Packing, ports: Bytes, weight: Bytes, there: Bytes, move:
     here = int(wave[move])
     without = load[:, here].copy()
     np.subtract.at(without, ports[move], weight[move])
-    others = there[wave[there] != here]
-    to = wave[others]
-    arrives = np.maximum(without.max(), (without[ports[others]] + weight[others]).max(axis=1))
-    overlap = ((ports[others][:, None, :] == ports[move][:, None]) * weight[others][:, None, :]).sum(axis=2)
-    leaves = np.maximum(longest[to], (load[ports[move]][:, to].T + weight[move] - overlap).max(axis=1))
-    longer = arrives + leaves - longest[here] - longest[to]
-    more = copied[move] - copied[others]
-    fits = (packing.bytes[to] + more <= packing.max_bytes) & (packing.bytes[here] - more <= packing.max_bytes)
-    longer = np.where(fits, longer, 0)
+    other, shorter = exchange(packing.filled, wave, copied, ports, weight, there, move, without)
 
     waves = np.arange(len(longest))
     alone = np.maximum(longest, (load[ports[move]] + weight[move][:, None]).max(axis=0)) - longest
@@ -63,10 +56,10 @@ def _exchange(packing: Packing, ports: Bytes, weight: Bytes, there: Bytes, move:
     room = (packing.partitions < packing.max_partitions) & (packing.bytes + copied[move] <= packing.max_bytes)
     alone = np.where(room & (waves != here), alone, 0)
 
-    best = min((int(longer.min(initial=0)), 0), (int(alone.min()), 1))
+    best = min((shorter, 0), (int(alone.min()), 1))
     if best[0] >= 0:
         return False
-    other = -1 if best[1] else int(others[longer.argmin()])
+    other = -1 if best[1] else other
     target = int(alone.argmin()) if best[1] else int(wave[other])
     packing.bring(move, target)
     if other >= 0:
