@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,9 @@ class DemoFleet:
         self.folder.mkdir(parents=True)
         (self.folder / "policy.yaml").write_text(POLICY)
         made = [str(self.folder / "snapshots"), f"--clusters={CLUSTERS}", f"--days={DAYS}"]
-        today = f"--last={datetime.now(UTC).date()}"
+        yesterday = f"--last={datetime.now(UTC).date() - timedelta(days=1)}"
         paths = os.pathsep.join((str(CHECKOUT / "operator"), str(CHECKOUT)))
-        command = [sys.executable, "-m", "tests.benchmarks.fleets", *made, today]
+        command = [sys.executable, "-m", "tests.benchmarks.fleets", *made, yesterday]
         self.console.print(run(command, env={"PYTHONPATH": paths}).strip())
         for topic, (partitions, size) in TOPICS.items():
             self.kafka.create(topic, [SKEWED[p % len(SKEWED)] for p in range(partitions)], size)
