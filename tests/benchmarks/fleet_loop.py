@@ -5,6 +5,7 @@ The same files, the same kernel, the same manifests; neither checks, nor assessm
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def main(snapshots: str, manifests: str) -> None:
     for name, folder in sorted(newest.items()):
         terms, cluster = policy.terms(name), read(folder).cluster
         plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
-        waves = [[entry(cluster, plan, int(index)) for index in those] for those in waves_of(plan)]
+        waves = [[json.dumps(entry(cluster, plan, int(index))) for index in those] for those in waves_of(plan)]
         for file, text in rendered(name, waves, terms).items():
             write(Path(manifests, "clusters", name, file), text)
 
