@@ -30,7 +30,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     # C1 alone: the better code of C2 is ready when a run is over, and making it takes a third of the processor time;
     # one thread that collects garbage: a heap half as large as G1's
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     # looking at files one by one takes less than a job does that looks at them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
