@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from reassign.fleet import session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     prerequisites.require(["fleet"])
+    os.environ["PYARROW_IGNORE_TIMEZONE"] = "1"  # pyspark.testing warns without it
     started = session.start("local[1]")
     started.conf.set("spark.sql.shuffle.partitions", "2")
     yield started

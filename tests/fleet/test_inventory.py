@@ -15,7 +15,8 @@ from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Folder
 from tests.fleet import broken
 
-FILES = {*checks.Kind, *choose.Kind} - {choose.Kind.NEW_ID}
+FILES = {*checks.Kind, *choose.Kind} - {choose.Kind.NEW_ID, choose.Kind.NO_PARTITIONS}
+"""Those that quarantine."""
 
 
 def test_each_file_is_found_with_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
