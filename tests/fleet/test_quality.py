@@ -48,7 +48,7 @@ def kinds_of(found: Checked, cluster: str) -> set[str]:
 
 @pytest.mark.parametrize("kind", sorted(broken.BROKEN))
 def test_a_broken_cluster_is_quarantined_for_what_is_wrong_with_it(found: Checked, kind: str) -> None:
-    name = MISNAMED.get(kind, "duplicatesnapshot-copy" if kind == "DuplicateSnapshot" else kind.lower())
+    name = MISNAMED.get(kind, kind.lower())
     assert kinds_of(found, name) == {kind} | ({"IsrOutsideReplicas"} if kind == "LeaderOutsideReplicas" else set())
     assert all(one.rows >= 1 and one.example for one in found.quarantine)
 
@@ -69,7 +69,7 @@ def test_the_others_are_the_same_as_without_broken_ones(
     assert alone.quarantine == alone.notes == ()
     assert [one for one in found.newest if one.folder.cluster in GOOD] == list(alone.newest)
     assert [one for one in found.history if one.folder.cluster in GOOD] == list(alone.history)
-    assert {one.folder.cluster for one in found.newest} == {*GOOD, "duplicatesnapshot"}
+    assert {one.folder.cluster for one in found.newest} == {*GOOD}
     assert [one for one in found.notes if one.cluster in GOOD] == []
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from reassign.fleet.stages import Stage
 from tests.benchmarks.fleets import write_fleet
+from tests.fleet import broken
 from tests.fleet.program import Place, Ran
 
 CLUSTERS = 3
@@ -48,6 +49,30 @@ def test_a_run_says_what_it_has_done_and_again_that_nothing_has_changed(whole: P
     assert (ran.code, ran.err) == (0, "")
     assert f"0 files written, {len(before) - 2} unchanged, 0 removed" in ran.out
     assert whole.output() == before
+
+
+def test_broken_clusters_are_named_and_the_manifests_of_the_others_are_the_same_without_them(tmp_path: Path) -> None:
+    alone, beside = (Place(tmp_path / name / "snapshots", tmp_path / name) for name in ("alone", "beside"))
+    for place in (alone, beside):
+        for name in ("a", "z"):
+            broken.good(place.snapshots, name)
+            older = broken.good(place.snapshots, name, days_ago=1)
+    (older / "partitions.parquet").write_bytes(b"PAR1 cut short")  # history is no reason to leave a cluster out
+    for kind, maker in broken.BROKEN.items():
+        maker(beside.snapshots, kind.lower())
+    (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
+    assert alone.run("--policy", tmp_path / "policy.yaml").code == 0
+    ran = beside.run("--policy", tmp_path / "policy.yaml")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert all(kind in ran.out and f"({kind})" in ran.err for kind in broken.BROKEN)
+    expected, found = alone.output(), beside.output()
+    good = [name for name in expected if name.startswith("manifests/clusters/")]
+    assert good
+    assert {name: found[name] for name in good} == {name: expected[name] for name in good}
+    states = json.loads(found["manifests/run.json"])["clusters"]
+    assert states["a"] == json.loads(expected["manifests/run.json"])["clusters"]["a"]
+    assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
 
 
 KILLS = {

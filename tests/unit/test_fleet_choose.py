@@ -74,10 +74,10 @@ def test_a_copy_within_a_cluster_is_left_out_and_the_one_of_the_right_date_count
     assert choose(reversed(files)) == found
 
 
-def test_a_copy_under_another_clusters_name_quarantines_that_name_alone() -> None:
+def test_a_copy_under_another_clusters_name_quarantines_both_since_nobody_can_tell_whose_it_is() -> None:
     found = choose([*snapshot("a", "2026-01-02"), *snapshot("b", "2026-01-02", "id-a"), *snapshot("b", "2026-01-01")])
-    assert newest(found) == [Folder("2026-01-02", "a")]
-    assert said(found) == [("b", "2026-01-02", "DuplicateSnapshot", True)]
+    assert newest(found) == []
+    assert said(found) == [(name, "2026-01-02", "DuplicateSnapshot", True) for name in ("a", "b")]
 
 
 def test_two_clusters_with_one_id_are_both_quarantined() -> None:
@@ -135,22 +135,12 @@ def test_a_cluster_is_named_as_objects_are(name: str) -> None:
     assert wanted(files) == set()
 
 
-def test_only_the_brokers_of_older_snapshots_are_read() -> None:
-    files = [
-        *(File(f"date=2026-01-02/cluster=a/{name}.parquet", 1) for name in SCHEMAS),
-        *(File(f"date=2026-01-01/cluster=a/{name}.parquet", 1) for name in SCHEMAS),
+def test_all_files_of_snapshots_in_their_place_are_read_and_no_others() -> None:
+    placed = [
+        File(f"date={day}/cluster=a/{name}.parquet", 1) for day in ("2026-01-01", "2026-01-02") for name in SCHEMAS
     ]
-    assert wanted(files) == {file.path for file in files[:4]} | {"date=2026-01-01/cluster=a/brokers.parquet"}
-
-
-def test_a_snapshot_that_turns_out_to_be_the_newest_is_read_whole() -> None:
-    files = [
-        *snapshot("a", "2026-01-02", read=False),
-        *snapshot("a", "2026-01-03", taken="2026-01-02"),
-    ]
-    assert {path for path in wanted(files) if path.startswith("date=2026-01-02")} == {
-        f"date=2026-01-02/cluster=a/{name}.parquet" for name in SCHEMAS
-    }
+    others = [File(f"{folder}/brokers.parquet", 1) for folder in ("x", "date=*/cluster=a", "date=2026-01-01/cluster=A")]
+    assert wanted([*placed, *others]) == {file.path for file in placed}
 
 
 def test_the_digest_is_of_content_names_and_lengths_in_any_order() -> None:

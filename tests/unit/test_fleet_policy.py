@@ -44,7 +44,10 @@ def test_what_an_override_does_not_say_stays_as_it_was_and_a_later_one_counts() 
     assert (both.waves.max_partitions, both.planner_goal().drain) == (50, {3})
     assert both.planner_goal().balance == frozenset()
     assert both.planner_goal().awareness is Awareness.FLAT
-    assert (both.reference("prod-7"), prod.reference("prod-1")) == ({"name": "main"}, {"name": "prod-1"})
+    entry = {"topic": "t", "partition": 0, "replicas": [1], "expectedReplicas": [2]}
+    made = [terms.manifests(name, [[entry]])[0] for terms, name in ((both, "prod-7"), (prod, "prod-1"))]
+    assert [each["spec"]["clusterRef"] for each in made] == [{"name": "main"}, {"name": "prod-1"}]
+    assert [each["metadata"]["namespace"] for each in made] == ["kafka", "kafka"]
 
 
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
@@ -76,7 +79,7 @@ def test_what_is_no_policy(text: str, why: str) -> None:
     assert why in refusal(text)
 
 
-def test_the_digest_is_of_what_it_says() -> None:
-    same = TEXT.replace("namespace: kafka", "minFreeDiskPercent: 10\n  namespace: kafka")
-    assert parse(same, "").digest == parse(TEXT, "").digest
+def test_the_digest_is_of_what_it_says_an_override_back_to_a_default_too() -> None:
+    assert parse(f"# a comment\n{TEXT}", "").digest == parse(TEXT, "").digest
     assert parse(TEXT.replace("Flat", "None"), "").digest != parse(TEXT, "").digest
+    assert parse(TEXT.replace("Flat", "Tree"), "").digest != parse(TEXT.replace("awareness: Flat", ""), "").digest

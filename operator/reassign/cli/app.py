@@ -24,6 +24,7 @@ EXITS = (
     "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
     "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
 )
+AWAY = (Reason.NOT_AUTHORIZED, Reason.SPARK_FAILED)
 NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
 
 
@@ -37,7 +38,7 @@ class Commands(TyperGroup):
             typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
             if error.reason is Reason.CANNOT_BE_WRITTEN:
                 raise typer.Exit(UNWRITABLE) from None
-            away = isinstance(error, ClusterError | ApiServerError) or error.reason is Reason.NOT_AUTHORIZED
+            away = isinstance(error, ClusterError | ApiServerError) or error.reason in AWAY
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
         except out.UnwritableError as error:
             if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted

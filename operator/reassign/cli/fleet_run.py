@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,8 @@ def run(
         result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
         typer.echo(f"left out: {cluster}: {problem['message']} ({problem['reason']})", err=True)
+    for cluster in result.emitted.dropped if result.emitted else ():
+        typer.echo(f"removed: {cluster}: its manifests, since it has no snapshot any more", err=True)
     out.write_picture(_parts(result, manifests, report))
     return not result.left_out
 
@@ -67,7 +69,7 @@ def _parts(result: Result, manifests: Path | None, report: Path | None) -> Itera
             f"{len(plans)} plans: {waves} waves copy {amount(copied)}; no plans copy less than {amount(bound)}"
         )
     if result.emitted:
-        written, unchanged, removed = result.emitted
+        written, unchanged, removed, _ = result.emitted
         lines.append(f"{manifests}: {written} files written, {unchanged} unchanged, {removed} removed")
     if report:
         lines.append(f"{report}: the report")
@@ -88,12 +90,20 @@ def _verdicts(result: Result) -> RenderableType:
 def _clusters(result: Result) -> RenderableType:
     head = f"CLUSTER (worst {SHOWN})" if len(result.loads) > SHOWN else "CLUSTER"
     table = _table(head, "brokers", "partitions", "bytes", "fullest broker", "not spread", "to copy at least")
-    worst = sorted(result.loads, key=lambda row: (-row["violations"], -row["bytes_bound"], row["cluster"]))
+    worst = sorted(
+        result.loads, key=lambda row: (-(row["violations"] or 0), -(row["bytes_bound"] or 0), row["cluster"])
+    )
     for row in worst[:SHOWN]:
         fullest = f"{row['skew_bytes'] * 100:.0f} % of the mean" if row["skew_bytes"] else ""
-        counts = (str(row["brokers"]), str(row["partitions"]), amount(row["bytes"]), fullest, str(row["violations"]))
-        table.add_row(row["cluster"], *counts, amount(row["bytes_bound"]))
+        counts = [str(row["brokers"]), str(row["partitions"]), _or_unknown(row["bytes"], amount), fullest]
+        counts += [_or_unknown(row["violations"], str), _or_unknown(row["bytes_bound"], amount)]
+        table.add_row(row["cluster"], *counts)
     return table
+
+
+def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
+    """Unknown is what no plan can be made for, as where racks cannot be read."""
+    return "unknown" if value is None else write(value)
 
 
 def _table(*columns: str) -> Table:

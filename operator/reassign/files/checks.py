@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,7 +66,7 @@ def said(path: Path | str, file: pq.ParquetFile) -> Said:
     try:
         about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
         version = about["version"]
-    except (*UNREADABLE, KeyError, TypeError):
+    except (*UNREADABLE, KeyError, TypeError, RecursionError):
         why = "something else has written it; take one with `snapshot`"
         raise UnusableFileError(path, Kind.FOREIGN, why) from None
     if version != VERSION:
@@ -75,13 +75,14 @@ def said(path: Path | str, file: pq.ParquetFile) -> Said:
     try:
         found = Said(
             about["cluster_id"],
-            datetime.fromisoformat(about["taken_at"]),
+            datetime.fromisoformat(about["taken_at"]).astimezone(UTC),
             {name: about["rows"][name] for name in SCHEMAS},
         )
-        complete = isinstance(found.cluster_id, str) and all(isinstance(rows, int) for rows in found.rows.values())
-        if complete and found.taken_at.tzinfo is not None:
+        found.cluster_id.encode()
+        zone = datetime.fromisoformat(about["taken_at"]).tzinfo
+        if zone is not None and all(isinstance(rows, int) for rows in found.rows.values()):
             return found
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         pass
     why = "what it says of itself is not complete; take the snapshot again"
     raise UnusableFileError(path, Kind.INCOMPLETE, why)

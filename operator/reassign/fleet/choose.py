@@ -20,7 +20,7 @@ from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import Folder
 
 IDENTITY = "brokers"
-"""The table that is read of every snapshot: what it says of itself is what all four say."""
+"""The table of which what it says of itself counts, where others say something else."""
 FOLDER = re.compile(r"date=(?P<date>[^/]+)/cluster=(?P<cluster>[^/]+)")
 WHOLE = ""
 """The table of a verdict on all of a snapshot."""
@@ -128,24 +128,19 @@ Fault = tuple[str, str, int, str]
 
 
 def wanted(files: Iterable[File]) -> set[str]:
-    """The paths of files that have to be read: all of each cluster's newest snapshot, one of each older one.
-
-    What they say can make another snapshot the newest; so this is asked again when they have been read.
-    """
-    judged = _judged(files)
+    """The paths of files that have to be read: those of snapshots that are in their place."""
     return {
         file.path
-        for one in judged.found
-        if one.misplaced is None
-        for table, file in one.files.items()
-        if table == IDENTITY or judged.newest[one.folder.cluster] is one
+        for one in _folders(files)
+        if one.misplaced is None and _is_date(one.folder.date)
+        for file in one.files.values()
     }
 
 
 def digest(files: Iterable[File]) -> str:
-    """Of the content of files as far as it was read, and of the names and lengths of the others."""
+    """Of the content of snapshots' files, and of the names and lengths of those that are not in their place."""
     content = hashlib.sha256()
-    for file in sorted(files):
+    for file in sorted(each for each in files if each.table in SCHEMAS):
         content.update(f"{file.path}\0{file.length}\0{file.sha256}\n".encode())
     return f"sha256:{content.hexdigest()}"
 
@@ -188,9 +183,11 @@ def _judged(files: Iterable[File]) -> _Judged:
     faults = {one.folder: _faults(one) for one in found}
     spare = set()
     for copy, of in _copies(found, faults):
-        faults[copy.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(of.folder)} once more")]
         if copy.folder.cluster == of.folder.cluster:
             spare.add(copy.folder)
+        elif not faults[copy.folder]:  # nobody can tell of which of the two it is
+            faults[of.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(copy.folder)} once more")]
+        faults[copy.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(of.folder)} once more")]
     newest: dict[str, _Found] = {}
     for one in found:
         known = newest.get(one.folder.cluster)

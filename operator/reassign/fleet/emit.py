@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
 from reassign.fleet.policy import Terms
-from reassign.planning.manifests import Manifest, manifests_of
+from reassign.planning.manifests import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
@@ -33,11 +34,12 @@ UNFINISHED = ".unfinished"
 
 
 class Emitted(NamedTuple):
-    """What became of the files of a tree."""
+    """What became of the files of a tree; `dropped` are clusters that had some and have no snapshot any more."""
 
     written: int
     unchanged: int
     removed: int
+    dropped: tuple[str, ...] = ()
 
 
 def emit(
@@ -60,14 +62,15 @@ def emit(
         wanted: dict[Path, bytes] = {}
         said = {}
         for cluster, waves in _by_cluster(planned):
-            files = {clusters / cluster / name: text for name, text in rendered(cluster, waves, terms[cluster]).items()}
-            wanted |= files
+            for name, text in rendered(cluster, waves, terms[cluster]).items():
+                wanted[clusters / cluster / name] = text
         for file, text in wanted.items():
             if write(file, text):
                 written += 1
             else:
                 unchanged += 1
-        for file in sorted(clusters.glob(f"*/{WAVES}")):
+        there = sorted(clusters.glob(f"*/{WAVES}"))
+        for file in there:
             if file not in wanted and (file.parent.name in terms or file.parent.name not in states):
                 file.unlink()
                 removed += 1
@@ -77,20 +80,16 @@ def emit(
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
-            said[cluster] = {**state, **_digest(clusters / cluster)}
+            said[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
         run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
-    return Emitted(written, unchanged, removed)
+    dropped = {file.parent.name for file in there} - states.keys()
+    return Emitted(written, unchanged, removed, tuple(sorted(dropped)))
 
 
 def rendered(cluster: str, waves: Sequence[Sequence[str]], terms: Terms) -> dict[str, bytes]:
     """The files of a cluster by name; `waves` are the entries of each, as JSON."""
-    manifests = manifests_of(
-        [json.loads(f"[{','.join(entries)}]") for entries in waves],
-        name=cluster,
-        namespace=terms.namespace,
-        template={**terms.template.wire(), "clusterRef": terms.reference(cluster)},
-    )
+    manifests = terms.manifests(cluster, [json.loads(f"[{','.join(entries)}]") for entries in waves])
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
     return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}

@@ -1,9 +1,7 @@
 """What lies below the root of the snapshots: each file once, with what is wrong with it.
 
-Spark lists and reads, so that any file system will do that Spark knows. All bytes are read of each cluster's newest
-snapshot only, since that is what is planned from. Of older ones only the small table of the brokers is read: its
-metadata says of which cluster the snapshot is, when it was taken, and how many rows each table has; that the other
-tables are there is seen in the listing.
+Spark lists and reads, so that any file system will do that Spark knows. All bytes are read, of older snapshots too: one
+damaged file of a history would end the run of a fleet where Spark meets it.
 """
 
 from __future__ import annotations
@@ -41,10 +39,10 @@ def take(spark: SparkSession, root: str) -> tuple[File, ...]:
     todo = "name a folder that Spark can read, and look at its storage"
     with told(f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
-        listed = _listed(spark, base) if base else ()
+        listed = list(_listed(spark, base)) if base else []
         found = {file.path: file for file in listed}
         _refuse_none(root, base, found)
-        while unread := sorted(path for path in wanted(found.values()) if found[path].sha256 is None):
+        if unread := sorted(wanted(listed)):
             found |= {file.path: file for file in _read(spark, base or root, [found[path] for path in unread])}
     return tuple(found[path] for path in sorted(found))
 
@@ -73,7 +71,7 @@ def _listed(spark: SparkSession, base: str) -> Iterator[File]:
 
 def _read(spark: SparkSession, base: str, files: Sequence[File]) -> Iterator[File]:
     """These files, with what they say and what is wrong with them."""
-    by_path = {f"{base}/{file.path}": file for file in files}
+    by_path = {f"{base.rstrip('/')}/{file.path}": file for file in files}
     content = spark.read.format("binaryFile").load(list(by_path)).select("path", "content")
     for row in content.mapInArrow(_looked_at, from_arrow_schema(_LOOKED_AT)).toArrow().to_pylist():
         file = by_path[row["path"]]

@@ -90,7 +90,8 @@ def _cluster(seen: Seen, rows: Rows, summary: Any, terms: Terms) -> model.Cluste
         "unmet": plan["unmet"] if plan else [],
         "growth": _growth(rows),
         "leftovers": [
-            {"kind": row["kind"], "what": row["what"], "since": _time(row["since"])} for row in rows["leftovers"]
+            {"kind": row["kind"], "what": row["what"], "since": _time(row["since"])}
+            for row in sorted(rows["leftovers"], key=lambda row: (row["kind"], row["what"]))
         ],
     }
 

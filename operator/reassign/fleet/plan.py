@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
-from reassign.errors import PlanningError
+from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.policy import Policy, Terms
@@ -36,7 +35,7 @@ from reassign.planning.waves import makespan
 
 INPUT = {"brokers": ("broker",), "log_dirs": ("broker", "path"), "partitions": ("topic", "partition")}
 """The tables that a plan is made from, and by what their rows are sorted there."""
-NOT_NEEDED = {"taken_at", "leader", "isr"}
+NOT_NEEDED = {"leader", "isr"}
 
 PLANNED = pa.schema(
     [
@@ -63,7 +62,7 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
     rows = _wide(tables).join(sf.broadcast(of_cluster), "cluster")
     packed_rows = rows.repartitionById(tasks, "task")
     return packed_rows.groupBy("task", "cluster_id").applyInArrow(
-        _planner(policy.model_dump_json(by_alias=True, exclude_unset=True)), _spark_types()
+        _planner(policy.model_dump_json(by_alias=True, exclude_unset=True)), from_arrow_schema(PLANNED)
     )
 
 
@@ -101,10 +100,6 @@ def _wide(tables: Tables) -> DataFrame:
     return first
 
 
-def _spark_types() -> StructType:
-    return from_arrow_schema(PLANNED)
-
-
 def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
     """The function that plans a group, in Python's workers; it carries the policy as text."""
 
@@ -124,11 +119,18 @@ def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
         return planned(name, cluster_of(name, cluster_id, rows), terms)
     except PlanningError as error:
         problem = {"reason": error.reason.value, "message": error.message}
-        return _as_rows(name, [], {"cluster_id": cluster_id, "problem": problem})
+    except Exception as error:  # a mistake of this program, or no memory: the other clusters go on
+        message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
+        problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
+    return _as_rows(name, [], {"cluster_id": cluster_id, "problem": problem})
 
 
 def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
     """The cluster that these rows show, in whatever order they come."""
+    if pc.count_distinct(rows["taken_at"]).as_py() > 1:
+        raise PlanningError(
+            Reason.INVALID_SNAPSHOT, "another snapshot has taken the place of this one meanwhile; run it again"
+        )
     tables = {}
     for table, by in INPUT.items():
         schema = pa.schema([field for field in SCHEMAS[table] if field.name not in NOT_NEEDED])
@@ -143,6 +145,7 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
     waves = [[entry(cluster, made, int(index)) for index in those] for those in waves_of(made)]
+    terms.manifests(name, waves)  # what no object can hold is found here, where it leaves out this cluster alone
     return _as_rows(name, waves, summary(cluster, problem, made, terms.rate))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -16,6 +16,7 @@ from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
 from reassign.errors import PlanningError, Reason
 from reassign.planning import goals, model
+from reassign.planning.manifests import Manifest, manifests_of
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
 
@@ -52,9 +53,12 @@ class Terms(Model):
     def planner_goal(self) -> model.Goal:
         return goals.goal_of(self.goal, self.topics, self.racks, self.min_free_disk_percent)
 
-    def reference(self, cluster: str) -> dict[str, Any]:
-        """The clusterRef of this cluster's PartitionReassignments."""
-        return (self.cluster_ref or ClusterRef(name=cluster)).wire()
+    def manifests(self, cluster: str, waves: Sequence[Sequence[Manifest]]) -> list[Manifest]:
+        """The PartitionReassignments of a cluster, for the entries of its waves; PlanningError for what they cannot
+        have."""
+        reference = self.cluster_ref or ClusterRef(name=cluster)
+        template = {**self.template.wire(), "clusterRef": reference.wire()}
+        return manifests_of(waves, name=cluster, namespace=self.namespace, template=template)
 
     @property
     def max_bytes(self) -> int | None:
@@ -108,8 +112,8 @@ class Policy(Model):
 
     @property
     def digest(self) -> str:
-        """Of all that it says; a default that is written out counts as if it were left out."""
-        return hashed(self.model_dump(mode="json", exclude_defaults=True))
+        """Of all that it says: an override that says a default is another one than one that says nothing."""
+        return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 
 def parse(text: str, file: str) -> Policy:

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
@@ -135,7 +137,8 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 def _sentence(verdict: Verdict) -> str:
     of = f"{verdict.table}: " if verdict.table else ""
     more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
-    return f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
+    said = f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
+    return "".join(c if c.isprintable() else "?" for c in said)  # there are names in it that anybody has given
 
 
 def _said(seen: Seen, summary: Any) -> dict[str, Any]:
@@ -158,6 +161,7 @@ class Kept:
         made_from = self._storage.read(marker)
         names = made_from.split()[1:] if made_from and made_from.split()[0] == key else []
         if not names:
+            self._storage.remove(marker)  # first: what is left of a folder must not look whole
             self._storage.remove(place)
             tables = make()
             for table, rows in tables.items():
@@ -170,10 +174,13 @@ class Kept:
 
 @cache
 def program() -> str:
-    """A hash of this package's sources: what another version has made is made again."""
+    """A hash of this package's sources and of what plans: what another version has made is made again."""
     folder = Path(reassign.__file__).parent
     files = sorted(file for part in ("api", "files", "fleet", "planning") for file in (folder / part).rglob("*.py"))
-    return hashed([[str(file.relative_to(folder)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files])
+    versions = [[library.__name__, library.__version__] for library in (numba, np, pa)]
+    return hashed(
+        versions + [[str(file.relative_to(folder)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
+    )
 
 
 def about(inputs: str, policy: Policy) -> dict[str, str]:

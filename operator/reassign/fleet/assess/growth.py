@@ -31,7 +31,7 @@ def disk_growth(history: Tables, places: DataFrame) -> DataFrame:
     volumes = places.select("cluster", "broker", sf.explode(sf.expr(FIRST_OF_VOLUME)).alias("path"))
     return (
         history.log_dirs.join(sf.broadcast(volumes), ["cluster", "broker", "path"])
-        .withColumn("used_bytes", sf.when(sf.col("online"), sf.col("total_bytes") - sf.col("usable_bytes")))
+        .withColumn("used_bytes", sf.when(sf.col("online"), sf.try_subtract("total_bytes", "usable_bytes")))
         .groupBy("cluster", "broker", "path")
         .agg(
             sf.max_by(sf.struct("used_bytes", "total_bytes", "usable_bytes"), "taken_at").alias("now"),

@@ -24,12 +24,14 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
             sf.count("size_bytes").alias("known"),
             sf.count_if(sf.col("size_bytes").isNull()).alias("unknown"),
             sf.try_sum("size_bytes").alias("known_bytes"),
-            sf.try_sum(sf.expr("size_bytes * size(replicas)")).alias("replica_bytes"),
+            sf.try_sum(sf.expr("try_multiply(size_bytes, size(replicas))")).alias("replica_bytes"),
             sf.sum(sf.expr("if(size_bytes is null, size(replicas), 0)")).alias("unknown_replicas"),
         )
         .join(sf.broadcast(times), "cluster")
         .withColumn("newest", sf.col("taken_at") == sf.col("newest_at"))
-        .withColumn("bytes", sf.expr("replica_bytes + if(known > 0, unknown_replicas * (known_bytes div known), 0L)"))
+        .withColumn(
+            "bytes", sf.expr("try_add(replica_bytes, if(known > 0, unknown_replicas * (known_bytes div known), 0L))")
+        )
     )
 
 

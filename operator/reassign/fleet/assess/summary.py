@@ -70,7 +70,7 @@ def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame, least:
     skews = brokers.groupBy("cluster").agg(
         sf.count("*").alias("brokers"),
         sf.first("readable").alias("readable"),
-        *(sf.expr(f"max({name}) * count(*) / nullif(sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
+        *(sf.expr(f"1D * max({name}) * count(*) / nullif(sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
     )
     return (
         skews.join(named, "cluster", "left")
