@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from reassign.errors import PlanningError
 from reassign.files import checks
 from reassign.fleet import choose, inventory, quality, rules
+from reassign.fleet.choose import Verdict
 from reassign.fleet.quality import REJECTED, Checked
 from tests.fleet import broken
 
@@ -71,6 +72,13 @@ def test_the_others_are_the_same_as_without_broken_ones(
     assert [one for one in found.history if one.folder.cluster in GOOD] == list(alone.history)
     assert {one.folder.cluster for one in found.newest} == {*GOOD}
     assert [one for one in found.notes if one.cluster in GOOD] == []
+
+
+def test_names_that_anybody_has_given_cannot_steer_a_terminal(spark: SparkSession) -> None:
+    verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
+    verdicts = spark.createDataFrame([verdict], quality.VERDICTS)
+    [note] = quality.checked(choose.choose([]), verdicts).notes
+    assert note.example == "broker 1 is in /a?[2J?/b"
 
 
 def test_the_same_snapshots_have_the_same_verdicts(spark: SparkSession, fleet: Path, found: Checked) -> None:

@@ -46,7 +46,7 @@ def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, DataFrame
 
 def checked(chosen: Chosen, verdicts: DataFrame) -> Checked:
     """What is left of the chosen ones by these verdicts."""
-    rows = sorted(Verdict(**row) for row in verdicts.toArrow().to_pylist())
+    rows = sorted(Verdict(**row | {"example": _printable(row["example"])}) for row in verdicts.toArrow().to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
         tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
@@ -54,6 +54,11 @@ def checked(chosen: Chosen, verdicts: DataFrame) -> Checked:
         tuple(one for one in rows if one.quarantines),
         tuple(one for one in rows if not one.quarantines),
     )
+
+
+def _printable(text: str) -> str:
+    """Examples have names in them that anybody has given, and go to terminals."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _verdicts(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> list[Verdict]:

@@ -137,8 +137,7 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 def _sentence(verdict: Verdict) -> str:
     of = f"{verdict.table}: " if verdict.table else ""
     more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
-    said = f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
-    return "".join(c if c.isprintable() else "?" for c in said)  # there are names in it that anybody has given
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
 
 
 def _said(seen: Seen, summary: Any) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""What a run over a fleet says on a terminal, whatever is not known of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassign.cli import fleet_run
+from reassign.cli import output as out
+from reassign.fleet.choose import Verdict
+from reassign.fleet.stages import Result, problems
+
+LOAD: dict[str, Any] = {
+    "cluster": "main",
+    "brokers": 3,
+    "partitions": 12,
+    "bytes": 2**30,
+    "skew_bytes": 1.5,
+    "violations": 2,
+    "bytes_bound": 2**20,
+}
+UNKNOWN = LOAD | {"cluster": "other", "bytes": None, "skew_bytes": None, "violations": None, "bytes_bound": None}
+
+
+def said(result: Result, capsys: pytest.CaptureFixture[str]) -> str:
+    out.write_picture(fleet_run._parts(result, Path("manifests"), Path("fleet.html")))
+    return capsys.readouterr().out
+
+
+def test_what_is_not_known_of_a_cluster_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(Result(2, {}, (), [UNKNOWN, LOAD], {}, None), capsys)
+    main, other = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("main", "other"))
+    assert "150 % of the mean" in main
+    assert other.split()[-3:] == ["unknown"] * 3
+    assert text.index(main) < text.index(other)
+
+
+def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = [Verdict(name, "2026-01-31", "brokers", "BrokerTwice", 2, "broker 1", True) for name in "ab"]
+    found = problems(verdicts)
+    assert found["a"]["message"] == (
+        "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 (and 1 more); take it again"
+    )
+    text = said(Result(2, found, tuple(verdicts), [], {}, None), capsys)
+    [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]
+    assert line.split()[:4] == ["BrokerTwice", "2", "4", "yes"]
