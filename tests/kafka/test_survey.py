@@ -88,7 +88,7 @@ def test_a_snapshot_is_the_cluster_that_was_looked_at(kafka: Kafka, tmp_path: Pa
 def test_a_snapshot_has_the_leaders_the_in_sync_replicas_and_the_configurations_that_are_live(
     kafka: Kafka, tmp_path: Path
 ) -> None:
-    name = kafka.topic([0, 1], [2, 3], megabytes=1, min_insync_replicas="2")
+    name = kafka.topic([0, 1], [2, 3], megabytes=5, min_insync_replicas="2")
     unset = kafka.topic([0])
     tp, led = TopicPartition(name, 0), TopicPartition(name, 1)
     kafka.perform(Alter(led, (3, 2)))  # another preferred leader, but no election
