@@ -25,6 +25,8 @@ from reassign.files import checks
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
+ROW_GROUP = 65_536
+"""Rows: what reads one file of a large cluster with several processes at once gives each some of these groups."""
 _TIMES = ["cluster_id", "taken_at"]
 
 
@@ -74,8 +76,13 @@ def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             for name, table in tables.items():
-                table = table.replace_schema_metadata(metadata)
-                pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd", write_page_checksum=True)
+                pq.write_table(
+                    table.replace_schema_metadata(metadata),
+                    unfinished / f"{name}.parquet",
+                    row_group_size=ROW_GROUP,
+                    compression="zstd",
+                    write_page_checksum=True,
+                )
             unfinished.chmod(0o755)
             _put(unfinished, folder)
         except BaseException:

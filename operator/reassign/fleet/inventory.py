@@ -73,6 +73,7 @@ def _read(spark: SparkSession, base: str, files: Sequence[File]) -> Iterator[Fil
     """These files, with what they say and what is wrong with them."""
     by_path = {f"{base.rstrip('/')}/{file.path}": file for file in files}
     content = spark.read.format("binaryFile").load(list(by_path)).select("path", "content")
+    content = content.coalesce(spark.sparkContext.defaultParallelism)  # each task has a worker to start
     for row in content.mapInArrow(_looked_at, from_arrow_schema(_LOOKED_AT)).toArrow().to_pylist():
         file = by_path[row["path"]]
         said = None

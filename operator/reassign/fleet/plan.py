@@ -58,7 +58,10 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
     `sizes` are the partitions of each cluster, by which they are packed into tasks.
     """
     tasks = min(max(1, len(sizes)), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    of_cluster = spark.createDataFrame(sorted(packed(sizes, tasks).items()), "cluster string, task int")
+    task_of = packed(sizes, tasks)
+    of_cluster = spark.createDataFrame(
+        pa.table({"cluster": pa.array(task_of, pa.string()), "task": pa.array(task_of.values(), pa.int32())})
+    )
     rows = _wide(tables).join(sf.broadcast(of_cluster), "cluster")
     packed_rows = rows.repartitionById(tasks, "task")
     return packed_rows.groupBy("task", "cluster_id").applyInArrow(

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Chosen, Snapshot, Verdict
 from reassign.fleet.rules import FAULTS, found
 from reassign.fleet.storage import told
-from reassign.fleet.tables import read
+from reassign.fleet.tables import collected, read
 
-VERDICTS = "cluster string, date string, table string, kind string, rows long, example string, quarantines boolean"
-REJECTED = "cluster string, date string, table string, kind string, example string, row string"
+_TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
+VERDICTS = pa.schema([*_TEXTS, pa.field("rows", pa.int64()), pa.field("quarantines", pa.bool_())])
+REJECTED = pa.schema([*_TEXTS, pa.field("row", pa.string())])
 
 
 class Checked(NamedTuple):
@@ -30,7 +32,7 @@ class Checked(NamedTuple):
     notes: tuple[Verdict, ...]  # what else is worth knowing
 
 
-def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, DataFrame]:
+def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, pa.Table]:
     """`verdicts`: rows of VERDICTS, all that is wrong with the snapshots that are `chosen` from the files below the
     root; `rejected`: the rows that quarantine clusters, as REJECTED.
 
@@ -39,14 +41,14 @@ def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, DataFrame
     by_rows = _verdicts(spark, root, chosen.newest)
     left_out = {one.cluster for one in by_rows if one.quarantines}
     return {
-        "verdicts": spark.createDataFrame(sorted((*chosen.verdicts, *by_rows)), VERDICTS),
+        "verdicts": pa.Table.from_pylist([one._asdict() for one in sorted((*chosen.verdicts, *by_rows))], VERDICTS),
         "rejected": _rejected(spark, root, [one for one in chosen.newest if one.folder.cluster in left_out]),
     }
 
 
-def checked(chosen: Chosen, verdicts: DataFrame) -> Checked:
+def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
     """What is left of the chosen ones by these verdicts."""
-    rows = sorted(Verdict(**row | {"example": _printable(row["example"])}) for row in verdicts.toArrow().to_pylist())
+    rows = sorted(Verdict(**row | {"example": _printable(row["example"])}) for row in verdicts.to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
         tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
@@ -71,9 +73,9 @@ def _verdicts(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> 
     return [Verdict(**row, quarantines=row["kind"] in FAULTS) for row in counted]
 
 
-def _rejected(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> DataFrame:
+def _rejected(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> pa.Table:
     folders = [one.folder for one in snapshots]
     if not folders:
-        return spark.createDataFrame([], REJECTED)
-    rows = found(read(spark, root, folders))
-    return rows.where(sf.col("kind").isin(*sorted(FAULTS))).distinct()
+        return REJECTED.empty_table()
+    rows = found(read(spark, root, folders)).where(sf.col("kind").isin(*sorted(FAULTS)))
+    return collected({"rejected": rows.select(*REJECTED.names).distinct()})["rejected"]

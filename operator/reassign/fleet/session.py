@@ -36,13 +36,15 @@ LOCAL = {
 }
 """On one machine nothing listens on its network, and what pays in hours does not in seconds."""
 
+SHUFFLES = "spark.sql.shuffle.partitions"
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "8",  # a fleet is small beside what Spark reckons with
     "spark.sql.adaptive.enabled": "false",  # it would end a job at each shuffle to look at sizes that we know
-    "spark.sql.files.openCostInBytes": "262144",  # or a task would read 32 of a snapshot's small files at most
+    # a snapshot's files have some kilobytes, and those of a large cluster some megabytes: both are split evenly
+    "spark.sql.files.openCostInBytes": "32768",
+    "spark.sql.files.maxPartitionBytes": "2097152",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a cluster may be called 0012
 }
@@ -78,6 +80,8 @@ def start(master: str | None) -> SparkSession:
             f"JAVA_HOME; see {LOG}",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
+    if SHUFFLES not in dict(session.sparkContext.getConf().getAll()):  # a fleet is small beside what Spark reckons with
+        session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
     return session
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 import reassign
 from reassign.api.digest import hashed
@@ -32,7 +33,7 @@ from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage
-from reassign.fleet.tables import read
+from reassign.fleet.tables import collected, read
 
 MARKER = "_MADE_FROM"
 
@@ -94,20 +95,20 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     begin(Stage.ASSESS)
     key = hashed([key, job.policy.digest])
 
-    def assessed() -> dict[str, DataFrame]:
+    def assessed() -> dict[str, pa.Table]:
         history = read(spark, job.snapshots, [each.folder for each in (*good, *checked.history)])
         goals = {name: job.policy.terms(name).planner_goal() for name in names}
-        return assess(newest, history, terms_of(spark, goals))._asdict()
+        return collected(assess(newest, history, terms_of(spark, goals))._asdict())
 
     tables = kept.stage(Stage.ASSESS, key, assessed)
-    lists = {name: table.toArrow().to_pylist() for name, table in tables.items()}
+    lists = {name: table.to_pylist() for name, table in tables.items()}
     rows = pa.Table.from_pylist([], schema=PLANNED)
     emitted = None
     if Stage.PLAN in stages:
         begin(Stage.PLAN)
         sizes = {each.folder.cluster: each.rows["partitions"] for each in good}
-        planned = kept.stage(Stage.PLAN, key, lambda: {"planned": plan(spark, newest, job.policy, sizes)})
-        rows = planned["planned"].toArrow()
+        planned = kept.stage(Stage.PLAN, key, lambda: {"planned": plan(spark, newest, job.policy, sizes).toArrow()})
+        rows = planned["planned"]
     summaries = summaries_of(rows)
     left_out |= {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
@@ -148,27 +149,30 @@ def _said(seen: Seen, summary: Any) -> dict[str, Any]:
 
 
 class Kept:
-    """The folders of stages, below the work folder."""
+    """The tables of stages, in a folder for each of them below the work folder."""
 
     def __init__(self, spark: SparkSession, work: str) -> None:
-        self._spark, self._work, self._storage = spark, work.rstrip("/"), Storage(spark)
+        self._work, self._storage = work.rstrip("/"), Storage(spark)
 
-    def stage(self, name: Stage, key: str, make: Callable[[], Mapping[str, DataFrame]]) -> dict[str, DataFrame]:
+    def stage(self, name: Stage, key: str, make: Callable[[], Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
         """The tables of a stage, made anew unless they were made from the same (`key`)."""
         place = f"{self._work}/{name}"
         marker = f"{place}/{MARKER}"
-        made_from = self._storage.read(marker)
-        names = made_from.split()[1:] if made_from and made_from.split()[0] == key else []
-        if not names:
-            self._storage.remove(marker)  # first: what is left of a folder must not look whole
-            self._storage.remove(place)
-            tables = make()
-            for table, rows in tables.items():
-                rows.write.parquet(f"{place}/{table}")
-            self._spark.catalog.clearCache()
-            names = list(tables)
-            self._storage.write(marker, " ".join((key, *names)))
-        return {table: self._spark.read.parquet(f"{place}/{table}") for table in names}
+        made_from, *names = (self._storage.read(marker) or b"").decode().split() or [""]
+        if made_from == key:
+            return {table: self._read(f"{place}/{table}.parquet") for table in names}
+        self._storage.remove(marker)  # first: what is left of a folder must not look whole
+        self._storage.remove(place)
+        tables = make()
+        for table, rows in tables.items():
+            content = pa.BufferOutputStream()
+            pq.write_table(rows, content, compression="zstd")
+            self._storage.write(f"{place}/{table}.parquet", content.getvalue().to_pybytes())
+        self._storage.write(marker, " ".join((key, *tables)).encode())
+        return dict(tables)
+
+    def _read(self, path: str) -> pa.Table:
+        return pq.read_table(pa.BufferReader(self._storage.read(path) or b""))
 
 
 @cache

@@ -41,24 +41,24 @@ class Storage:
         self._jvm: Any = spark.sparkContext._jvm
         self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
-    def read(self, path: str) -> str | None:
-        """The text of a file; None where there is none."""
+    def read(self, path: str) -> bytes | None:
+        """What is in a file; None where there is none."""
         files, place = self._at(path)
         if not files.exists(place):
             return None
         stream = files.open(place)
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
 
-    def write(self, path: str, text: str) -> None:
-        """Have this text in a file, whole or not at all where the file system renames."""
+    def write(self, path: str, content: bytes) -> None:
+        """Have this in a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
         unfinished = place.suffix(".unfinished")
         stream = files.create(unfinished, True)
         try:
-            stream.write(bytearray(text.encode()))
+            stream.write(bytearray(content))
         finally:
             stream.close()
         files.delete(place, True)

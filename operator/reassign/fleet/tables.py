@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructType
@@ -55,3 +57,17 @@ def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
         return reader.parquet(*(f"{place}/{name}.parquet" for place in places))
 
     return Tables(**{name: table(name) for name in Tables._fields})
+
+
+def collected(tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+    """The rows of several tables that are made from the same ones, sorted by their columns from the first on.
+
+    At once: while Spark thinks of how to make one, its cores make another.
+    """
+
+    def rows(table: DataFrame) -> pa.Table:
+        found = table.toArrow()
+        return found.sort_by([(name, "ascending") for name in found.column_names])
+
+    with ThreadPoolExecutor(len(tables)) as pool:
+        return dict(zip(tables, pool.map(rows, tables.values()), strict=True))

@@ -35,14 +35,16 @@ def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     topics = sizes.topic_sizes(newest, history).cache()
     width = topics.agg(sf.max("width")).head()
     brokers = places.places(newest, terms).cache()
-    lying = loads.lying(newest, brokers, terms, sizes.means(topics), (width[0] if width else None) or 0).cache()
-    by_broker = summary.by_broker(brokers, lying)
-    by_broker = by_broker.join(targets.targets(by_broker, lying), ["cluster", "broker"], "left").cache()
+    lying = loads.lying(newest, brokers, terms, sizes.means(topics), (width[0] if width else None) or 0)
+    lying = lying._replace(replicas=lying.replicas.cache(), partitions=lying.partitions.cache())
+    by_broker = summary.by_broker(brokers, lying.replicas)
+    by_broker = by_broker.join(targets.targets(by_broker, lying.partitions), ["cluster", "broker"], "left").cache()
+    least = bounds.bounds(by_broker, lying.partitions, terms)
     return Assessed(
         summary.broker_load(by_broker),
         summary.rack_load(by_broker),
-        summary.directory_load(newest, lying),
-        summary.cluster_load(by_broker, topics, lying, bounds.bounds(by_broker, lying, terms)),
+        summary.directory_load(newest, lying.replicas),
+        summary.cluster_load(by_broker, topics, lying.partitions, least),
         growth.topic_growth(topics),
         growth.disk_growth(history, brokers),
         leftovers.leftovers(history, topics),

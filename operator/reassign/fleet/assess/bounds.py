@@ -34,9 +34,9 @@ if(biggest > tolerance * smallest and array_contains(balance, 'Replicas'), (shar
 """The planner's bands are wider where a large replica may have small ones beside it: by no more than these bytes."""
 
 
-def bounds(brokers: DataFrame, lying: DataFrame, terms: DataFrame) -> DataFrame:
+def bounds(brokers: DataFrame, partitions: DataFrame, terms: DataFrame) -> DataFrame:
     """`bytes_bound` and `moves_bound` of each cluster that has targets; `brokers` have their shares."""
-    movable = lying.groupBy("cluster").agg(
+    movable = partitions.groupBy("cluster").agg(
         *(sf.try_sum(name).alias(name) for name in ("change", "added", "change_bytes", "added_bytes")),
         sf.expr("coalesce(try_sum(movable_bytes) / nullif(sum(movable), 0), 0)").alias("mean"),
         sf.max("largest").alias("biggest"),

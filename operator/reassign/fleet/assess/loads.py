@@ -1,12 +1,13 @@
-"""What lies where, and what is wrong with it: one pass over the partitions, which leaves some sums for each directory.
+"""What lies where, and what is wrong with it: sums over replicas by directory, and over partitions by what is wanted.
 
-A partition is judged in its row, by what its cluster's row in a broadcast table says of its brokers; replicas come out
-as rows only to be summed at once, before anything is shuffled.
+A partition is judged in its row, by what its cluster's row in a broadcast table says of its brokers. How it is spread
+over racks is judged once for all partitions of a cluster that lie on the same racks.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -14,30 +15,34 @@ from pyspark.sql import functions as sf
 from reassign.fleet.tables import Tables
 from reassign.planning.problem import MOST_REPLICA_BYTES
 
-BY = ("cluster", "broker", "path", "rf")
-"""`rf` is the replication factor that is wanted."""
-
-SUMS = {
-    "replicas": "if(broker is null, 0L, 1L)",
-    "bytes": "if(broker is null, 0L, size)",
-    "leaders": "if(slot = 0, 1L, 0L)",
-    "fixed_replicas": "if(movable or broker is null, 0L, 1L)",
-    "fixed_bytes": "if(movable or broker is null, 0L, size)",
-    "drain_replicas": "if(movable and emptied, 1L, 0L)",
-    "drain_bytes": "if(movable and emptied, size, 0L)",
-    "partitions": "if(first, 1L, 0L)",
-    "in_flight": "if(first and in_flight, 1L, 0L)",
-    "unknown_sizes": "if(first and not known, 1L, 0L)",
-    "violations": "if(first and not spread, 1L, 0L)",
-    "movable": "if(first and movable, 1L, 0L)",
-    "movable_bytes": "if(first and movable, size, 0L)",
-    "rf_replicas": "if(first and movable, abs(rf - has), 0L)",
-    "change": "if(first and movable, rf - has, 0L)",
-    "change_bytes": "if(first and movable, (rf - has) * size, 0L)",
-    "added": "if(first and movable, greatest(rf - stay, 0), 0L)",
-    "added_bytes": "if(first and movable, greatest(rf - stay, 0) * size, 0L)",
+REPLICAS = {
+    "replicas": "count(*)",
+    "bytes": "try_sum(size)",
+    "leaders": "count_if(slot = 0)",
+    "fixed_replicas": "count_if(not movable)",
+    "fixed_bytes": "try_sum(if(movable, 0L, size))",
 }
-"""Of replicas, and where they are those of the partition, of its `first` row; sums that overflow are null."""
+"""By directory; sums that overflow are null."""
+
+SAME = ("cluster", "rf", "has", "stay", "movable", "in_flight", "known", "racks")
+"""Partitions that are alike, but for their bytes: `rf` is the replication factor that is wanted, `has` is theirs, and
+`stay` of their replicas may."""
+
+PARTITIONS = {
+    "partitions": "sum(partitions)",
+    "in_flight": "sum(if(in_flight, partitions, 0L))",
+    "unknown_sizes": "sum(if(known, 0L, partitions))",
+    "violations": "sum(if(spread, 0L, partitions))",
+    "movable": "sum(if(movable, partitions, 0L))",
+    "movable_bytes": "try_sum(if(movable, bytes, 0L))",
+    "rf_replicas": "sum(if(movable, abs(rf - has) * partitions, 0L))",
+    "change": "sum(if(movable, (rf - has) * partitions, 0L))",
+    "change_bytes": "try_sum(if(movable, try_multiply(rf - has, bytes), 0L))",
+    "added": "sum(if(movable, greatest(rf - stay, 0) * partitions, 0L))",
+    "added_bytes": "try_sum(if(movable, try_multiply(greatest(rf - stay, 0), bytes), 0L))",
+    "largest": "max(if(movable, largest, 0L))",
+}
+"""By replication factor that is wanted."""
 
 COUNTED = """
 transform(at, s -> struct(
@@ -60,87 +65,94 @@ exists(counted, s -> s.has > 1 and (
 without a replica are the ones by which the racks beside it that are open are more than those with replicas."""
 
 SPREAD = f"""
-size(array_distinct(replicas)) = size(replicas)
-and coalesce(not exists(
+coalesce(not exists(
   transform(at[0].steps, (x, l) -> if(
     size(array_distinct(transform(at, s -> s.steps[l].node))) = size(at), false,
     exists(array({COUNTED}), counted -> {UNEVEN})
   )), uneven -> uneven
 ), true)"""
+"""`at` has the broker of each replica, or another one of the same rack, of which is `allowed` what of this one is."""
 
 
-def lying(newest: Tables, places: DataFrame, terms: DataFrame, means: DataFrame, width: int) -> DataFrame:
-    """SUMS by BY, and `largest`, the bytes of the largest movable replica; `path` is null where it is not known.
+class Lying(NamedTuple):
+    """What there is in the newest snapshots."""
 
-    `means` are the bytes that replicas of some topics count as where theirs are not known; `width` are the most
-    replicas that a partition has.
-    """
-    return (
+    replicas: DataFrame  # REPLICAS by cluster, broker, path, which is null where it is not known
+    partitions: DataFrame  # PARTITIONS by cluster, rf
+
+
+def lying(newest: Tables, places: DataFrame, terms: DataFrame, means: DataFrame, width: int) -> Lying:
+    """`means` are the bytes that replicas of some topics count as where theirs are not known; `width` are the most
+    replicas that a partition has."""
+    rows = (
         newest.partitions.select("cluster", "topic", "replicas", "log_dirs", "size_bytes", "in_flight")
         .join(sf.broadcast(_clusters(places, terms)), "cluster")
         .join(sf.broadcast(means), ["cluster", "topic"], "left")
-        .select(*_of_partition(width))
-        .select("*", sf.expr(SPREAD).alias("spread"))
-        .select(
-            "*",
-            sf.expr("if(movable, coalesce(replication_factor, has), has)").alias("rf"),
-            sf.posexplode_outer("replicas").alias("slot", "broker"),
-        )
-        .select(
-            "*",
-            sf.expr("get(log_dirs, slot)").alias("path"),
-            sf.expr("coalesce(slot, 0) = 0").alias("first"),
-            sf.expr("coalesce(get(at, slot).emptied, false)").alias("emptied"),
-        )
-        .groupBy(*BY)
-        .agg(
-            *(sf.try_sum(sf.expr(what)).alias(name) for name, what in SUMS.items()),
-            sf.max(sf.expr("if(movable, size, 0L)")).alias("largest"),
-        )
+        .select("*", _movable(width).alias("movable"))
+        .withColumn("size", sf.expr(f"least(coalesce(size_bytes, mean_bytes, 1L), {MOST_REPLICA_BYTES})"))
     )
+    by_replica = rows.select(
+        "cluster", "log_dirs", "size", "movable", sf.posexplode("replicas").alias("slot", "broker")
+    )
+    by_partition = rows.select(
+        *("cluster", "movable", "in_flight", "size"),
+        sf.size("replicas").alias("has"),
+        sf.expr("if(movable, coalesce(replication_factor, size(replicas)), size(replicas))").alias("rf"),
+        _number(width, "not array_contains(barred, {broker})").alias("stay"),
+        sf.expr("size_bytes is not null").alias("known"),
+        sf.sort_array(sf.array(*(sf.expr(f"like_of[get(replicas, {slot})]") for slot in range(width)))).alias("racks"),
+    )
+    alike = by_partition.groupBy(*SAME).agg(
+        sf.count("*").alias("partitions"), sf.try_sum("size").alias("bytes"), sf.max("size").alias("largest")
+    )
+    return Lying(
+        by_replica.groupBy("cluster", "broker", sf.expr("get(log_dirs, slot)").alias("path")).agg(*_sums(REPLICAS)),
+        _spread(alike, places, width).groupBy("cluster", "rf").agg(*_sums(PARTITIONS)),
+    )
+
+
+def _sums(of: Mapping[str, str]) -> Iterator[Column]:
+    return (sf.expr(what).alias(name) for name, what in of.items())
 
 
 def _clusters(places: DataFrame, terms: DataFrame) -> DataFrame:
-    """One row for each cluster, with what a partition has to know of its brokers."""
-    about = sf.struct(
-        "alive",
-        "allowed",
-        "emptied",
-        sf.expr("coalesce(transform(filter(volumes, d -> not d.online), d -> d.path), array())").alias("offline"),
-        sf.expr("transform(steps, s -> struct(s.node, s.usable, s.open))").alias("steps"),
-    )
+    """One row for each cluster, with what a partition has to know of its brokers; most of these lists are empty."""
+    offline = "transform(filter(volumes, d -> not d.online), d -> concat(broker, ' ', d.path))"
     return (
         places.groupBy("cluster")
-        .agg(sf.map_from_entries(sf.collect_list(sf.struct("broker", about))).alias("brokers"))
+        .agg(
+            sf.expr("collect_list(broker) filter (where not alive)").alias("down"),
+            sf.expr("collect_list(broker) filter (where not allowed)").alias("barred"),
+            sf.expr(f"flatten(collect_list({offline}))").alias("offline"),
+            sf.expr("map_from_entries(collect_list(struct(broker, like)))").alias("like_of"),
+        )
         .join(sf.broadcast(terms.select("cluster", "included", "excluded", "replication_factor")), "cluster")
     )
 
 
-def _of_partition(width: int) -> list[Column]:
-    """Looked up slot by slot, without a lambda: Spark would copy the whole row of the cluster for each partition."""
-    brokers = [sf.expr(f"brokers[get(replicas, {slot})]") for slot in range(width)]
-    online = [
-        sf.coalesce(
-            at["alive"] & ~sf.array_contains(at["offline"], sf.expr(f"coalesce(get(log_dirs, {slot}), '')")),
-            sf.lit(False),
-        )
-        for slot, at in enumerate(brokers)
-    ]
-    stay = [sf.coalesce(at["allowed"], sf.lit(False)).cast("int") for at in brokers]
-    living = reduce(Column.__or__, online, sf.lit(False))
-    chosen = sf.expr("topic rlike included and not topic rlike excluded")
-    at = sf.array(
-        *(
-            sf.struct(at["allowed"].alias("allowed"), at["emptied"].alias("emptied"), at["steps"].alias("steps"))
-            for at in brokers
-        )
+def _movable(width: int) -> Column:
+    directory = "concat({broker}, ' ', coalesce(get(log_dirs, {slot}), ''))"
+    online = f"not array_contains(down, {{broker}}) and (size(offline) = 0 or not array_contains(offline, {directory}))"
+    return sf.expr("not in_flight and topic rlike included and not topic rlike excluded") & (_number(width, online) > 0)
+
+
+def _number(width: int, condition: str) -> Column:
+    """Of how many replicas this is true. Slot by slot: with a lambda Spark would copy the whole row of the cluster."""
+    slots = (
+        f"if(size(replicas) > {slot} and {condition.format(slot=slot, broker=f'get(replicas, {slot})')}, 1, 0)"
+        for slot in range(width)
     )
-    return [
-        *(sf.col(name) for name in ("cluster", "replicas", "log_dirs", "in_flight", "replication_factor")),
-        sf.size("replicas").alias("has"),
-        sf.col("size_bytes").isNotNull().alias("known"),
-        sf.least(sf.coalesce("size_bytes", "mean_bytes", sf.lit(1)), sf.lit(MOST_REPLICA_BYTES)).alias("size"),
-        (chosen & ~sf.col("in_flight") & living).alias("movable"),
-        reduce(Column.__add__, stay, sf.lit(0)).alias("stay"),
-        sf.slice(at, 1, sf.size("replicas")).alias("at"),
-    ]
+    return sf.expr(" + ".join(("0", *slots)))
+
+
+def _spread(alike: DataFrame, places: DataFrame, width: int) -> DataFrame:
+    """Whether these partitions are: `spread`."""
+    about = sf.struct("allowed", sf.expr("transform(steps, s -> struct(s.node, s.usable, s.open))").alias("steps"))
+    brokers = places.where("broker = like").groupBy("cluster")
+    known = brokers.agg(sf.map_from_entries(sf.collect_list(sf.struct("broker", about))).alias("brokers"))
+    at = sf.array(*(sf.expr(f"brokers[get(racks, {slot})]") for slot in range(width)))
+    return (
+        alike.join(sf.broadcast(known), "cluster", "left")
+        .withColumn("at", sf.array_compact(at))
+        .withColumn("spread", sf.expr(SPREAD))
+    )

@@ -90,7 +90,7 @@ def places(newest: Tables, terms: DataFrame) -> DataFrame:
     `steps` are its racks from the top down: `path`, `alone` (the broker, where it is a child by itself), `node` (the
     least broker of the rack), `brokers` and `usable` (of those that may hold replicas, how many are in the rack), and
     `open` (racks beside it, and itself, with such brokers). Without racks, or where they cannot be read (`readable`),
-    there are none.
+    there are none. `like` is the least broker in the same rack with the same `allowed`.
     """
     cluster = Window.partitionBy("cluster")
     directories = newest.log_dirs.groupBy("cluster", "broker").agg(
@@ -138,6 +138,7 @@ def _with_steps(levels: DataFrame) -> DataFrame:
     """From a row for each broker and level to one for each broker."""
     rack, beside = (Window.partitionBy("cluster", "level", key) for key in ("key", "above"))
     step = sf.struct("level", "key.path", "key.alone", "node", "brokers", "usable", "open")
+    innermost = sf.expr("try_element_at(steps, -1).node")
     return (
         levels.withColumn("above", sf.expr("if(level > 0, keys[level - 1], null)"))
         .withColumn("node", sf.min("broker").over(rack))
@@ -149,6 +150,7 @@ def _with_steps(levels: DataFrame) -> DataFrame:
             *(sf.first(name).alias(name) for name in BROKER if name not in ("cluster", "broker")),
             sf.array_sort(sf.collect_list(sf.when(sf.col("level").isNotNull(), step))).alias("steps"),
         )
+        .withColumn("like", sf.min("broker").over(Window.partitionBy("cluster", innermost, "allowed")))
     )
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from reassign.fleet.assess.loads import SUMS
+from reassign.fleet.assess.loads import REPLICAS
 from reassign.fleet.tables import Tables
 
 LOADS = ("bytes", "replicas", "leaders")
 
 
-def by_broker(places: DataFrame, lying: DataFrame) -> DataFrame:
+def by_broker(places: DataFrame, replicas: DataFrame) -> DataFrame:
     """Places with what lies there."""
-    sums = lying.groupBy("cluster", "broker").agg(
-        *(sf.try_sum(name).alias(name) for name in SUMS), sf.max("largest").alias("largest")
-    )
+    sums = replicas.groupBy("cluster", "broker").agg(*(sf.try_sum(name).alias(name) for name in REPLICAS))
     return (
         places.join(sums, ["cluster", "broker"], "left")
-        .fillna(0, [*SUMS, "largest"])
+        .fillna(0, list(REPLICAS))
         .withColumn("room", sf.expr("try_add(bytes, free)"))
     )
 
@@ -39,13 +37,9 @@ def rack_load(brokers: DataFrame) -> DataFrame:
     ).agg(sf.count("*").alias("brokers"), *(sf.try_sum(name).alias(name) for name in LOADS))
 
 
-def directory_load(newest: Tables, lying: DataFrame) -> DataFrame:
+def directory_load(newest: Tables, replicas: DataFrame) -> DataFrame:
     """One row for each log directory, and one without a path for what lies in some that is not known."""
-    sums = (
-        lying.where("broker is not null")
-        .groupBy("cluster", "broker", "path")
-        .agg(*(sf.try_sum(name).alias(name) for name in ("bytes", "replicas")))
-    )
+    sums = replicas.select("cluster", "broker", "path", "bytes", "replicas")
     return (
         newest.log_dirs.select("cluster", "broker", "path", "total_bytes", "usable_bytes")
         .join(sums, ["cluster", "broker", "path"], "full")
@@ -54,29 +48,25 @@ def directory_load(newest: Tables, lying: DataFrame) -> DataFrame:
     )
 
 
-def cluster_load(brokers: DataFrame, topics: DataFrame, lying: DataFrame, least: DataFrame) -> DataFrame:
+def cluster_load(brokers: DataFrame, topics: DataFrame, partitions: DataFrame, least: DataFrame) -> DataFrame:
     named = topics.where("newest").groupBy("cluster").agg(sf.count("*").alias("topics"))
-    whole = (
-        *LOADS,
-        "partitions",
-        "unknown_sizes",
-        "in_flight",
-        "violations",
-        "drain_replicas",
-        "drain_bytes",
-        "rf_replicas",
-    )
-    sums = lying.groupBy("cluster").agg(*(sf.try_sum(name).alias(name) for name in whole))
-    skews = brokers.groupBy("cluster").agg(
+    counts = ("partitions", "unknown_sizes", "in_flight", "violations", "rf_replicas")
+    sums = partitions.groupBy("cluster").agg(*(sf.sum(name).alias(name) for name in counts))
+    loads = brokers.groupBy("cluster").agg(
         sf.count("*").alias("brokers"),
         sf.first("readable").alias("readable"),
+        *(sf.try_sum(name).alias(name) for name in LOADS),
+        *(
+            sf.try_sum(sf.expr(f"if(emptied, {what} - fixed_{what}, 0L)")).alias(f"drain_{what}")
+            for what in ("replicas", "bytes")
+        ),
         *(sf.expr(f"1D * max({name}) * count(*) / nullif(sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
     )
     return (
-        skews.join(named, "cluster", "left")
+        loads.join(named, "cluster", "left")
         .join(sums, "cluster", "left")
         .join(least, "cluster", "left")
-        .fillna(0, ["topics", *whole])
+        .fillna(0, ["topics", *counts])
         .withColumn("violations", sf.when(sf.col("readable"), sf.col("violations")))
         .select(
             "cluster", "brokers", "topics", "partitions", "replicas", "bytes", "unknown_sizes", "in_flight",

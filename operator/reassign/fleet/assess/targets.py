@@ -130,7 +130,7 @@ aggregate(
 )"""
 
 
-def targets(brokers: DataFrame, lying: DataFrame) -> DataFrame:
+def targets(brokers: DataFrame, partitions: DataFrame) -> DataFrame:
     """`share_bytes` and `share_replicas` of each broker: what it should hold.
 
     None for clusters that no plan can be made for: their racks cannot be read, or their brokers are too few.
@@ -155,7 +155,7 @@ def targets(brokers: DataFrame, lying: DataFrame) -> DataFrame:
     )
     node = sf.struct("level", "node", "parent", "weight", "cap", "fixed_bytes", "fixed_replicas", "room")
     amounts = (
-        lying.where("movable > 0")
+        partitions.where("movable > 0")
         .groupBy("cluster", "rf")
         .agg(sf.sum("movable").cast("double").alias("replicas"), sf.sum("movable_bytes").cast("double").alias("bytes"))
         .groupBy("cluster")

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import translate
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from reassign.planning.model import Goal
 
-TERMS = (
-    "cluster string, included string, excluded string, drain array<int>, brokers array<int>, replication_factor int, "
-    "balance array<string>, tolerance double, awareness string, min_free double"
+TERMS = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("included", pa.string()),
+        ("excluded", pa.string()),
+        ("drain", pa.list_(pa.int32())),
+        ("brokers", pa.list_(pa.int32())),
+        ("replication_factor", pa.int32()),
+        ("balance", pa.list_(pa.string())),
+        ("tolerance", pa.float64()),
+        ("awareness", pa.string()),
+        ("min_free", pa.float64()),
+    ]
 )
 """`included` and `excluded` are regular expressions of whole names of topics; `brokers` null: all of them."""
 
@@ -19,21 +30,21 @@ TERMS = (
 def terms_of(spark: SparkSession, goals: Mapping[str, Goal]) -> DataFrame:
     """Rows of TERMS, from the goals of the clusters by name."""
     rows = [
-        (
-            cluster,
-            _any_of(goal.include),
-            _any_of(goal.exclude),
-            sorted(goal.drain),
-            None if goal.brokers is None else sorted(goal.brokers),
-            goal.replication_factor,
-            sorted(by.value for by in goal.balance),
-            goal.tolerance,
-            goal.awareness.value,
-            goal.min_free,
-        )
+        {
+            "cluster": cluster,
+            "included": _any_of(goal.include),
+            "excluded": _any_of(goal.exclude),
+            "drain": sorted(goal.drain),
+            "brokers": None if goal.brokers is None else sorted(goal.brokers),
+            "replication_factor": goal.replication_factor,
+            "balance": sorted(by.value for by in goal.balance),
+            "tolerance": goal.tolerance,
+            "awareness": goal.awareness.value,
+            "min_free": goal.min_free,
+        }
         for cluster, goal in sorted(goals.items())
     ]
-    return spark.createDataFrame(rows, TERMS)
+    return spark.createDataFrame(pa.Table.from_pylist(rows, TERMS))
 
 
 def _any_of(patterns: Iterable[str]) -> str:
