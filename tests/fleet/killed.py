@@ -1,6 +1,6 @@
-"""The program, killed at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION NUMBER ARGUMENT...`
+"""The program, killed at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION TEXT ARGUMENT...`
 
-Of that function's calls the one of that number sends SIGKILL instead of doing anything.
+The first call of that function with this text in an argument sends SIGKILL instead of doing anything.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ import importlib
 import os
 import signal
 import sys
-from itertools import count
 from typing import Any
 
 from reassign.cli.app import main
 
 
-def arm(module: str, name: str, number: int) -> None:
+def arm(module: str, name: str, text: str) -> None:
     """`name` may be a method, `Class.method`."""
     holder: Any = importlib.import_module(module)
     *outer, function = name.split(".")
     for each in outer:
         holder = getattr(holder, each)
-    real, calls = getattr(holder, function), count(1)
+    real = getattr(holder, function)
 
     def armed(*args: Any, **options: Any) -> Any:
-        if next(calls) == number:
+        if any(text in str(each) for each in args):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **options)
 
@@ -32,6 +31,6 @@ def arm(module: str, name: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    arm(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    arm(*sys.argv[1:4])
     sys.argv[1:] = sys.argv[4:]
     main()

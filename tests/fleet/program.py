@@ -37,8 +37,8 @@ class Place(NamedTuple):
     def report(self) -> Path:
         return self.folder / "report.html"
 
-    def run(self, *options: str | Path, killed_at: tuple[str, str, int] | None = None) -> Ran:
-        """`fleet run`; killed at that call of that function."""
+    def run(self, *options: str | Path, killed_at: tuple[str, str, str] | None = None) -> Ran:
+        """`fleet run`; killed as `killed` does."""
         kill = ("-m", "tests.fleet.killed", *map(str, killed_at)) if killed_at else ("-m", "reassign.cli")
         words = ["fleet", "run", "--snapshots", self.snapshots, "--work", self.work]
         words += ["--manifests", self.manifests, "--report", self.report, "--master", "local[1]", *options]

@@ -15,6 +15,7 @@ from reassign.files import checks
 from reassign.fleet import choose, inventory, quality, rules
 from reassign.fleet.choose import Verdict
 from reassign.fleet.quality import REJECTED, Checked
+from reassign.fleet.tables import read
 from tests.fleet import broken
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleet.md"
@@ -24,7 +25,11 @@ MISNAMED = {"FolderName": "foldername_Old"}
 
 def checked(spark: SparkSession, root: Path) -> Checked:
     chosen = choose.choose(inventory.take(spark, str(root)))
-    return quality.checked(chosen, quality.check(spark, str(root), chosen)["verdicts"])
+    return quality.checked(chosen, check(spark, root, chosen)["verdicts"])
+
+
+def check(spark: SparkSession, root: Path, chosen: choose.Chosen) -> dict[str, pa.Table]:
+    return quality.check(str(root), read(spark, str(root), [one.folder for one in chosen.newest]), chosen)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +94,7 @@ def test_the_same_snapshots_have_the_same_verdicts(spark: SparkSession, fleet: P
 
 def test_rejected_rows_are_kept_with_all_that_they_say(spark: SparkSession, fleet: Path) -> None:
     chosen = choose.choose(inventory.take(spark, str(fleet)))
-    rows = quality.check(spark, str(fleet), chosen)["rejected"].to_pylist()
+    rows = check(spark, fleet, chosen)["rejected"].to_pylist()
     assert [*rows[0]] == REJECTED.names
     assert {row["kind"] for row in rows} == rules.FAULTS
     [row] = [row for row in rows if row["cluster"] == "unknownbroker"]
@@ -149,7 +154,11 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
 def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     chosen = choose.choose(inventory.take(spark, str(tmp_path)))
+    tables = read(spark, str(tmp_path), [one.folder for one in chosen.newest])
     (folder / "partitions.parquet").unlink()
     with pytest.raises(PlanningError, match="cannot be read") as error:
-        quality.check(spark, str(tmp_path), chosen)
+        quality.check(str(tmp_path), tables, chosen)
+    assert "\n" not in error.value.message
+    with pytest.raises(PlanningError, match="cannot be read") as error:
+        read(spark, str(tmp_path), [one.folder for one in chosen.newest])
     assert "\n" not in error.value.message

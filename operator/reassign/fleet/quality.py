@@ -6,17 +6,15 @@ they are read once more, for the table of what was rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Chosen, Snapshot, Verdict
 from reassign.fleet.rules import FAULTS, found
-from reassign.fleet.storage import told
-from reassign.fleet.tables import collected, read
+from reassign.fleet.tables import Tables, collected, of_clusters, reading
 
 _TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
 VERDICTS = pa.schema([*_TEXTS, pa.field("rows", pa.int64()), pa.field("quarantines", pa.bool_())])
@@ -32,17 +30,19 @@ class Checked(NamedTuple):
     notes: tuple[Verdict, ...]  # what else is worth knowing
 
 
-def check(spark: SparkSession, root: str, chosen: Chosen) -> dict[str, pa.Table]:
+def check(root: str, tables: Tables, chosen: Chosen) -> dict[str, pa.Table]:
     """`verdicts`: rows of VERDICTS, all that is wrong with the snapshots that are `chosen` from the files below the
-    root; `rejected`: the rows that quarantine clusters, as REJECTED.
+    root, of which the newest have these `tables`; `rejected`: the rows that quarantine clusters, as REJECTED.
 
     A PlanningError where the storage fails meanwhile.
     """
-    by_rows = _verdicts(spark, root, chosen.newest)
+    with reading(root):
+        by_rows = _verdicts(tables) if chosen.newest else []
+    verdicts = [one._asdict() for one in sorted((*chosen.verdicts, *by_rows))]
     left_out = {one.cluster for one in by_rows if one.quarantines}
     return {
-        "verdicts": pa.Table.from_pylist([one._asdict() for one in sorted((*chosen.verdicts, *by_rows))], VERDICTS),
-        "rejected": _rejected(spark, root, [one for one in chosen.newest if one.folder.cluster in left_out]),
+        "verdicts": pa.Table.from_pylist(verdicts, VERDICTS),
+        "rejected": _rejected(tables, left_out) if left_out else REJECTED.empty_table(),
     }
 
 
@@ -63,19 +63,12 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _verdicts(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> list[Verdict]:
-    folders = [one.folder for one in snapshots]
-    if not folders:
-        return []
-    with told(f"the snapshots below {root} cannot be read", "look at their storage, and run it again"):
-        rows = found(read(spark, root, folders)).groupBy("cluster", "date", "table", "kind")
-        counted = rows.agg(sf.count("*").alias("rows"), sf.min("example").alias("example")).toArrow().to_pylist()
+def _verdicts(tables: Tables) -> list[Verdict]:
+    rows = found(tables).groupBy("cluster", "date", "table", "kind")
+    counted = rows.agg(sf.count("*").alias("rows"), sf.min("example").alias("example")).toArrow().to_pylist()
     return [Verdict(**row, quarantines=row["kind"] in FAULTS) for row in counted]
 
 
-def _rejected(spark: SparkSession, root: str, snapshots: Iterable[Snapshot]) -> pa.Table:
-    folders = [one.folder for one in snapshots]
-    if not folders:
-        return REJECTED.empty_table()
-    rows = found(read(spark, root, folders)).where(sf.col("kind").isin(*sorted(FAULTS)))
+def _rejected(tables: Tables, clusters: Collection[str]) -> pa.Table:
+    rows = found(of_clusters(tables, clusters)).where(sf.col("kind").isin(*sorted(FAULTS)))
     return collected({"rejected": rows.select(*REJECTED.names).distinct()})["rejected"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,7 @@ from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage
-from reassign.fleet.tables import collected, read
+from reassign.fleet.tables import collected, gathered, of_clusters, read, reading
 
 MARKER = "_MADE_FROM"
 
@@ -85,30 +86,39 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     inputs = digest(files)
     job.policy.check_patterns({file.cluster for file in files if file.cluster})
     key = hashed([inputs, program()])
-    found = kept.stage(Stage.CHECK, key, lambda: quality.check(spark, job.snapshots, chosen))
+    newest = read(spark, job.snapshots, [each.folder for each in chosen.newest])
+    with reading(job.snapshots):
+        brokers, log_dirs = gathered(newest.brokers, newest.log_dirs)
+    newest = newest._replace(brokers=brokers, log_dirs=log_dirs)
+    found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest, chosen))
     checked = quality.checked(chosen, found["verdicts"])
     left_out = problems(checked.quarantine)
     good = checked.newest
     names = [each.folder.cluster for each in good]
-    newest = read(spark, job.snapshots, [each.folder for each in good])
+    if len(good) < len(chosen.newest):
+        newest = of_clusters(newest, names)
 
     begin(Stage.ASSESS)
     key = hashed([key, job.policy.digest])
 
     def assessed() -> dict[str, pa.Table]:
-        history = read(spark, job.snapshots, [each.folder for each in (*good, *checked.history)])
+        older = checked.history
+        history = read(spark, job.snapshots, [each.folder for each in (*good, *older)]) if older else newest
         goals = {name: job.policy.terms(name).planner_goal() for name in names}
         return collected(assess(newest, history, terms_of(spark, goals))._asdict())
 
-    tables = kept.stage(Stage.ASSESS, key, assessed)
-    lists = {name: table.to_pylist() for name, table in tables.items()}
-    rows = pa.Table.from_pylist([], schema=PLANNED)
-    emitted = None
-    if Stage.PLAN in stages:
-        begin(Stage.PLAN)
+    def planned() -> dict[str, pa.Table]:
         sizes = {each.folder.cluster: each.rows["partitions"] for each in good}
-        planned = kept.stage(Stage.PLAN, key, lambda: {"planned": plan(spark, newest, job.policy, sizes).toArrow()})
-        rows = planned["planned"]
+        return {"planned": plan(spark, newest, job.policy, sizes).toArrow()}
+
+    with ThreadPoolExecutor(1) as beside:  # Spark's cores plan while its driver thinks of how to assess
+        plans = beside.submit(kept.stage, Stage.PLAN, key, planned) if Stage.PLAN in stages else None
+        tables = kept.stage(Stage.ASSESS, key, assessed)
+        if plans:
+            begin(Stage.PLAN)
+        rows = plans.result()["planned"] if plans else PLANNED.empty_table()
+    lists = {name: table.to_pylist() for name, table in tables.items()}
+    emitted = None
     summaries = summaries_of(rows)
     left_out |= {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]

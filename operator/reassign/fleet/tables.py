@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructType
 
 from reassign.files.schema import SCHEMAS
+from reassign.fleet.storage import told
 
 FOLDERS = ("date", "cluster")
 """Of a snapshot, below the root: `date=2026-01-31/cluster=main`."""
@@ -46,8 +48,13 @@ def spark_schema(name: str) -> StructType:
     return schema
 
 
+def reading(root: str) -> AbstractContextManager[None]:
+    """A PlanningError where what is below the root goes away meanwhile, or its storage fails."""
+    return told(f"the snapshots below {root} cannot be read", "look at their storage, and run it again")
+
+
 def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
-    """The tables of these snapshots; their files must be whole."""
+    """The tables of these snapshots; their files must be whole. A PlanningError where they are gone."""
     places = [folder.path(root) for folder in folders]
 
     def table(name: str) -> DataFrame:
@@ -56,18 +63,34 @@ def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
         reader = spark.read.schema(spark_schema(name)).option("basePath", root)
         return reader.parquet(*(f"{place}/{name}.parquet" for place in places))
 
-    return Tables(**{name: table(name) for name in Tables._fields})
+    with reading(root):
+        return Tables(**{name: table(name) for name in Tables._fields})
+
+
+def of_clusters(tables: Tables, clusters: Collection[str]) -> Tables:
+    """What is of these clusters; the files of others are not opened."""
+    return Tables(*(rows.where(rows["cluster"].isin(*clusters)) for rows in tables))
+
+
+def gathered(*tables: DataFrame) -> list[DataFrame]:
+    """The same rows, held by the driver: what is made of them then is not made of files, each time anew.
+
+    For what is little beside partitions.
+    """
+    found = collected({str(index): table for index, table in enumerate(tables)})
+    return [table.sparkSession.createDataFrame(rows) for table, rows in zip(tables, found.values(), strict=True)]
 
 
 def collected(tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
-    """The rows of several tables that are made from the same ones, sorted by their columns from the first on.
+    """The rows of several tables that are made from the same ones, sorted by their plain columns from the first on.
 
     At once: while Spark thinks of how to make one, its cores make another.
     """
 
     def rows(table: DataFrame) -> pa.Table:
         found = table.toArrow()
-        return found.sort_by([(name, "ascending") for name in found.column_names])
+        plain = [field.name for field in found.schema if not pa.types.is_nested(field.type)]
+        return found.sort_by([(name, "ascending") for name in plain])
 
     with ThreadPoolExecutor(len(tables)) as pool:
         return dict(zip(tables, pool.map(rows, tables.values()), strict=True))

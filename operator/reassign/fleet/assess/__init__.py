@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.assess import bounds, growth, leftovers, loads, places, sizes, summary, targets
-from reassign.fleet.tables import Tables
+from reassign.fleet.tables import Tables, gathered
 
 
 class Assessed(NamedTuple):
@@ -30,21 +30,19 @@ class Assessed(NamedTuple):
 def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     """`newest` are the newest snapshots of some clusters, `history` all of theirs with these, `terms` rows of TERMS.
 
-    Tables that are read several times are cached: `spark.catalog.clearCache()` when all is written.
+    The sizes of topics are cached: `spark.catalog.clearCache()` when all is written.
     """
     topics = sizes.topic_sizes(newest, history).cache()
     width = topics.agg(sf.max("width")).head()
-    brokers = places.places(newest, terms).cache()
-    lying = loads.lying(newest, brokers, terms, sizes.means(topics), (width[0] if width else None) or 0)
-    lying = lying._replace(replicas=lying.replicas.cache(), partitions=lying.partitions.cache())
+    brokers, named = gathered(places.places(newest, terms), sizes.newest_topics(topics, terms))
+    lying = loads.Lying(*gathered(*loads.lying(newest, brokers, terms, named, (width[0] if width else None) or 0)))
     by_broker = summary.by_broker(brokers, lying.replicas)
-    by_broker = by_broker.join(targets.targets(by_broker, lying.partitions), ["cluster", "broker"], "left").cache()
-    least = bounds.bounds(by_broker, lying.partitions, terms)
+    [by_broker] = gathered(by_broker.join(targets.targets(by_broker, lying.partitions), ["cluster", "broker"], "left"))
     return Assessed(
         summary.broker_load(by_broker),
         summary.rack_load(by_broker),
         summary.directory_load(newest, lying.replicas),
-        summary.cluster_load(by_broker, topics, lying.partitions, least),
+        summary.cluster_load(by_broker, topics, lying.partitions, bounds.bounds(by_broker, lying.partitions, terms)),
         growth.topic_growth(topics),
         growth.disk_growth(history, brokers),
         leftovers.leftovers(history, topics),

@@ -81,15 +81,14 @@ class Lying(NamedTuple):
     partitions: DataFrame  # PARTITIONS by cluster, rf
 
 
-def lying(newest: Tables, places: DataFrame, terms: DataFrame, means: DataFrame, width: int) -> Lying:
-    """`means` are the bytes that replicas of some topics count as where theirs are not known; `width` are the most
-    replicas that a partition has."""
+def lying(newest: Tables, places: DataFrame, terms: DataFrame, topics: DataFrame, width: int) -> Lying:
+    """`topics` are `sizes.newest_topics`; `width` are the most replicas that a partition has."""
     rows = (
         newest.partitions.select("cluster", "topic", "replicas", "log_dirs", "size_bytes", "in_flight")
         .join(sf.broadcast(_clusters(places, terms)), "cluster")
-        .join(sf.broadcast(means), ["cluster", "topic"], "left")
+        .join(sf.broadcast(topics), ["cluster", "topic"])
         .select("*", _movable(width).alias("movable"))
-        .withColumn("size", sf.expr(f"least(coalesce(size_bytes, mean_bytes, 1L), {MOST_REPLICA_BYTES})"))
+        .withColumn("size", sf.expr(f"least(coalesce(size_bytes, mean_bytes), {MOST_REPLICA_BYTES})"))
     )
     by_replica = rows.select(
         "cluster", "log_dirs", "size", "movable", sf.posexplode("replicas").alias("slot", "broker")
@@ -126,14 +125,14 @@ def _clusters(places: DataFrame, terms: DataFrame) -> DataFrame:
             sf.expr(f"flatten(collect_list({offline}))").alias("offline"),
             sf.expr("map_from_entries(collect_list(struct(broker, like)))").alias("like_of"),
         )
-        .join(sf.broadcast(terms.select("cluster", "included", "excluded", "replication_factor")), "cluster")
+        .join(sf.broadcast(terms.select("cluster", "replication_factor")), "cluster")
     )
 
 
 def _movable(width: int) -> Column:
     directory = "concat({broker}, ' ', coalesce(get(log_dirs, {slot}), ''))"
     online = f"not array_contains(down, {{broker}}) and (size(offline) = 0 or not array_contains(offline, {directory}))"
-    return sf.expr("not in_flight and topic rlike included and not topic rlike excluded") & (_number(width, online) > 0)
+    return sf.expr("chosen and not in_flight") & (_number(width, online) > 0)
 
 
 def _number(width: int, condition: str) -> Column:

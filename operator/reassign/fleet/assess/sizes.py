@@ -35,17 +35,19 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
     )
 
 
-def means(sizes: DataFrame) -> DataFrame:
-    """Of each topic that has some, what a replica counts as whose bytes are not known: as in `planning.problem`."""
+def newest_topics(sizes: DataFrame, terms: DataFrame) -> DataFrame:
+    """Of each topic of the newest snapshots whether it is `chosen` to be planned, and what a replica counts as whose
+    bytes are not known: as in `planning.problem`."""
     of_cluster = Window.partitionBy("cluster")
-    now = sizes.where("newest")
     return (
-        now.withColumn("all_bytes", sf.try_sum("known_bytes").over(of_cluster))
+        sizes.where("newest")
+        .withColumn("all_bytes", sf.try_sum("known_bytes").over(of_cluster))
         .withColumn("all_known", sf.sum("known").over(of_cluster))
-        .where("unknown > 0")
+        .join(sf.broadcast(terms.select("cluster", "included", "excluded")), "cluster")
         .selectExpr(
             "cluster",
             "topic",
+            "topic rlike included and not topic rlike excluded as chosen",
             "case when known > 0 then known_bytes div known when all_known > 0 then all_bytes div all_known else 1 end "
             "as mean_bytes",
         )
