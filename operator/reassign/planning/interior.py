@@ -162,30 +162,39 @@ def _blocks(both: Floats, size: Floats, place: Floats) -> Floats:
 
 @njit(cache=True, error_model="numpy")
 def _schur(both: Floats, size: Floats, inverse: Floats) -> Floats:
-    """The lower half of what is left of the equations when the brokers' are solved."""
+    """The upper half of what is left of the equations when the brokers' are solved."""
     brokers, classes = both.shape
-    left = np.zeros((classes, classes))
+    sized, plain = np.empty((brokers, classes)), np.empty((brokers, classes))
     for b in range(brokers):
         for c in range(classes):
-            left[c, c] += both[b, c]
-            sized = both[b, c] * (inverse[b, 0] * size[c] + inverse[b, 1])
-            plain = both[b, c] * (inverse[b, 1] * size[c] + inverse[b, 2])
-            for d in range(c + 1):
-                left[c, d] -= both[b, d] * (sized * size[d] + plain)
+            sized[b, c] = both[b, c] * (inverse[b, 0] * size[c] + inverse[b, 1])
+            plain[b, c] = both[b, c] * (inverse[b, 1] * size[c] + inverse[b, 2])
+    left = np.zeros((classes, classes))
     for c in range(classes):
-        left[c, c] *= 1 + STEADY
+        row = left[c, c:]
+        for b in range(brokers):
+            here, sizes, plains = both[b, c], sized[b, c:], plain[b, c:]
+            row[0] += here
+            for d in range(len(row)):
+                row[d] -= here * (sizes[d] * size[c] + plains[d])
+        row[0] *= 1 + STEADY
     return left
 
 
 @njit(cache=True, error_model="numpy")
 def _factor(a: Floats) -> Floats:
-    """Cholesky's, of the lower half, row by row."""
+    """Cholesky's, of the upper half, row by row. The sums of a row are formed side by side, so that none waits for
+    itself: a processor forms several at once, each of them in the same order."""
     for i in range(len(a)):
-        for j in range(i + 1):
-            value = a[i, j]
-            for k in range(j):
-                value -= a[i, k] * a[j, k]
-            a[i, j] = value / a[j, j] if j < i else np.sqrt(max(value, 1e-30))
+        row = a[i, i:]
+        for k in range(i):
+            above, by = a[k, i:], a[k, i]
+            for j in range(len(row)):
+                row[j] -= by * above[j]
+        root = np.sqrt(max(row[0], 1e-30))
+        row[0] = root
+        for j in range(1, len(row)):
+            row[j] /= root
     return a
 
 
@@ -201,13 +210,13 @@ def _newton(
             gains[c] -= both[b, c] * (size[c] * sized + plain)
     pi = gains
     for i in range(classes):
-        for k in range(i):
-            pi[i] -= schur[i, k] * pi[k]
         pi[i] /= schur[i, i]
+        for k in range(i + 1, classes):
+            pi[k] -= schur[i, k] * pi[i]
     for i in range(classes - 1, -1, -1):
         pi[i] /= schur[i, i]
         for k in range(i):
-            pi[k] -= schur[i, k] * pi[i]
+            pi[k] -= schur[k, i] * pi[i]
     y = np.empty((2, brokers))
     for b in range(brokers):
         sized, plain = loads[0, b], loads[1, b]
