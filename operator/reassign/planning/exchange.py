@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import isqrt
 from typing import NamedTuple
 
@@ -49,10 +50,19 @@ def exchange(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes,
     classes = min(CLASSES, max(FEWEST, isqrt(WORK // len(brokers))))
     kind, have, sizes, gain, lies = _gather(rows, size, place, len(brokers), wanted, classes)
     change = (band - lies) / np.array([[mean], [1.0]])
-    price, out, come = interior(have, sizes / mean, gain, change[0], change[1])
+    price, out, come = _solved(*(each.tobytes() for each in (have, sizes / mean, gain, change)))
     if not (np.isfinite(price).all() and np.isfinite(out).all() and np.isfinite(come).all()):
         return None
     return Exchange(place, kind, sizes, out / np.maximum(have, 1.0), come, price, mean, band[0], band[1])
+
+
+@lru_cache(maxsize=16)
+def _solved(have: bytes, size: bytes, gain: bytes, change: bytes) -> tuple[Floats, Floats, Floats]:
+    """See `interior`. Remembered, since the bound of a plan most often asks for the same as the plan has: unless
+    something was not legal before, or is outside of its band in the end."""
+    sizes, gains, changes = (np.frombuffer(each).copy() for each in (size, gain, change))
+    low, high = changes.reshape(2, 2, -1)
+    return interior(np.frombuffer(have).reshape(-1, len(sizes)).copy(), sizes, gains, low, high)
 
 
 @njit(cache=True)

@@ -54,9 +54,9 @@ def shares(
 
 def band(least: Bytes, greatest: Bytes, tolerance: float) -> tuple[Bytes, Bytes]:
     """(low, high), each (B,): the tolerance below the one share and above the other."""
-    wide = Fraction(str(tolerance))
-    low = [-((wide - 1) * share // 1) for share in least.tolist()]
-    return np.array(low, np.int64), np.array([(1 + wide) * share // 1 for share in greatest.tolist()], np.int64)
+    wide, of = Fraction(str(tolerance)).as_integer_ratio()
+    low = [-((wide - of) * share // of) for share in least.tolist()]
+    return np.array(low, np.int64), np.array([(of + wide) * share // of for share in greatest.tolist()], np.int64)
 
 
 def coverable(tree: Tree, share: Bytes, fixed: Bytes, atleast: Bytes, sizes: dict[int, Bytes], beside: Bytes) -> Bytes:
