@@ -19,7 +19,7 @@ from itertools import chain, islice, product
 import numpy as np
 
 from reassign.planning.kernel_waves import Filled, place
-from reassign.planning.model import UNKNOWN
+from reassign.planning.model import UNKNOWN, Bytes
 from reassign.planning.moves import Moves
 
 TRAILS_TRIED = 64
@@ -32,20 +32,18 @@ IDLE_TURNS = 2
 class Packing:
     """One attempt to pack moves into a given number of waves."""
 
-    def __init__(
-        self, moves: Moves, those: Sequence[int], waves: int, max_partitions: int, max_bytes: int | None
-    ) -> None:
+    def __init__(self, moves: Moves, those: Bytes, waves: int, max_partitions: int, max_bytes: int | None) -> None:
         self.moves, self.max_partitions = moves, max_partitions
         self.mixed = bool((moves.adds[those] > 1).any())
         self.copied = moves.bytes
         self.shares = moves.shares
-        self.ends = np.array([ports if len(ports) == 2 else (0, 0) for ports in moves.ports], np.int32)
+        self.ends = np.where(moves.adds[:, None] == 1, moves.ports[:, :2], 0)
         """Both ports of those that add one replica."""
         self.pairs: list[list[int]] = self.ends.tolist()
         self.max_bytes = int(self.copied.sum()) if max_bytes is None else max_bytes
         degree = np.zeros(moves.port_count, np.int64)
-        for move in those:
-            degree[moves.ports[move]] += self.shares[move]
+        used = moves.ports[those] != UNKNOWN
+        np.add.at(degree, moves.ports[those][used], self.shares[those][used])
         self.left = np.repeat(-(-degree[:, None] // waves), waves, axis=1)
         self.load = np.zeros((moves.port_count, waves), np.int64)
         self.longest = np.zeros(waves, np.int64)
@@ -65,13 +63,14 @@ class Packing:
     def even(self) -> bool:
         return bool((self.left >= 0).all())
 
-    def fill(self, order: Sequence[int]) -> bool:
+    def fill(self, order: Bytes) -> bool:
         """Whether all found a wave, within the caps."""
-        for move in order:
-            if self.moves.adds[move] and not (
-                self._place(move) or self._make_place(move) or self._place(move, evenly=False)
-            ):
+        copies = self.moves.adds[order] > 0
+        those = order[copies]
+        while len(those := those[self._place(those) :]):
+            if not (self._make_place(int(those[0])) or self._place(those[:1], evenly=False)):
                 return False
+            those = those[1:]
         if not self.mixed:
             self._level()
             self._polish()
@@ -79,33 +78,32 @@ class Packing:
             return False
         emptiest = [(int(there), wave) for wave, there in enumerate(self.partitions)]
         heapq.heapify(emptiest)
-        for move in order:
-            if not self.moves.adds[move]:
-                there, wave = emptiest[0]
-                heapq.heapreplace(emptiest, (there + 1, wave))
-                self.wave[move] = wave
-                self.partitions[wave] += 1
+        for move in order[~copies].tolist():
+            there, wave = emptiest[0]
+            heapq.heapreplace(emptiest, (there + 1, wave))
+            self.wave[move] = wave
+            self.partitions[wave] += 1
         return bool((self.partitions <= self.max_partitions).all())
 
-    def _place(self, move: int, evenly: bool = True) -> bool:
-        """Put it where it makes the wave the least longer; of several, into the one that it fills the least."""
-        ports, shares = self.moves.ports[move], self.shares[move]
-        wave = place(self.filled, ports, shares, self.moves.size[move], self.copied[move], evenly)
-        if wave >= 0:
-            self._note(move, wave)
-        return wave >= 0
+    def _place(self, those: Bytes, evenly: bool = True) -> int:
+        """Put each where it makes the wave the least longer; of several, into the one that it fills the least. How many
+        there are before the first that finds no place."""
+        moves = self.moves
+        placed = place(self.filled, those, moves.ports, self.shares, moves.size, self.copied, self.wave, evenly)
+        for move in those[:placed][moves.adds[those[:placed]] == 1].tolist():
+            self._note(move)
+        return placed
 
     def _put(self, move: int, wave: int) -> None:
-        ports = self.moves.ports[move]
+        """One of a single replica."""
         self._count(move, wave, 1)
-        self.longest[wave] = max(self.longest[wave], self.load[ports, wave].max())
-        self._note(move, wave)
-
-    def _note(self, move: int, wave: int) -> None:
         self.wave[move] = wave
-        if self.moves.adds[move] == 1:
-            for port in self.pairs[move]:
-                self.single[port, wave].append(move)
+        self.longest[wave] = max(self.longest[wave], self.load[self.pairs[move], wave].max())
+        self._note(move)
+
+    def _note(self, move: int) -> None:
+        for port in self.pairs[move]:
+            self.single[port, int(self.wave[move])].append(move)
 
     def bring(self, move: int, wave: int) -> None:
         """Take it from its wave to this one."""
@@ -114,7 +112,8 @@ class Packing:
         self.wave[move] = wave
 
     def _count(self, move: int, wave: int, sign: int) -> None:
-        ports, shares = self.moves.ports[move], self.shares[move]
+        used = self.moves.ports[move] != UNKNOWN
+        ports, shares = self.moves.ports[move, used], self.shares[move, used]
         self.left[ports, wave] -= sign * shares
         self.load[ports, wave] += sign * shares * self.moves.size[move]
         self.partitions[wave] += sign

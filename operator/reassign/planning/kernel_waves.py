@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reassign.planning.kernel import entry
+from reassign.planning.kernel import entry, inner
 from reassign.planning.model import Bytes, Ints
 
 NOWHERE = 1 << 62
@@ -22,10 +22,9 @@ class Filled(NamedTuple):
     max_bytes: int
 
 
-@entry
-def place(f: Filled, ports: Ints, shares: Bytes, size: int, copied: int, evenly: bool) -> int:
-    """Put a move of these ports where it makes the wave the least longer; of several, into the one that it fills the
-    least. The wave, or -1; `evenly`: only where all its ports have that much left, else where the least is missing."""
+@inner
+def place_one(f: Filled, ports: Ints, shares: Bytes, size: int, copied: int, evenly: bool) -> int:
+    """The wave of one move, or -1."""
     best, least, added, filled = -1, NOWHERE, NOWHERE, 0.0
     for w in range(len(f.longest)):
         if f.partitions[w] >= f.max_partitions or f.bytes[w] + copied > f.max_bytes:
@@ -47,6 +46,25 @@ def place(f: Filled, ports: Ints, shares: Bytes, size: int, copied: int, evenly:
         f.partitions[best] += 1
         f.bytes[best] += copied
     return best
+
+
+@entry
+def place(
+    f: Filled, those: Bytes, ports: Ints, shares: Bytes, size: Bytes, copied: Bytes, wave: Ints, evenly: bool
+) -> int:
+    """Put these moves one after another where each makes the wave the least longer; of several, into the one that it
+    fills the least. `evenly`: only where all its ports have that much left, else where the least is missing.
+
+    How many there are before the first that finds no place; `wave` (M,) says which. The others are of all moves, too.
+    """
+    for i in range(len(those)):
+        move, n = those[i], 0
+        while n < ports.shape[1] and ports[move, n] >= 0:
+            n += 1
+        wave[move] = place_one(f, ports[move, :n], shares[move, :n], size[move], copied[move], evenly)
+        if wave[move] < 0:
+            return i
+    return len(those)
 
 
 @entry

@@ -15,16 +15,18 @@ class Moves:
     """The M of P partitions that a plan changes. A broker is two ports: b gives, brokers + b takes."""
 
     partition: Ints  # (M,) ascending
-    ports: tuple[Ints, ...]  # (M,) the source, then each destination; empty where nothing is copied
+    ports: Ints  # (M, N) the source, then each destination; UNKNOWN fills rows, and is all where nothing is copied
     size: Bytes  # (M,) of one replica
     adds: Ints  # (M,) replicas added
     port_count: int
     of: int  # P
 
     @property
-    def shares(self) -> tuple[Bytes, ...]:
-        """How often each uses each of its ports: the source once per replica added."""
-        return tuple(np.array([adds, *[1] * adds] if adds else [], np.int64) for adds in self.adds.tolist())
+    def shares(self) -> Bytes:
+        """(M, N) how often each uses each of its ports: the source once per replica added."""
+        shares: Bytes = (self.ports != UNKNOWN).astype(np.int64)
+        shares[:, 0] = self.adds
+        return shares
 
     @property
     def bytes(self) -> Bytes:
@@ -49,9 +51,8 @@ def moves_of(current: Ints, target: Ints, size: Bytes, online: Bools) -> Moves:
     copied = added(old, new)
     leader = old[np.arange(len(old)), online[changed].argmax(axis=1)]
     brokers = int(max(current.max(initial=-1), target.max(initial=-1))) + 1
-    ports = tuple(
-        np.array([source, *(brokers + to)] if len(to := row[mask]) else [], np.int32)
-        for source, row, mask in zip(leader.tolist(), new, copied, strict=True)
-    )
     adds = copied.sum(axis=1).astype(np.int32)
+    ports = np.full((len(old), 1 + adds.max(initial=1)), UNKNOWN, np.int32)
+    ports[:, 0] = np.where(adds > 0, leader, UNKNOWN)
+    ports[:, 1:][np.arange(ports.shape[1] - 1) < adds[:, None]] = brokers + new[copied]
     return Moves(changed.astype(np.int32), ports, size[changed], adds, 2 * brokers, len(current))

@@ -21,11 +21,8 @@ TRIED = 8
 def shorten(packing: Packing) -> None:
     """Exchange until nothing gets shorter, or enough was looked at; caps hold, shares of brokers need not."""
     copied, wave, load = packing.copied, packing.wave, packing.load
-    width = max(len(ports) for ports in packing.moves.ports)
-    ports = np.zeros((len(wave), width), np.int64)
-    weight = np.zeros((len(wave), width), np.int64)  # bytes at each of these ports
-    for move, (of, shares) in enumerate(zip(packing.moves.ports, packing.shares, strict=True)):
-        ports[move, : len(of)], weight[move, : len(of)] = of, shares * packing.moves.size[move]
+    ports = np.maximum(packing.moves.ports, 0).astype(np.int64)
+    weight = packing.shares * packing.moves.size[:, None]  # bytes at each of these ports
     there = np.flatnonzero(wave >= 0)
     looked_at, found = 0, True
     while found:

@@ -53,7 +53,7 @@ def split(moves: Moves, max_partitions: int | None = None, max_bytes: int | None
     wave = np.full(moves.of, UNKNOWN, np.int32)
     largest_first = np.lexsort((moves.partition, -moves.adds, -moves.bytes))
     too_large = 0 if max_bytes is None else int((moves.bytes > max_bytes).sum())
-    alone, rest = largest_first[:too_large], largest_first[too_large:].tolist()
+    alone, rest = largest_first[:too_large], largest_first[too_large:]
     wave[moves.partition[alone]] = np.arange(too_large)
     least = count = _fewest(moves.bytes[rest], max_partitions, max_bytes)
     even = True
@@ -77,10 +77,9 @@ def makespan(moves: Moves, wave: Ints, rate: int) -> Makespan:
     (preemptive open shop, Gonzalez and Sahni 1976). No schedule is shorter than the busiest broker of all.
     """
     load = np.zeros((int(wave.max(initial=-1)) + 1, moves.port_count), np.int64)
-    if len(moves):
-        ports = [len(ports) for ports in moves.ports]
-        where = np.repeat(wave[moves.partition], ports), np.concatenate(moves.ports)
-        np.add.at(load, where, np.repeat(moves.size, ports) * np.concatenate(moves.shares))
+    move, port = np.nonzero(moves.ports != UNKNOWN)
+    copied = moves.size[move] * moves.shares[move, port]
+    np.add.at(load, (wave[moves.partition[move]], moves.ports[move, port]), copied)
     busiest = load.max(axis=1, initial=0)
     return Makespan(
         waves=tuple((busiest / rate).tolist()),
