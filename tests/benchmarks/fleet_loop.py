@@ -12,7 +12,7 @@ from pathlib import Path
 from reassign.files.snapshots import read
 from reassign.fleet.emit import rendered, write
 from reassign.fleet.policy import Policy
-from reassign.planning.manifests import entry, waves_of
+from reassign.planning.manifests import entries, waves_of
 from reassign.planning.plan import make
 
 
@@ -24,7 +24,7 @@ def main(snapshots: str, manifests: str) -> None:
     for name, folder in sorted(newest.items()):
         terms, cluster = policy.terms(name), read(folder).cluster
         plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
-        waves = [[json.dumps(entry(cluster, plan, int(index))) for index in those] for those in waves_of(plan)]
+        waves = [[*map(json.dumps, entries(cluster, plan, those))] for those in waves_of(plan)]
         for file, text in rendered(name, waves, terms).items():
             write(Path(manifests, "clusters", name, file), text)
 

@@ -16,7 +16,7 @@ from reassign.files import snapshots
 from reassign.fleet.plan import packed, plan, summaries_of
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.tables import Folder, read
-from reassign.planning.manifests import entry, waves_of
+from reassign.planning.manifests import entries, waves_of
 from reassign.planning.model import Cluster
 from reassign.planning.plan import make
 from tests.benchmarks.instances import Made, cluster
@@ -54,8 +54,8 @@ def test_each_cluster_has_the_plan_that_the_planner_makes_of_it_by_its_own_terms
     for name, each in CLUSTERS.items():
         terms = policy.terms(name)
         expected = make(each, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
-        entries = [json.loads(str(row["entry"])) for row in of(rows, name)[1:]]
-        assert entries == [entry(each, expected, int(index)) for wave in waves_of(expected) for index in wave]
+        said = [json.loads(str(row["entry"])) for row in of(rows, name)[1:]]
+        assert said == [entry for wave in waves_of(expected) for entry in entries(each, expected, wave)]
         found = summaries[name]
         assert found["problem"] is None
         assert (found["bytes"], found["moves_bound"]) == (expected.certificate.bytes, expected.certificate.moves_bound)

@@ -26,7 +26,7 @@ from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
 from reassign.planning import compiled
 from reassign.planning.assignments import added, loads
-from reassign.planning.manifests import entry, waves_of
+from reassign.planning.manifests import entries, waves_of
 from reassign.planning.model import Cluster, Plan
 from reassign.planning.moves import moves_of
 from reassign.planning.plan import make_of
@@ -147,7 +147,7 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
     goal = terms.planner_goal()
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
-    waves = [[entry(cluster, made, int(index)) for index in those] for those in waves_of(made)]
+    waves = [entries(cluster, made, those) for those in waves_of(made)]
     terms.manifests(name, waves)  # what no object can hold is found here, where it leaves out this cluster alone
     return _as_rows(name, waves, summary(cluster, problem, made, terms.rate))
 

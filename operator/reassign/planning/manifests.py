@@ -60,7 +60,7 @@ def reassignments(
 
     Raises PlanningError where a wave has more than `max_partitions`, or than one object can hold.
     """
-    waves = [[entry(cluster, plan, int(index)) for index in those] for those in waves_of(plan)]
+    waves = [entries(cluster, plan, those) for those in waves_of(plan)]
     own = {"clusterRef": cluster_ref, "suspend": True}
     return manifests_of(
         waves, name=name, namespace=namespace, template={**template, **own}, max_partitions=max_partitions
@@ -214,20 +214,24 @@ def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions
         )
 
 
-def entry(cluster: Cluster, plan: Plan, index: int) -> Manifest:
-    """What the plan does with one partition, as a spec has it."""
-    target, current = plan.target[index], cluster.replicas[index]
-    there = target != UNKNOWN
-    found: Manifest = {
-        "topic": cluster.topics[cluster.topic[index]],
-        "partition": int(cluster.partition[index]),
-        "replicas": cluster.brokers[target[there]].tolist(),
-        "expectedReplicas": cluster.brokers[current[current != UNKNOWN]].tolist(),
-    }
-    directories = plan.target_directory[index][there].tolist()
-    if any(directory != UNKNOWN for directory in directories):
-        path = cluster.directories.path
-        found["logDirs"] = [ANY_LOG_DIR if directory == UNKNOWN else path[directory] for directory in directories]
+def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
+    """What the plan does with each of these partitions, as a spec has it."""
+    columns = cluster.topic, cluster.partition, plan.target, cluster.replicas, plan.target_directory
+    ids, path, found = cluster.brokers.tolist(), cluster.directories.path, []
+    for topic, partition, target, current, named in zip(*(each[those].tolist() for each in columns), strict=True):
+        entry: Manifest = {
+            "topic": cluster.topics[topic],
+            "partition": partition,
+            "replicas": [ids[broker] for broker in target if broker != UNKNOWN],
+            "expectedReplicas": [ids[broker] for broker in current if broker != UNKNOWN],
+        }
+        if max(named) != UNKNOWN:
+            entry["logDirs"] = [
+                ANY_LOG_DIR if place == UNKNOWN else path[place]
+                for place, broker in zip(named, target, strict=True)
+                if broker != UNKNOWN
+            ]
+        found.append(entry)
     return found
 
 
