@@ -161,13 +161,35 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
 
 
 @entry
+def worth(s: State) -> tuple[float, int, int]:
+    """How far from the bands, how many bytes, how many moves: the least is the best."""
+    copied, moves = 0, 0
+    for p in range(len(s.row)):
+        for k in range(s.row.shape[1]):
+            if s.row[p, k] >= 0 and s.row[p, k] != s.home[p, k]:
+                copied += s.size[p]
+                moves += 1
+    return outside(s), copied, moves
+
+
+@inner
+def inside(s: State, kind: int, b: int) -> bool:
+    return bool(s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b])
+
+
+@entry
 def settle(s: State, kind: int, margin: int, moves: int) -> int:
     """One pass over all brokers for bytes (0) or counts (1), of at most so many moves; returns how many are left."""
+    b = 0
+    while b < s.load.shape[1] and inside(s, kind, b):
+        b += 1
+    if b == s.load.shape[1]:
+        return moves
     start, item = lists(s, False)
     moved_start, moved_item = lists(s, True)
     for b in range(s.load.shape[1]):
         going, left = True, min(moves, AT_ONCE)
-        while going and left > 0 and not s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b]:
+        while going and left > 0 and not inside(s, kind, b):
             going = kind == 0 and exchange(s, moved_start, moved_item, b)
             if not going and s.load[kind, b] > s.high[kind, b]:
                 going = push(s, moved_start, moved_item, b, kind, margin) or push(s, start, item, b, kind, margin)

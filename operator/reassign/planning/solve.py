@@ -15,7 +15,7 @@ from reassign.planning.kernel import State, lists
 from reassign.planning.kernel_leaders import lead
 from reassign.planning.kernel_pour import pour
 from reassign.planning.kernel_repair import reconsider, repair
-from reassign.planning.kernel_rounds import outside, rounds
+from reassign.planning.kernel_rounds import outside, rounds, worth
 from reassign.planning.kernel_rows import close_up, greatest_first
 from reassign.planning.kernel_shed import level, shed, smallest
 from reassign.planning.kernel_trim import relent, shrink, tidy, undo
@@ -110,7 +110,7 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
     excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
     other = np.arange(len(excess))[::-1].copy()
     ways: list[Bytes | float] = [np.arange(len(excess)), *SHARES, excess, excess[::-1].copy(), other]
-    needed = _worth(state)[1] + _needed(problem, state)
+    needed = worth(state)[1] + _needed(problem, state)
     begun = state.row.copy(), state.load.copy()
     flows: list[tuple[Exchange, Bytes]] | None = None
     best: tuple[float, int, int] | None = None
@@ -125,9 +125,9 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         if outside(state):
             _rounds(state)
         _trim(state, keep)
-        worth = _relent(state, keep)
-        if best is None or worth < best:
-            best, found = worth, (state.row.copy(), state.load.copy())
+        now = _relent(state, keep)
+        if best is None or now < best:
+            best, found = now, (state.row.copy(), state.load.copy())
         tried = number >= len(SHARES) or (best[1] - needed) * WORTH <= best[1]
         if best[0] == 0 and tried and len(problem.current) > SMALL:
             break
@@ -150,18 +150,18 @@ def _settle_replicas(state: State) -> None:
 
 def _relent(state: State, keep: Bools) -> tuple[float, int, int]:
     """Takes back what can be shared out after all; what the plan is worth then."""
-    worth, here = _worth(state), (state.row.copy(), state.load.copy())
+    best, here = worth(state), (state.row.copy(), state.load.copy())
     every = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
     tries = every.copy()
-    while tries and relent(state, keep, *tries.pop(0)) * WORTH > worth[1]:
+    while tries and relent(state, keep, *tries.pop(0)) * WORTH > best[1]:
         _rounds(state)
         _trim(state, keep)
-        again = _worth(state)
-        if again < worth:
-            worth, here, tries = again, (state.row.copy(), state.load.copy()), every.copy()
+        again = worth(state)
+        if again < best:
+            best, here, tries = again, (state.row.copy(), state.load.copy()), every.copy()
         state.row[:], state.load[:] = here
     state.row[:], state.load[:] = here
-    return worth
+    return best
 
 
 def _needed(problem: Problem, state: State) -> int:
@@ -196,12 +196,6 @@ def _trim(state: State, keep: Bools) -> None:
     undo(state, keep)
     if state.counts[0]:
         shrink(state)
-
-
-def _worth(state: State) -> tuple[float, int, int]:
-    """How far from the bands, how many bytes, how many moves: the least is the best."""
-    moved = (state.row != state.home) & (state.row >= 0)
-    return outside(state), int((moved * state.size[:, None]).sum()), int(moved.sum())
 
 
 def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
