@@ -137,7 +137,7 @@ def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
     tables = {}
     for table, by in INPUT.items():
         schema = pa.schema([field for field in SCHEMAS[table] if field.name not in NOT_NEEDED])
-        of_table = rows.filter(pc.equal(rows["table"], table)).select(schema.names).cast(schema)
+        of_table = rows.select(schema.names).filter(pc.equal(rows["table"], table)).cast(schema)
         tables[table] = of_table.take(_order(of_table, by))
     return snapshots.cluster_of(Path(name), cluster_id, tables)
 
