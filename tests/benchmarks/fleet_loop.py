@@ -12,7 +12,7 @@ from pathlib import Path
 from reassign.files.snapshots import read
 from reassign.fleet.emit import rendered, write
 from reassign.fleet.policy import Policy
-from reassign.planning.manifests import entries, waves_of
+from reassign.planning.manifests import entries, waves_of, without_entries
 from reassign.planning.plan import make
 
 
@@ -24,8 +24,9 @@ def main(snapshots: str, manifests: str) -> None:
     for name, folder in sorted(newest.items()):
         terms, cluster = policy.terms(name), read(folder).cluster
         plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
-        waves = [[*map(json.dumps, entries(cluster, plan, those))] for those in waves_of(plan)]
-        for file, text in rendered(name, waves, terms).items():
+        waves = [entries(cluster, plan, those) for those in waves_of(plan)]
+        manifests = [*map(without_entries, terms.manifests(name, waves))]
+        for file, text in rendered(manifests, [[*map(json.dumps, wave)] for wave in waves]).items():
             write(Path(manifests, "clusters", name, file), text)
 
 

@@ -15,6 +15,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.fleet.emit import Emitted, emit
 from reassign.fleet.plan import PLANNED
 from reassign.fleet.policy import Terms, parse
+from reassign.planning.manifests import Manifest, without_entries
 
 ABOUT = {"snapshots": "sha256:1", "policy": "sha256:2", "version": "0"}
 
@@ -37,12 +38,23 @@ def planned(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([*rows, *about], schema=PLANNED)
 
 
+def manifests_of(cluster: str, rows: list[dict[str, Any]], terms: Terms) -> list[Manifest]:
+    """What the planner says beside the entries."""
+    mine = sorted(
+        (each for each in rows if each["cluster"] == cluster), key=lambda row: (row["topic"], row["partition"])
+    )
+    numbers = sorted({each["wave"] for each in mine})
+    waves = [[json.loads(each["entry"]) for each in mine if each["wave"] == number] for number in numbers]
+    return [without_entries(manifest) for manifest in terms.manifests(cluster, waves)]
+
+
 def write(
     folder: Path, rows: list[dict[str, Any]], *, left_out: tuple[str, ...] = (), terms: Terms | None = None
 ) -> Emitted:
     names = {each["cluster"] for each in rows}
     states = {name: {"state": "Planned"} for name in names} | {name: {"state": "Quarantined"} for name in left_out}
-    return emit(folder, planned(rows), dict.fromkeys(names, terms or Terms()), ABOUT, states)
+    manifests = {name: manifests_of(name, rows, terms or Terms()) for name in names}
+    return emit(folder, planned(rows), manifests, ABOUT, states)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -24,7 +24,6 @@ import yaml
 
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.policy import Terms
 from reassign.planning.manifests import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -45,14 +44,15 @@ class Emitted(NamedTuple):
 def emit(
     folder: Path,
     planned: pa.Table,
-    terms: Mapping[str, Terms],
+    manifests: Mapping[str, Sequence[Manifest]],
     about: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
 ) -> Emitted:
     """Write the tree of a run.
 
-    `planned` are rows of plan.PLANNED; `terms` those of each planned cluster; `about` is what the run manifest says of
-    the whole run, `states` what it says of each cluster, of those that are left out, too.
+    `planned` are rows of plan.PLANNED; `manifests` those of each planned cluster's waves, without their entries;
+    `about` is what the run manifest says of the whole run, `states` what it says of each cluster, of those that are
+    left out, too.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -62,7 +62,7 @@ def emit(
         wanted: dict[Path, bytes] = {}
         said = {}
         for cluster, waves in _by_cluster(planned):
-            for name, text in rendered(cluster, waves, terms[cluster]).items():
+            for name, text in rendered(manifests[cluster], waves).items():
                 wanted[clusters / cluster / name] = text
         for file, text in wanted.items():
             if write(file, text):
@@ -71,7 +71,7 @@ def emit(
                 unchanged += 1
         there = sorted(clusters.glob(f"*/{WAVES}"))
         for file in there:
-            if file not in wanted and (file.parent.name in terms or file.parent.name not in states):
+            if file not in wanted and (file.parent.name in manifests or file.parent.name not in states):
                 file.unlink()
                 removed += 1
         for file in clusters.glob(f"*/.{WAVES}{UNFINISHED}"):  # of a run that was killed
@@ -87,9 +87,8 @@ def emit(
     return Emitted(written, unchanged, removed, tuple(sorted(dropped)))
 
 
-def rendered(cluster: str, waves: Sequence[Sequence[str]], terms: Terms) -> dict[str, bytes]:
-    """The files of a cluster by name; `waves` are the entries of each, as JSON."""
-    manifests = terms.manifests(cluster, [json.loads(f"[{','.join(entries)}]") for entries in waves])
+def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:
+    """The files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
     return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}
@@ -98,8 +97,7 @@ def rendered(cluster: str, waves: Sequence[Sequence[str]], terms: Terms) -> dict
 def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
     """One line for each partition, so that a review shows what becomes of each; JSON is YAML, too."""
     metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number)}}
-    spec = {key: value for key, value in manifest["spec"].items() if key != "partitions"}
-    head = {**manifest, "metadata": metadata, "spec": spec}
+    head = {**manifest, "metadata": metadata}
     lines = "".join(f"  - {entry}\n" for entry in entries)
     return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
 

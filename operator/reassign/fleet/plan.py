@@ -26,7 +26,7 @@ from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
 from reassign.planning import compiled
 from reassign.planning.assignments import added, loads
-from reassign.planning.manifests import entries, waves_of
+from reassign.planning.manifests import entries, waves_of, without_entries
 from reassign.planning.model import Cluster, Plan
 from reassign.planning.moves import moves_of
 from reassign.planning.plan import make_of
@@ -148,8 +148,9 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
     waves = [entries(cluster, made, those) for those in waves_of(made)]
-    terms.manifests(name, waves)  # what no object can hold is found here, where it leaves out this cluster alone
-    return _as_rows(name, waves, summary(cluster, problem, made, terms.rate))
+    manifests = terms.manifests(name, waves)  # what no object can hold is found here: it leaves out this cluster alone
+    about = {**summary(cluster, problem, made, terms.rate), "manifests": [*map(without_entries, manifests)]}
+    return _as_rows(name, waves, about)
 
 
 def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> dict[str, Any]:

@@ -125,9 +125,9 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     seen += [Seen(name, None, None, problem) for name, problem in problems(checked.quarantine).items()]
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
-        terms = {name: job.policy.terms(name) for name in names if name not in left_out}
+        manifests = {name: each["manifests"] for name, each in summaries.items() if not each["problem"]}
         states = {each.cluster: _said(each, summaries.get(each.cluster)) for each in seen}
-        emitted = emit(job.manifests, rows, terms, about(inputs, job.policy), states)
+        emitted = emit(job.manifests, rows, manifests, about(inputs, job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
         quarantine = [each._asdict() for each in checked.quarantine]

@@ -98,6 +98,11 @@ def manifests_of(
     ]
 
 
+def without_entries(manifest: Manifest) -> Manifest:
+    """All that it says but the entries."""
+    return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "partitions"}}
+
+
 def most_that_fit(cluster: Cluster, target: Ints, directories: Ints, changed: Ints) -> int:
     """How many of the `changed` partitions (M,) one object can hold, whichever of them these are; at least 1.
 
