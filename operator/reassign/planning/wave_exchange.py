@@ -29,7 +29,8 @@ def shorten(packing: Packing) -> None:
         found = False
         for here in np.argsort(-packing.longest, kind="stable").tolist():
             busy = load[:, here].argmax()
-            those = np.flatnonzero((wave == here) & ((ports == busy) & (weight > 0)).any(axis=1))
+            those = np.flatnonzero(wave == here)
+            those = those[((ports[those] == busy) & (weight[those] > 0)).any(axis=1)]
             for move in those[np.argsort(-copied[those], kind="stable")][:TRIED].tolist():
                 looked_at += len(there)
                 if looked_at > LOOKED_AT:
