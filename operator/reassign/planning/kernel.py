@@ -192,27 +192,33 @@ def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int)
 
 
 @entry
-def lists(s: State, moved: bool) -> tuple[Bytes, Bytes]:
-    """(B + 1,) where each broker's list starts, and the lists: partitions that may be moved, greatest first; `moved`:
-    only of replicas that are not where they were, which can go elsewhere at no cost."""
-    start = np.zeros(s.load.shape[1] + 1, np.int64)
+def lists(s: State) -> tuple[Bytes, Bytes]:
+    """(2, B + 1) where each broker's list starts, and (2, ·) the lists: partitions that may be moved, greatest first.
+    Row 0 is of all replicas, row 1 of those that are not where they were, which can go elsewhere at no cost."""
+    brokers = s.load.shape[1]
+    start = np.zeros((2, brokers + 1), np.int64)
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
                 b = s.row[p, k]
-                if b >= 0 and not (moved and b == s.home[p, k]):
-                    start[b + 1] += 1
-    for b in range(1, len(start)):
-        start[b] += start[b - 1]
+                if b >= 0:
+                    start[0, b + 1] += 1
+                    start[1, b + 1] += b != s.home[p, k]
+    for b in range(brokers):
+        start[0, b + 1] += start[0, b]
+        start[1, b + 1] += start[1, b]
     end = start.copy()
-    item = np.empty(start[len(start) - 1], np.int64)
+    item = np.empty((2, start[0, brokers]), np.int64)
     for p in range(len(s.row)):
         if not s.still[p]:
             for k in range(s.row.shape[1]):
                 b = s.row[p, k]
-                if b >= 0 and not (moved and b == s.home[p, k]):
-                    item[end[b]] = p
-                    end[b] += 1
+                if b >= 0:
+                    item[0, end[0, b]] = p
+                    end[0, b] += 1
+                    if b != s.home[p, k]:
+                        item[1, end[1, b]] = p
+                        end[1, b] += 1
     return start, item
 
 

@@ -185,8 +185,8 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
         b += 1
     if b == s.load.shape[1]:
         return moves
-    start, item = lists(s, False)
-    moved_start, moved_item = lists(s, True)
+    starts, items = lists(s)
+    start, item, moved_start, moved_item = starts[0], items[0], starts[1], items[1]
     for b in range(s.load.shape[1]):
         going, left = True, min(moves, AT_ONCE)
         while going and left > 0 and not inside(s, kind, b):

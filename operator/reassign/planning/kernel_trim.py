@@ -82,7 +82,8 @@ def relent(s: State, keep: Bools, first: int, most: int) -> int:
 @entry
 def shrink(s: State) -> None:
     """Where a moved replica brings more than is needed, a smaller one of the same broker goes instead."""
-    start, item = lists(s, False)
+    starts, items = lists(s)
+    start, item = starts[0], items[0]
     for p in range(len(s.row)):
         for k in range(s.row.shape[1]):
             home = came_from(s, p, k)

@@ -105,7 +105,7 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
     """Brokers give in their order; where that costs more than it may have to, as the cheapest exchange has it; of small
     clusters, and where a band is missed, in other orders too. The best stays: nearest to its bands, then fewest bytes,
     then fewest moves."""
-    start, item = lists(state, False)
+    start, item = (of[0] for of in lists(state))
     _aim(problem, state, start, item)
     excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
     other = np.arange(len(excess))[::-1].copy()
