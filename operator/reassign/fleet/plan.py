@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,16 @@ def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
     """The function that plans a group, in Python's workers; it carries the policy as text."""
 
     def of_group(rows: pa.Table) -> pa.Table:
-        compiled.link()
-        return plan_rows(rows, Policy.model_validate_json(policy))
+        return plan_rows(rows, _begun(policy))
 
     return of_group
+
+
+@cache
+def _begun(policy: str) -> Policy:
+    """What each worker needs once, whatever it plans."""
+    compiled.link()
+    return Policy.model_validate_json(policy)
 
 
 def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
