@@ -15,7 +15,7 @@ from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Folder
 from tests.fleet import broken
 
-FILES = {*checks.Kind, *choose.Kind} - {choose.Kind.NEW_ID, choose.Kind.NO_PARTITIONS}
+FILES = {*checks.Kind, *choose.Kind} - choose.NOTES
 """Those that quarantine."""
 
 

@@ -77,6 +77,23 @@ def test_broken_clusters_are_named_and_the_manifests_of_the_others_are_the_same_
     assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
 
 
+def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path)  # its own files lie below the snapshots
+    left_out, gone = (broken.good(tmp_path, name) for name in ("a", "z"))
+    (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
+    assert place.run("--policy", tmp_path / "policy.yaml").code == 0
+    before = {file: file.read_bytes() for file in place.manifests.glob("clusters/a/*")}
+    assert before
+    shutil.rmtree(gone)
+    (left_out / "brokers.parquet").unlink()
+    ran = place.run("--policy", tmp_path / "policy.yaml")
+    assert ran.code == 1
+    assert [line.split(":")[:2] for line in ran.err.splitlines()] == [["left out", " a"], ["removed", " z"]]
+    assert {file: file.read_bytes() for file in place.manifests.glob("clusters/*/*")} == before
+    states = json.loads((place.manifests / "run.json").read_text())["clusters"]
+    assert {name: state["state"] for name, state in states.items()} == {"a": "Quarantined"}
+
+
 KILLS = {
     Stage.CHECK: ("reassign.fleet.storage", "Storage.write", "check/rejected"),
     Stage.ASSESS: ("reassign.fleet.storage", "Storage.write", "assess/directory_load"),

@@ -107,6 +107,15 @@ def test_what_was_before_a_cluster_was_made_anew_is_no_history_of_it() -> None:
     )
 
 
+def test_a_cluster_that_is_no_longer_snapshotted_is_noted() -> None:
+    found = choose([*snapshot("a", "2026-01-05"), *snapshot("b", "2026-01-04"), *snapshot("c", "2026-01-02")])
+    assert newest(found) == [Folder("2026-01-05", "a"), Folder("2026-01-04", "b"), Folder("2026-01-02", "c")]
+    [note] = found.verdicts
+    assert note == Verdict(
+        "c", "2026-01-02", "", "OldSnapshot", 1, "it was taken 3 days before the newest one of the fleet", False
+    )
+
+
 def test_a_snapshot_that_says_a_later_date_than_its_folder_is_not_planned_around() -> None:
     found = choose([*snapshot("a", "2026-01-01", taken="2026-01-04"), *snapshot("a", "2026-01-03")])
     assert newest(found) == []

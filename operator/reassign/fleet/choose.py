@@ -38,6 +38,14 @@ class Kind(StrEnum):
     NEW_ID = "NewClusterId"
     NO_BROKERS = "NoBrokers"
     NO_PARTITIONS = "NoPartitions"
+    OLD = "OldSnapshot"
+
+
+NOTES = frozenset({Kind.NEW_ID, Kind.NO_PARTITIONS, Kind.OLD})
+"""They quarantine nothing."""
+
+OLD_DAYS = 2
+"""A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
 
 
 class File(NamedTuple):
@@ -167,6 +175,11 @@ def choose(files: Iterable[File]) -> Chosen:
         for now in usable.values()
         if now.rows["partitions"] == 0
     ]
+    newest_at = max((now.taken_at for now in usable.values()), default=None)
+    for now in usable.values():
+        if newest_at and (days := (newest_at - now.taken_at).days) >= OLD_DAYS:
+            example = f"it was taken {days} days before the newest one of the fleet"
+            verdicts.append(_note(now, WHOLE, Kind.OLD, 1, example))
     for cluster, others in anew.items():
         now, last = usable[cluster], others[-1]
         example = f"it was {last.cluster_id} on {last.folder.date}, and is {now.cluster_id} now"

@@ -92,7 +92,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     newest = newest._replace(brokers=brokers, log_dirs=log_dirs)
     found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest, chosen))
     checked = quality.checked(chosen, found["verdicts"])
-    left_out = problems(checked.quarantine)
+    quarantined = problems(checked.quarantine)
     good = checked.newest
     names = [each.folder.cluster for each in good]
     if len(good) < len(chosen.newest):
@@ -118,11 +118,11 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
             begin(Stage.PLAN)
         rows = plans.result()["planned"] if plans else PLANNED.empty_table()
     lists = {name: table.to_pylist() for name, table in tables.items()}
-    emitted = None
     summaries = summaries_of(rows)
-    left_out |= {name: each["problem"] for name, each in summaries.items() if each["problem"]}
+    left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
-    seen += [Seen(name, None, None, problem) for name, problem in problems(checked.quarantine).items()]
+    seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
+    emitted = None
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
         manifests = {name: each["manifests"] for name, each in summaries.items() if not each["problem"]}
