@@ -34,7 +34,7 @@ from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage
-from reassign.fleet.tables import collected, gathered, of_clusters, read, reading
+from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
 
 MARKER = "_MADE_FROM"
 
@@ -86,30 +86,32 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     inputs = digest(files)
     job.policy.check_patterns({file.cluster for file in files if file.cluster})
     key = hashed([inputs, program()])
-    newest = read(spark, job.snapshots, [each.folder for each in chosen.newest])
-    with reading(job.snapshots):
-        brokers, log_dirs = gathered(newest.brokers, newest.log_dirs)
-    newest = newest._replace(brokers=brokers, log_dirs=log_dirs)
-    found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest, chosen))
+
+    @cache
+    def newest() -> Tables:
+        tables = read(spark, job.snapshots, [each.folder for each in chosen.newest])
+        with reading(job.snapshots):
+            brokers, log_dirs = gathered(tables.brokers, tables.log_dirs)
+        return tables._replace(brokers=brokers, log_dirs=log_dirs)
+
+    found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
     checked = quality.checked(chosen, found["verdicts"])
     quarantined = problems(checked.quarantine)
     good = checked.newest
     names = [each.folder.cluster for each in good]
-    if len(good) < len(chosen.newest):
-        newest = of_clusters(newest, names)
 
     begin(Stage.ASSESS)
     key = hashed([key, job.policy.digest])
 
     def assessed() -> dict[str, pa.Table]:
-        older = checked.history
-        history = read(spark, job.snapshots, [each.folder for each in (*good, *older)]) if older else newest
+        now, older = of_clusters(newest(), names), checked.history
+        history = read(spark, job.snapshots, [each.folder for each in (*good, *older)]) if older else now
         goals = {name: job.policy.terms(name).planner_goal() for name in names}
-        return collected(assess(newest, history, terms_of(spark, goals))._asdict())
+        return collected(assess(now, history, terms_of(spark, goals))._asdict())
 
     def planned() -> dict[str, pa.Table]:
         sizes = {each.folder.cluster: each.rows["partitions"] for each in good}
-        return {"planned": plan(spark, newest, job.policy, sizes).toArrow()}
+        return {"planned": plan(spark, of_clusters(newest(), names), job.policy, sizes).toArrow()}
 
     with ThreadPoolExecutor(1) as beside:  # Spark's cores plan while its driver thinks of how to assess
         plans = beside.submit(kept.stage, Stage.PLAN, key, planned) if Stage.PLAN in stages else None

@@ -35,7 +35,7 @@ def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     topics = sizes.topic_sizes(newest, history).cache()
     width = topics.agg(sf.max("width")).head()
     brokers, named = gathered(places.places(newest, terms), sizes.newest_topics(topics, terms))
-    lying = loads.Lying(*gathered(*loads.lying(newest, brokers, terms, named, (width[0] if width else None) or 0)))
+    lying = loads.Lying(*gathered(*loads.lying(newest, brokers, terms, named, (width[0] if width else None) or 1)))
     by_broker = summary.by_broker(brokers, lying.replicas)
     [by_broker] = gathered(by_broker.join(targets.targets(by_broker, lying.partitions), ["cluster", "broker"], "left"))
     return Assessed(
