@@ -94,6 +94,15 @@ def test_disks_fill_once_for_each_volume(spark: SparkSession, tmp_path: Path) ->
     assert disks[1, "/c"]["days_until_full"] is None
 
 
+def test_growth_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    full, before = seen(), seen(timedelta(hours=13))
+    for snapshot, usable in ((full, 0), (before, 2**63 - 1)):
+        snapshot.cluster.directories.total[:] = 2**63 - 1
+        snapshot.cluster.directories.usable[:] = usable
+    rows = told(spark, tmp_path, full, before).disk_growth.collect()
+    assert {row.bytes_per_day for row in rows} == {None}
+
+
 def test_a_topic_that_is_gone_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:
     renamed = seen(DAY)
     gone = renamed._replace(cluster=replace(renamed.cluster, topics=("b",)))

@@ -30,8 +30,8 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "snapshots"
 
 
-def run(place: Place, killed_at: tuple[str, str, str] | None = None) -> Ran:
-    return place.run("--policy", place.snapshots.parent / "policy.yaml", killed_at=killed_at)
+def run(place: Place, killed_at: tuple[str, str, str] | None = None, options: tuple[str, ...] = ()) -> Ran:
+    return place.run("--policy", place.snapshots.parent / "policy.yaml", *options, killed_at=killed_at)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,35 @@ def test_killed_in_each_stage_and_started_again_it_comes_to_the_same_bytes(whole
     ran = run(place)
     assert (ran.code, ran.err) == (0, "")
     assert place.output() == whole.output()
+
+
+DAMAGE = {"plan/planned.parquet": b"PAR1", "assess/_MADE_FROM": b"\xff\xfe", "check/verdicts.parquet": None}
+"""What is in a file of the work folder instead, None where it is gone."""
+
+
+def test_a_stage_that_is_damaged_is_made_again_and_what_people_keep_beside_it_stays(
+    whole: Place, tmp_path: Path
+) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
+    for name, content in DAMAGE.items():
+        (place.work / name).unlink()
+        (place.work / name).with_name(f".{Path(name).name}.crc").unlink()
+        if content is not None:
+            (place.work / name).write_bytes(content)
+    (place.work / "plan" / "notes.md").write_text("mine")
+    shutil.rmtree(place.manifests)
+    ran = run(place)
+    assert (ran.code, ran.err) == (0, "")
+    assert place.output() == whole.output()
+    assert (place.work / "plan" / "notes.md").read_text() == "mine"
+
+
+def test_what_spark_does_not_know_is_one_sentence(whole: Place) -> None:
+    ran = run(whole, options=("--master", "local[x]"))
+    assert (ran.code, ran.err.count("\n"), "does not start" in ran.err) == (3, 1, True), ran.err
+    ran = run(whole, options=("--work", "nowhere://x"))
+    assert (ran.code, ran.err.count("\n"), "work folder nowhere://x cannot be used" in ran.err) == (4, 1, True), ran.err
 
 
 @pytest.fixture

@@ -134,3 +134,21 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(PlanningError, match="cannot be written") as error:
         write(tmp_path, ROWS)
     assert error.value.reason is Reason.CANNOT_BE_WRITTEN
+
+
+def test_nothing_goes_while_a_folder_of_snapshots_is_misnamed(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    others = [each for each in ROWS if each["cluster"] == "a"]
+    kept = write(tmp_path, others, left_out=("date=2026-01-31/Cluster=b/",))
+    assert kept == Emitted(written=0, unchanged=1, removed=0)
+    assert write(tmp_path, others) == Emitted(written=0, unchanged=1, removed=2, dropped=("b",))
+
+
+def test_what_a_link_leads_to_is_not_of_the_tree(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "wave-mine.yaml").write_text("kept")
+    (tmp_path / "tree" / "clusters").mkdir(parents=True)
+    (tmp_path / "tree" / "clusters" / "linked").symlink_to(elsewhere)
+    assert write(tmp_path / "tree", ROWS).removed == 0
+    assert (elsewhere / "wave-mine.yaml").read_text() == "kept"

@@ -71,6 +71,8 @@ def test_a_pattern_that_matches_nothing_is_refused() -> None:
         ("defaults: {template: {throttle: {interBroker: 5 MB}}}", "'5 MB' is not a quantity"),
         ("- 1", "it: Input should be an object"),
         ("{", "neither YAML nor JSON"),
+        ("defaults:\n  namespace: a\n  namespace: b", "line 3: namespace is said twice"),
+        ("[" * 100_000, "nothing that JSON can hold"),
         ("a: 2026-02-30", "nothing that JSON can hold"),
         ("&a [*a]", "nothing that JSON can hold"),
     ],

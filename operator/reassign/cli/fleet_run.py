@@ -33,12 +33,14 @@ def run(
     report: Path | None,
 ) -> bool:
     """Whether no cluster was left out."""
+    if report and report.is_dir():
+        raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
     try:
         from reassign.fleet import session, stages
     except ImportError as error:
         raise ReassignError(
-            Reason.SPARK_FAILED, f"there is no {error.name} here, which fleets need: install the extra, '.[fleet]'"
+            Reason.SPARK_FAILED, f"there is no {error.name} here, which fleets need: install it, '.[cli,fleet]'"
         ) from None
     job = stages.Job(snapshots, wanted, work, manifests, report)
     names = ["starting Spark", *stages.of(job, stages.Stage(last))]

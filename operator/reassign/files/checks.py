@@ -19,6 +19,9 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
 
 
+AGAIN = "; take the snapshot again"
+
+
 class Kind(StrEnum):
     """What is wrong with a file."""
 
@@ -58,7 +61,7 @@ def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
         why = f"there is no {path.name}; name a folder that `snapshot` has written"
         raise UnusableFileError(path.parent, Kind.MISSING, why) from None
     except UNREADABLE as error:
-        why = f"it is cut short or no Parquet file ({_first_line(error)}); take the snapshot again"
+        why = f"it is cut short or no Parquet file ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.UNREADABLE, why) from None
 
 
@@ -84,21 +87,21 @@ def said(path: Path | str, file: pq.ParquetFile) -> Said:
             return found
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         pass
-    why = "what it says of itself is not complete; take the snapshot again"
+    why = f"what it says of itself is not complete{AGAIN}"
     raise UnusableFileError(path, Kind.INCOMPLETE, why)
 
 
 def table(path: Path | str, name: str, file: pq.ParquetFile, about: Said) -> pa.Table:
     """All rows of the file, which is that of the table of this name."""
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
-        raise UnusableFileError(path, Kind.COLUMNS, "its columns are others; take the snapshot again")
+        raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
         found = file.read()
     except UNREADABLE as error:
-        why = f"it is damaged ({_first_line(error)}); take the snapshot again"
+        why = f"it is damaged ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.DAMAGED, why) from None
     if found.num_rows != about.rows[name]:
-        why = f"it has {found.num_rows} rows of {about.rows[name]}; take the snapshot again"
+        why = f"it has {found.num_rows} rows of {about.rows[name]}{AGAIN}"
         raise UnusableFileError(path, Kind.ROWS, why)
     if any(pc.any(pc.not_equal(found[name], getattr(about, name))).as_py() for name in ("cluster_id", "taken_at")):
         why = "it has rows of several clusters, or of several times; take it again"

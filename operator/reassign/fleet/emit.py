@@ -69,22 +69,25 @@ def emit(
                 written += 1
             else:
                 unchanged += 1
-        there = sorted(clusters.glob(f"*/{WAVES}"))
-        for file in there:
-            if file not in wanted and (file.parent.name in manifests or file.parent.name not in states):
+        folders = [each for each in sorted(clusters.glob("*")) if each.is_dir() and not each.is_symlink()]
+        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # nobody can tell of which cluster
+        gone = [] if misnamed else [each.name for each in folders if each.name not in states]
+        dropped = []
+        for place in folders:
+            for file in sorted(place.glob(WAVES)):
+                if file not in wanted and (place.name in manifests or place.name in gone):
+                    file.unlink()
+                    removed += 1
+                    dropped += [place.name] if place.name in gone else []
+            for file in place.glob(f".{WAVES}{UNFINISHED}"):  # of a run that was killed
                 file.unlink()
-                removed += 1
-        for file in clusters.glob(f"*/.{WAVES}{UNFINISHED}"):  # of a run that was killed
-            file.unlink()
-        for place in sorted(clusters.glob("*")):
-            if place.is_dir() and not any(place.iterdir()):
+            if not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
             said[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
         run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
-    dropped = {file.parent.name for file in there} - states.keys()
-    return Emitted(written, unchanged, removed, tuple(sorted(dropped)))
+    return Emitted(written, unchanged, removed, tuple(sorted({*dropped})))
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:

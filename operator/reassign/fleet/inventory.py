@@ -48,13 +48,14 @@ def take(spark: SparkSession, root: str) -> tuple[File, ...]:
 
 
 def _refuse_none(root: str, base: str | None, paths: Iterable[str]) -> None:
-    take_one = f"take one with `kubectl kafka-reassign snapshot {root.rstrip('/')}/date=2026-01-31/cluster=main`"
+    take_one = f"take one with `kubectl kafka-reassign snapshot --into {root.rstrip('/')} --cluster main`"
     if base is None:
         why = f"there is no {root}: name the folder that has the snapshots, or {take_one}"
     elif not (some := sorted(paths)):
         why = f"{root} has no snapshot: {take_one}"
     elif not any(FOLDER.fullmatch(path.rpartition("/")[0]) for path in some):
-        why = f"{root} has no folders date=2026-01-31/cluster=main, only such as {some[0]}: name the folder above them"
+        only = some[0] or root
+        why = f"{root} has no folders date=2026-01-31/cluster=main, only such as {only}: name the folder above them"
     else:
         return
     raise PlanningError(Reason.INVALID_SNAPSHOT, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -116,10 +116,27 @@ class Policy(Model):
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 
+def _line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f"line {mark.line + 1}" if mark else "it"
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a field that is said twice. In Python: the loader in C ends the process where text is nested deeply."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is said twice", key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
 def parse(text: str, file: str) -> Policy:
     """The policy in a file of YAML or JSON; raises PlanningError for what is none."""
     try:
-        said = yaml.load(text, Loader=yaml.CSafeLoader)
+        said = yaml.load(text, Loader=_Loader)
         return Policy.model_validate_json(
             json.dumps({} if said is None else said), strict=True, extra="forbid", by_alias=True, by_name=False
         )
@@ -127,9 +144,10 @@ def parse(text: str, file: str) -> Policy:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "it"
         why = first["msg"].removeprefix("Value error, ")
+    except yaml.constructor.ConstructorError as error:
+        where, why = _line(error), str(error.problem)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where, why = f"line {mark.line + 1}" if mark else "it", "this is neither YAML nor JSON"
+        where, why = _line(error), "this is neither YAML nor JSON"
     except (TypeError, ValueError, RecursionError):
         where, why = "it", "this is nothing that JSON can hold"
     raise PlanningError(Reason.CANNOT_BE_READ, f"{file} is no policy: {where}: {why}; correct it")

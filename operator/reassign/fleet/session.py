@@ -73,11 +73,11 @@ def start(master: str | None) -> SparkSession:
     try:
         with _stderr_of_children(LOG) if local else nullcontext():
             session = SparkSession.builder.appName("kafka-reassign-fleet").config(conf=conf).getOrCreate()
-    except (PySparkRuntimeError, OSError) as error:
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
         raise ReassignError(
             Reason.SPARK_FAILED,
-            f"Spark does not start ({str(error).partition(chr(10))[0]}): it needs Java 17 or 21, on the PATH or at "
-            f"JAVA_HOME; see {LOG}",
+            f"Spark does not start ({first_cause(error)[:SHOWN]}): it needs Java 17 or 21, on the PATH or at "
+            f"JAVA_HOME, a --master that it knows, and a folder for its own files (SPARK_LOCAL_DIRS); see {LOG}",
         ) from None
     session.sparkContext.setLogLevel("ERROR")
     if SHUFFLES not in dict(session.sparkContext.getConf().getAll()):  # a fleet is small beside what Spark reckons with

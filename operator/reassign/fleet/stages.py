@@ -8,8 +8,9 @@ the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -19,24 +20,29 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 import reassign
 from reassign.api.digest import hashed
+from reassign.errors import PlanningError, Reason
+from reassign.files import checks
 from reassign.fleet import inventory, quality
 from reassign.fleet.assess import assess
 from reassign.fleet.assess.terms import terms_of
-from reassign.fleet.choose import Verdict, choose, digest
+from reassign.fleet.choose import Kind, Verdict, choose, digest
 from reassign.fleet.emit import Emitted, emit, write, writing
 from reassign.fleet.overview import Seen, fleet, state
 from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
-from reassign.fleet.storage import Storage
+from reassign.fleet.storage import Storage, first_cause
 from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
 
 MARKER = "_MADE_FROM"
+PASSING = (Reason.INVALID_SNAPSHOT, Reason.PLANNING_FAILED)
+"""Why a cluster is not planned although its snapshot is good: another run may find it otherwise."""
 
 
 class Stage(StrEnum):
@@ -121,6 +127,9 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
         rows = plans.result()["planned"] if plans else PLANNED.empty_table()
     lists = {name: table.to_pylist() for name, table in tables.items()}
     summaries = summaries_of(rows)
+    if any(each["problem"] and each["problem"]["reason"] in PASSING for each in summaries.values()):
+        kept.forget(Stage.ASSESS)
+        kept.forget(Stage.PLAN)
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
@@ -148,9 +157,12 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 
 
 def _sentence(verdict: Verdict) -> str:
+    if verdict.kind == Kind.FOLDER_NAME:
+        return f"{verdict.example}: rename it"
     of = f"{verdict.table}: " if verdict.table else ""
+    example = verdict.example.removesuffix(checks.AGAIN)
     more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
-    return f"the snapshot of {verdict.date} cannot be trusted: {of}{verdict.example}{more}; take it again"
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}{more}; take it again"
 
 
 def _said(seen: Seen, summary: Any) -> dict[str, Any]:
@@ -167,24 +179,51 @@ class Kept:
         self._work, self._storage = work.rstrip("/"), Storage(spark)
 
     def stage(self, name: Stage, key: str, make: Callable[[], Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-        """The tables of a stage, made anew unless they were made from the same (`key`)."""
-        place = f"{self._work}/{name}"
-        marker = f"{place}/{MARKER}"
-        made_from, *names = (self._storage.read(marker) or b"").decode().split() or [""]
-        if made_from == key:
-            return {table: self._read(f"{place}/{table}.parquet") for table in names}
-        self._storage.remove(marker)  # first: what is left of a folder must not look whole
-        self._storage.remove(place)
+        """The tables of a stage, made anew unless they are there, made from the same (`key`)."""
+        with self._usable():
+            if kept := self._kept(name, key):
+                return kept
+            self.forget(name)  # first: tables that are written anew must not look whole
         tables = make()
-        for table, rows in tables.items():
-            content = pa.BufferOutputStream()
-            pq.write_table(rows, content, compression="zstd")
-            self._storage.write(f"{place}/{table}.parquet", content.getvalue().to_pybytes())
-        self._storage.write(marker, " ".join((key, *tables)).encode())
+        with self._usable():
+            for table, rows in tables.items():
+                content = pa.BufferOutputStream()
+                pq.write_table(rows, content, compression="zstd")
+                self._storage.write(self._file(name, table), content.getvalue().to_pybytes())
+            self._storage.write(self._marker(name), " ".join((key, *tables)).encode())
         return dict(tables)
 
-    def _read(self, path: str) -> pa.Table:
-        return pq.read_table(pa.BufferReader(self._storage.read(path) or b""))
+    def forget(self, name: Stage) -> None:
+        """Have a stage made anew by the next run."""
+        self._storage.remove(self._marker(name))
+
+    def _kept(self, name: Stage, key: str) -> dict[str, pa.Table] | None:
+        """None where there is no such stage, or what is there is damaged."""
+        try:
+            made_from, *tables = (self._storage.read(self._marker(name)) or b"").decode().split() or [""]
+            if made_from != key:
+                return None
+            files = {table: self._storage.read(self._file(name, table)) for table in tables}
+            return {table: pq.read_table(pa.BufferReader(content or b"")) for table, content in files.items()}
+        except (UnicodeDecodeError, pa.ArrowInvalid, Py4JJavaError):
+            return None
+
+    def _marker(self, name: Stage) -> str:
+        return f"{self._work}/{name}/{MARKER}"
+
+    def _file(self, name: Stage, table: str) -> str:
+        return f"{self._work}/{name}/{table}.parquet"
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except Py4JError as error:
+            raise PlanningError(
+                Reason.CANNOT_BE_WRITTEN,
+                f"the work folder {self._work} cannot be used ({first_cause(error)}); mend that, or name another one, "
+                "and run it again: it goes on where it was",
+            ) from None
 
 
 @cache

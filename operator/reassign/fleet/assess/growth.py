@@ -51,14 +51,13 @@ def disk_growth(history: Tables, places: DataFrame) -> DataFrame:
 
 def slope(what: str) -> Column:
     """Of `what` over `taken_at`, per day, in whole bytes: sums of whole numbers, which no order of rows changes, where
-    `regr_slope` adds fractions. Null where there are no two times."""
+    `regr_slope` adds fractions. Null where there are no two times, and where none can tell so much."""
     at = sf.unix_seconds("taken_at")
     x, y = (sf.when(sf.col(what).isNotNull(), value).cast("decimal(20,0)") for value in (at, sf.col(what)))
     n, xs, ys, xys, xxs = (sf.sum(v).cast("decimal(38,0)") for v in (x * 0 + 1, x, y, x * y, x * x))
     spread = n * xxs - xs * xs
-    return sf.when(spread > 0, sf.round((n * xys - xs * ys).cast("double") / spread.cast("double") * DAY)).cast(
-        "bigint"
-    )
+    per_day = sf.round((n * xys - xs * ys).cast("double") / spread.cast("double") * DAY)
+    return sf.when(spread > 0, per_day).try_cast("bigint")
 
 
 def days_observed(what: str) -> Column:
