@@ -16,19 +16,16 @@ from reassign.planning.manifests import entries, waves_of, without_entries
 from reassign.planning.plan import make
 
 
-def main(snapshots: str, manifests: str) -> None:
-    policy = Policy()
-    newest = {
-        folder.name.removeprefix("cluster="): folder for folder in sorted(Path(snapshots).glob("date=*/cluster=*"))
-    }
+def main(snapshots: Path, manifests: Path, policy: Policy) -> None:
+    newest = {folder.name.removeprefix("cluster="): folder for folder in sorted(snapshots.glob("date=*/cluster=*"))}
     for name, folder in sorted(newest.items()):
         terms, cluster = policy.terms(name), read(folder).cluster
         plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
         waves = [entries(cluster, plan, those) for those in waves_of(plan)]
-        manifests = [*map(without_entries, terms.manifests(name, waves))]
-        for file, text in rendered(manifests, [[*map(json.dumps, wave)] for wave in waves]).items():
-            write(Path(manifests, "clusters", name, file), text)
+        heads = [*map(without_entries, terms.manifests(name, waves))]
+        for file, text in rendered(heads, [[*map(json.dumps, wave)] for wave in waves]).items():
+            write(manifests / "clusters" / name / file, text)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*map(Path, sys.argv[1:]), Policy())

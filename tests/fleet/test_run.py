@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from reassign.fleet.policy import parse
 from reassign.fleet.stages import Stage
+from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
 from tests.fleet.program import Place, Ran
@@ -50,6 +52,17 @@ def test_a_run_says_what_it_has_done_and_again_that_nothing_has_changed(whole: P
     assert (ran.code, ran.err) == (0, "")
     assert f"0 files written, {len(before) - 2} unchanged, 0 removed" in ran.out
     assert whole.output() == before
+
+
+def test_a_loop_without_spark_writes_the_same_manifests(whole: Place, tmp_path: Path) -> None:
+    fleet_loop.main(whole.snapshots, tmp_path, parse(POLICY, "policy.yaml"))
+    written = {str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.glob("clusters/*/*")}
+    assert written
+    assert written == {
+        name.removeprefix("manifests/"): content
+        for name, content in whole.output().items()
+        if name.startswith("manifests/clusters/")
+    }
 
 
 def test_broken_clusters_are_named_and_the_manifests_of_the_others_are_the_same_without_them(tmp_path: Path) -> None:
