@@ -9,7 +9,7 @@ does besides: checks, assessment, report.
 - growth of time with 1, 2, 4 and 8 times the clusters, and from how many on Spark would be faster than the loop
 - with the platform up, as the Job of deploy/spark with one and with two executors, from its creation to its end
 
-Memory is that of all processes of a run together, what they share counted once (Pss), looked at twice a second.
+Memory is that of all processes of a run together, what they share counted once (Pss), looked at once a second.
 Nothing is asserted: a line says what was measured and what it stands beside.
 """
 
@@ -38,7 +38,7 @@ GROWTH = (50, 100, 200, 400)
 FLEETS = {"201 clusters, 1.6M replicas": (200, True, 35), "1,000 clusters, 3M replicas": (1_000, False, 90)}
 """Clusters of 3k replicas, whether there is a giant, and the bound in seconds."""
 ON_KUBERNETES, EXECUTORS = 200, (1, 2)
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1
 MIB = 2**20
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
+MODULE = ("-m", "reassign.cli")
 
 
 class Ran(NamedTuple):
@@ -39,10 +43,22 @@ class Place(NamedTuple):
 
     def run(self, *options: str | Path, killed_at: tuple[str, str, str] | None = None) -> Ran:
         """`fleet run`; killed as `killed` does."""
-        kill = ("-m", "tests.fleet.killed", *map(str, killed_at)) if killed_at else ("-m", "reassign.cli")
+        kill = ("-m", "tests.fleet.killed", *map(str, killed_at)) if killed_at else MODULE
+        return program(*kill, *self._words(*options))
+
+    @contextmanager
+    def begun(self, *options: str | Path) -> Iterator[subprocess.Popen[str]]:
+        """`fleet run` that goes on while the block runs, and has ended after it."""
+        with begun(*MODULE, *self._words(*options)) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _words(self, *options: str | Path) -> list[str]:
         words = ["fleet", "run", "--snapshots", self.snapshots, "--work", self.work]
         words += ["--manifests", self.manifests, "--report", self.report, "--master", "local[1]", *options]
-        return program(*kill, *map(str, words))
+        return [str(word) for word in words]
 
     def output(self) -> dict[str, bytes]:
         """All that a run writes for people and for Git."""
@@ -50,7 +66,19 @@ class Place(NamedTuple):
         return {str(f.relative_to(self.folder)): f.read_bytes() for f in files if f.is_file()}
 
 
-def program(*words: str) -> Ran:
+def begun(*words: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}{os.pathsep}{ROOT}"}
-    ran = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
+    )
+
+
+def program(*words: str) -> Ran:
+    process = begun(*words)
+    out, err = process.communicate()
+    return Ran(process.returncode, out, err)

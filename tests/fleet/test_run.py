@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from localplatform.processes import wait_until
 from reassign.fleet.policy import parse
-from reassign.fleet.stages import Stage
+from reassign.fleet.stages import MARKER, Stage
 from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
@@ -147,6 +149,49 @@ def test_a_stage_that_is_damaged_is_made_again_and_what_people_keep_beside_it_st
     assert (ran.code, ran.err) == (0, "")
     assert place.output() == whole.output()
     assert (place.work / "plan" / "notes.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("stage", [None, Stage.CHECK], ids=["at its start", "in the middle"])
+def test_a_ctrl_c_ends_a_run_and_its_jvm_without_a_word(whole: Place, tmp_path: Path, stage: Stage | None) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    with place.begun() as process:
+        jvm = its_jvm(process)
+        if stage:
+            assert wait_until((place.work / stage / MARKER).exists, 60)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "")
+    assert wait_until(lambda: not is_running(jvm), 60)
+
+
+def test_a_jvm_that_is_killed_is_said_in_a_line(whole: Place, tmp_path: Path) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    with place.begun() as process:
+        jvm = its_jvm(process)
+        assert wait_until((place.work / Stage.CHECK / MARKER).exists, 60)
+        os.kill(jvm, signal.SIGKILL)
+        out, err = process.communicate()
+    assert (process.returncode, out, err.count("\n")) == (3, "", 1), err
+    assert "run it again" in err
+
+
+def its_jvm(process: subprocess.Popen[str]) -> int:
+    assert wait_until(lambda: bool(jvms_of(process)), 60)
+    [jvm] = jvms_of(process)
+    return jvm
+
+
+def jvms_of(process: subprocess.Popen[str]) -> list[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children if Path(f"/proc/{child}/comm").read_text() == "java\n"]
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_what_spark_does_not_know_is_one_sentence(whole: Place) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import reassign
@@ -21,6 +26,9 @@ from reassign.fleet.storage import first_cause
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 
 SHOWN = 300
+
+INTERRUPTED = threading.Event()
+"""Set by a Ctrl-C, which has ended the JVM, too: what is raised because of that is no failure of Spark."""
 
 STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
 """An environment variable, for programs that a JVM has started."""
@@ -62,8 +70,9 @@ def start(master: str | None) -> SparkSession:
     conf = SparkConf()
     if master is not None:
         conf.setMaster(master)
+    conf.setAppName("kafka-reassign-fleet")
     conf.setIfMissing("spark.master", "local[*]")
-    local = (conf.get("spark.master") or "").startswith("local")
+    local = _is_local(conf.get("spark.master"))
     for key, value in (DEFAULTS | (LOCAL if local else {})).items():
         conf.setIfMissing(key, value)
     if local:
@@ -72,18 +81,27 @@ def start(master: str | None) -> SparkSession:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the workers, however this was found
     try:
         with _stderr_of_children(LOG) if local else nullcontext():
-            session = SparkSession.builder.appName("kafka-reassign-fleet").config(conf=conf).getOrCreate()
-    except (PySparkRuntimeError, Py4JError, OSError) as error:
+            with _uninterrupted():
+                SparkContext._ensure_initialized(conf=conf)
+            _end_on_ctrl_c()
+            SparkContext.getOrCreate(conf)
+            _end_on_ctrl_c()  # PySpark has set its own, which asks a JVM that is in the middle of an answer
+            session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        if not session.sparkContext.getConf().contains(SHUFFLES):  # a fleet is small beside what Spark reckons with
+            session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
+    except (PySparkException, Py4JError, OSError) as error:
         raise ReassignError(
             Reason.SPARK_FAILED,
             f"Spark does not start ({first_cause(error)[:SHOWN]}): it needs Java 17 or 21, on the PATH or at "
-            f"JAVA_HOME, a --master that it knows, and a folder for its own files (SPARK_LOCAL_DIRS); see {LOG}",
+            "JAVA_HOME, a --master that it knows and can reach, and a folder for its own files (SPARK_LOCAL_DIRS); see "
+            f"{_log(conf.get('spark.master'))}",
         ) from None
-    session.sparkContext.setLogLevel("ERROR")
-    if SHUFFLES not in dict(session.sparkContext.getConf().getAll()):  # a fleet is small beside what Spark reckons with
-        session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
     return session
 
+
+for _server in (AccumulatorTCPServer, AccumulatorUnixServer):
+    _server.handle_error = lambda *_: None  # type: ignore[method-assign]  # or a page, when the JVM ends before them
 
 FULL = ("No space left on device", "Disk quota exceeded")
 DENIED = ("Permission denied", "AccessControlException", "Read-only file system")
@@ -92,25 +110,72 @@ DENIED = ("Permission denied", "AccessControlException", "Read-only file system"
 @contextmanager
 def started(master: str | None) -> Iterator[SparkSession]:
     """A session while the block runs; what Spark raises becomes an error of ours: its own has a page of Java."""
-    spark = start(master)
     try:
-        yield spark
-    except (PySparkException, Py4JError, OSError) as error:
-        text = str(error)
-        for known in (*FULL, *DENIED):
-            if known in text:
-                raise ReassignError(
-                    Reason.CANNOT_BE_WRITTEN,
-                    f"Spark cannot go on: {known}; mend that for the work folder, the snapshots and Spark's own "
-                    "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
-                ) from None
-        raise ReassignError(
-            Reason.SPARK_FAILED,
-            f"Spark has failed: {first_cause(error)[:SHOWN]}; see {LOG}, and run it again: it goes on where it was",
-        ) from None
+        spark = start(master)
+        try:
+            yield spark
+        except (PySparkException, Py4JError, OSError) as error:
+            raise _told(error, _log(spark.sparkContext.master)) from None
+        finally:
+            if not INTERRUPTED.is_set():
+                _stop(spark)
+    except Exception:
+        if INTERRUPTED.is_set():  # and this is what became of it
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _is_local(master: str | None) -> bool:
+    return (master or "").startswith("local")
+
+
+def _log(master: str | None) -> str:
+    return str(LOG) if _is_local(master) else "what it has said above"
+
+
+def _told(error: Exception, log: str) -> ReassignError:
+    text = str(error)
+    for known in (*FULL, *DENIED):
+        if known in text:
+            return ReassignError(
+                Reason.CANNOT_BE_WRITTEN,
+                f"Spark cannot go on: {known}; mend that for the work folder, the snapshots and Spark's own "
+                "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
+            )
+    return ReassignError(
+        Reason.SPARK_FAILED,
+        f"Spark has failed: {first_cause(error)[:SHOWN]}; see {log}, and run it again: it goes on where it was",
+    )
+
+
+def _stop(spark: SparkSession) -> None:
+    """Also where the JVM has ended before, of which PySpark would warn."""
+    with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
+        spark.stop()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A Ctrl-C counts when the block is over: until there is a JVM that can be told to end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
-        with suppress(Py4JError, OSError):  # of a JVM that has ended
-            spark.stop()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_on_ctrl_c() -> None:
+    """Have a Ctrl-C end the JVM: whatever waits for it, in any thread, waits no longer."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is None or threading.current_thread() is not threading.main_thread():
+        return  # spark-submit's, which ends us
+
+    def end(*_: Any) -> NoReturn:
+        INTERRUPTED.set()
+        jvm.terminate()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, end)
 
 
 @contextmanager
