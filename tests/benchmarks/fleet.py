@@ -22,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +29,14 @@ import numpy as np
 
 from localplatform import parts
 from localplatform.controlplane import ApiServer
-from localplatform.spark import run_fleet
+from tests.benchmarks import fleet_pods
 from tests.benchmarks.fleets import write_fleet
 
 REPOSITORY = Path(__file__).parents[2]
 GROWTH = (50, 100, 200, 400)
 FLEETS = {"201 clusters, 1.6M replicas": (200, True, 35), "1,000 clusters, 3M replicas": (1_000, False, 90)}
 """Clusters of 3k replicas, whether there is a giant, and the bound in seconds."""
-ON_KUBERNETES, EXECUTORS = 200, (1, 2)
+ON_KUBERNETES = 200
 LOOK_SECONDS = 1
 MIB = 2**20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -102,8 +101,8 @@ def _memory(process: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in said.splitlines() if line.startswith("Pss:")), 0)
 
 
-def fleet(snapshots: Path, folder: Path, master: str) -> tuple[Ran, dict[str, float]]:
-    """All stages, and when each had ended, in seconds."""
+def fleet(snapshots: Path, folder: Path, master: str) -> tuple[Ran, str]:
+    """All stages, and the seconds that each of them took."""
     work, manifests, report = folder / "work", folder / "manifests", folder / "report.html"
     places = {
         "--snapshots": snapshots,
@@ -115,10 +114,7 @@ def fleet(snapshots: Path, folder: Path, master: str) -> tuple[Ran, dict[str, fl
     options = [str(word) for option in places.items() for word in option]
     began = time.time()
     ran = measured(["-m", "reassign.cli", "fleet", "run", *options], folder / "log")
-    last = {stage: work / stage / "_MADE_FROM" for stage in ("check", "assess", "plan")}
-    last |= {"emit": manifests / "run.json", "report": report}
-    ended = {stage: file.stat().st_mtime - began for stage, file in last.items()}
-    return ran, {"check": ended["check"], "assess and plan": max(ended.pop("assess"), ended.pop("plan")), **ended}
+    return ran, fleet_pods.stages(folder, began)
 
 
 def loop(snapshots: Path, folder: Path) -> Ran:
@@ -132,8 +128,8 @@ def compare(clusters: int, giant: bool, scratch: Path, options: argparse.Namespa
         spark.mkdir()
         plain.mkdir()
         write_fleet(snapshots, clusters, giant)
-        ran, ended = fleet(snapshots, spark, options.master)
-        print(f"  Spark: {_said(ran)}; {_stages(ended)}", flush=True)
+        ran, by_stage = fleet(snapshots, spark, options.master)
+        print(f"  Spark: {_said(ran)}; {by_stage}", flush=True)
         alone = loop(snapshots, plain)
         print(
             f"  loop:  {_said(alone)}; Spark's time is {ran.seconds / alone.seconds:.2f} of it; {_same(spark, plain)}"
@@ -143,11 +139,6 @@ def compare(clusters: int, giant: bool, scratch: Path, options: argparse.Namespa
 
 def _said(ran: Ran) -> str:
     return f"{ran.seconds:6.1f} s ({ran.busy:.0f} s on a core), peak {ran.memory / MIB:5.0f} MiB"
-
-
-def _stages(ended: Mapping[str, float]) -> str:
-    times = [0.0, *ended.values()]
-    return ", ".join(f"{stage} {b - a:.1f}" for stage, a, b in zip(ended, times, times[1:], strict=False))
 
 
 def _same(one: Path, other: Path) -> str:
@@ -168,18 +159,6 @@ def crossing(counts: tuple[int, ...], spark: list[float], plain: list[float]) ->
     if slope >= slope_alone:
         return f"{lines}: Spark is never faster here"
     return f"{lines}: Spark is faster from {(start - start_alone) / (slope_alone - slope):.0f} clusters on"
-
-
-def on_kubernetes(scratch: Path | None) -> None:
-    server = ApiServer.load(parts.API)
-    if server is None:
-        print("not measured: the platform is not up (make up)")
-        return
-    for executors in EXECUTORS:
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            write_fleet(Path(folder, "snapshots"), ON_KUBERNETES)
-            ran = run_fleet(server, Path(folder), executors=executors)
-            print(f"  {executors} executor(s): {ran.seconds:.1f} s, exit code {ran.code}", flush=True)
 
 
 def main() -> None:
@@ -207,7 +186,11 @@ def main() -> None:
         plain.append(took[1])
     print(crossing(tuple(options.growth), spark, plain))
     print(f"\non the local Kubernetes, {ON_KUBERNETES} clusters of 3k replicas, driver and executors on the same cores")
-    on_kubernetes(options.scratch)
+    server = ApiServer.load(parts.API)
+    if server is None:
+        print("not measured: the platform is not up (make up)")
+    else:
+        fleet_pods.compare(server, ON_KUBERNETES, giant=False)
 
 
 if __name__ == "__main__":

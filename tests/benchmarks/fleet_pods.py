@@ -28,26 +28,30 @@ def main() -> None:
     server = ApiServer.load(parts.API)
     assert server is not None
     print(f"{options.clusters} clusters of 3k replicas{', one of 999k' if options.giant else ''}", flush=True)
+    compare(server, options.clusters, options.giant)
+
+
+def compare(server: ApiServer, clusters: int, giant: bool) -> None:
+    """Run a fleet with each number of executors; prints what it took, and the pods of the run."""
     for executors in EXECUTORS:
         with tempfile.TemporaryDirectory() as folder:
-            write_fleet(Path(folder, "snapshots"), options.clusters, options.giant)
+            write_fleet(Path(folder, "snapshots"), clusters, giant)
             began = time.time()
             ran = run_fleet(server, Path(folder), executors=executors)
             assert ran.code == 0, ran.log
-            print(f"{executors} executors: {ran.seconds:.1f} s; {stages(Path(folder), began)}\n{ran.pods}", flush=True)
+            print(
+                f"  executors: {executors}; {ran.seconds:.1f} s; {stages(Path(folder), began)}\n{ran.pods}", flush=True
+            )
 
 
 def stages(folder: Path, began: float) -> str:
-    """Seconds that each stage took, after the time from `began` to the end of the first one."""
-    marks = [folder / "work" / stage / "_MADE_FROM" for stage in ("check", "assess", "plan")]
-    marks += [folder / "manifests" / "run.json", folder / "report.html"]
-    times = [(mark.parent.name, mark.stat().st_mtime) for mark in marks if mark.exists()]
-    first, last = times[0]
-    lines = [
-        f"{first} {last - began:.1f}",
-        *(f"{name} {end - start:.1f}" for (_, start), (name, end) in pairwise(times)),
-    ]
-    return ", ".join(lines)
+    """Seconds that each stage of a run took that writes below this folder, the first one since `began`."""
+    marks = {stage: folder / "work" / stage / "_MADE_FROM" for stage in ("check", "assess", "plan")}
+    marks |= {"emit": folder / "manifests" / "run.json", "report": folder / "report.html"}
+    ended = {stage: mark.stat().st_mtime for stage, mark in marks.items()}
+    both = max(ended.pop("assess"), ended.pop("plan"))
+    times = {"start": began, "check": ended.pop("check"), "assess and plan": both, **ended}
+    return ", ".join(f"{name} {end - start:.1f}" for (_, start), (name, end) in pairwise(times.items()))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Assessed(NamedTuple):
 def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     """`newest` are the newest snapshots of some clusters, `history` all of theirs with these, `terms` rows of TERMS.
 
-    The sizes of topics are cached: `spark.catalog.clearCache()` when all is written.
+    The sizes of topics stay in the session's cache.
     """
     topics = sizes.topic_sizes(newest, history).cache()
     width = topics.agg(sf.max("width")).head()
