@@ -59,8 +59,6 @@ def test_an_object_that_the_operator_has_not_seen_yet_is_progressing() -> None:
     assert runtime.execute(SCRIPT)["status"] == "Progressing"
 
 
-def test_an_application_asks_before_it_prunes_and_applies_on_the_servers_side() -> None:
-    made = yaml.safe_load((FOLDER / "applicationset.yaml").read_text())
-    assert {"ServerSideApply=true", "Prune=confirm"} <= set(
-        made["spec"]["template"]["spec"]["syncPolicy"]["syncOptions"]
-    )
+def test_an_application_prunes_and_applies_on_the_servers_side() -> None:
+    policy = yaml.safe_load((FOLDER / "applicationset.yaml").read_text())["spec"]["template"]["spec"]["syncPolicy"]
+    assert policy == {"automated": {"prune": True}, "syncOptions": ["ServerSideApply=true"]}

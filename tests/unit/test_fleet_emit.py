@@ -80,7 +80,10 @@ def test_a_file_for_each_wave_and_a_line_for_each_partition(tmp_path: Path) -> N
     spec = PartitionReassignmentSpec.model_validate_json(json.dumps(manifest["spec"]), strict=True, extra="forbid")
     assert not spec.suspend
     last = yaml.safe_load((tmp_path / "clusters/b/wave-2.yaml").read_text())
-    assert last["metadata"]["annotations"] == {"argocd.argoproj.io/sync-wave": "2"}
+    assert last["metadata"]["annotations"] == {
+        "argocd.argoproj.io/sync-wave": "2",
+        "argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm",
+    }
 
 
 def test_the_same_plan_is_the_same_bytes_and_nothing_is_written_anew(tmp_path: Path) -> None:

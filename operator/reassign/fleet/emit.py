@@ -27,6 +27,9 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+ASKED = "Prune=confirm,Delete=confirm"
+"""Argo CD (2.14) asks somebody before it removes a wave, which cancels what of it is in flight."""
 COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
 WAVES = "wave-*.yaml"
 UNFINISHED = ".unfinished"
@@ -99,7 +102,7 @@ def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> d
 
 def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
     """One line for each partition, so that a review shows what becomes of each; JSON is YAML, too."""
-    metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number)}}
+    metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number), SYNC_OPTIONS: ASKED}}
     head = {**manifest, "metadata": metadata}
     lines = "".join(f"  - {entry}\n" for entry in entries)
     return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
