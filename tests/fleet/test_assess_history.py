@@ -15,6 +15,7 @@ from reassign.files.snapshots import Config, Snapshot, in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
+from reassign.planning.problem import MOST_REPLICA_BYTES
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
 
@@ -101,6 +102,21 @@ def test_growth_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_pa
         snapshot.cluster.directories.usable[:] = usable
     rows = told(spark, tmp_path, full, before).disk_growth.collect()
     assert {row.bytes_per_day for row in rows} == {None}
+
+
+def test_a_size_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    before = seen(DAY)
+    number = 2**63 // MOST_REPLICA_BYTES
+    many = replace(
+        before.cluster,
+        topic=np.zeros(number, np.int32),
+        partition=np.arange(number, dtype=np.int32),
+        replicas=np.tile(np.array([0, 1], np.int32), (number, 1)),
+        sizes=np.array([MOST_REPLICA_BYTES, *(UNKNOWN,) * (number - 1)]),
+        in_flight=np.zeros(number, np.bool_),
+    )
+    row = by(told(spark, tmp_path, seen(), in_sync(many, before.taken_at)).topic_growth, "topic")["a"]
+    assert (row["bytes"], row["bytes_per_day"]) == (4 * GIB, None)
 
 
 def test_a_topic_that_is_gone_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:

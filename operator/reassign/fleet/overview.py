@@ -182,13 +182,16 @@ def _certificate(plan: Any) -> model.Certificate:
 
 
 def _growth(rows: Rows) -> model.Growth:
-    topics = sorted(rows["topic_growth"], key=lambda row: (-(row["bytes_per_day"] or 0), row["topic"]))
+    """Of what has a size now, and had another one before."""
+    topics = sorted(
+        _known(rows["topic_growth"], "bytes", "bytes_per_day"), key=lambda row: (-row["bytes_per_day"], row["topic"])
+    )
     disks = sorted(
-        rows["disk_growth"],
+        _known(rows["disk_growth"], "used_bytes", "bytes_per_day"),
         key=lambda row: (
             row["days_until_full"] is None,
             row["days_until_full"] or 0,
-            -(row["bytes_per_day"] or 0),
+            -row["bytes_per_day"],
             row["broker"],
             row["path"],
         ),
@@ -197,7 +200,6 @@ def _growth(rows: Rows) -> model.Growth:
         "topics": [
             {"topic": row["topic"], "bytes": row["bytes"], "bytes_per_day": row["bytes_per_day"]}
             for row in topics[:MOST]
-            if row["bytes_per_day"] is not None
         ],
         "disks": [
             {
@@ -209,9 +211,12 @@ def _growth(rows: Rows) -> model.Growth:
                 "days_until_full": row["days_until_full"],
             }
             for row in disks[:MOST]
-            if row["bytes_per_day"] is not None
         ],
     }
+
+
+def _known(rows: Sequence[Row], *columns: str) -> list[Row]:
+    return [row for row in rows if all(row[column] is not None for column in columns)]
 
 
 def _time(value: datetime | str | None) -> str | None:

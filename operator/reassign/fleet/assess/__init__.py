@@ -33,7 +33,7 @@ def assess(newest: Tables, history: Tables, terms: DataFrame) -> Assessed:
     The sizes of topics stay in the session's cache.
     """
     topics = sizes.topic_sizes(newest, history).cache()
-    width = topics.agg(sf.max("width")).head()
+    width = topics.where("newest").agg(sf.max("width")).head()
     brokers, named = gathered(places.places(newest, terms), sizes.newest_topics(topics, terms))
     lying = loads.Lying(*gathered(*loads.lying(newest, brokers, terms, named, (width[0] if width else None) or 1)))
     by_broker = summary.by_broker(brokers, lying.replicas)

@@ -30,7 +30,8 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
         .join(sf.broadcast(times), "cluster")
         .withColumn("newest", sf.col("taken_at") == sf.col("newest_at"))
         .withColumn(
-            "bytes", sf.expr("try_add(replica_bytes, if(known > 0, unknown_replicas * (known_bytes div known), 0L))")
+            "bytes",
+            sf.expr("try_add(replica_bytes, if(known > 0, try_multiply(unknown_replicas, known_bytes div known), 0L))"),
         )
     )
 

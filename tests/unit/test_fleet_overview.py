@@ -1,0 +1,51 @@
+"""What a report shows, from the tables of the stages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from reassign.fleet.overview import MOST, Rows, Seen, fleet
+from reassign.fleet.policy import Policy, parse
+from reassign.fleet.report.model import Cluster
+
+TABLES = ("broker_load", "rack_load", "cluster_load", "topic_growth", "disk_growth", "leftovers")
+
+
+def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
+    """What is shown of a cluster of which the tables have these rows."""
+    tables: Rows = {name: [{"cluster": "main", **row} for row in rows.get(name, [])] for name in TABLES}
+    seen = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
+    (shown,) = fleet([seen], [], tables, {}, policy or Policy())["clusters"]
+    return shown
+
+
+def topic(name: str, bytes_: int | None, per_day: int | None) -> dict[str, Any]:
+    return {"topic": name, "bytes": bytes_, "bytes_per_day": per_day}
+
+
+def disk(path: str, used: int | None, per_day: int | None, days: float | None) -> dict[str, Any]:
+    volume = {"broker": 1, "path": path, "used_bytes": used, "total_bytes": 100}
+    return {**volume, "bytes_per_day": per_day, "days_until_full": days}
+
+
+def test_topics_are_shown_by_how_they_grow_where_there_is_a_size_now_and_was_another_before() -> None:
+    rows = [topic("shrinks", 5, -1), topic("new", 5, None), topic("lost", None, 9), topic("grows", 5, 3)]
+    rows += [topic(f"steady-{number:02}", 5, 0) for number in range(MOST)]
+    shown = cluster(topic_growth=rows)["growth"]["topics"]
+    assert [each["topic"] for each in shown] == ["grows", *(f"steady-{number:02}" for number in range(MOST - 1))]
+
+
+def test_disks_are_shown_by_when_they_are_full() -> None:
+    rows = [disk("/later", 5, 1, 20.0), disk("/never", 5, -1, None), disk("/soon", 5, 1, 2.5)]
+    rows += [disk("/offline", None, 1, 1.0), disk("/new", 5, None, None)]
+    shown = cluster(disk_growth=rows)["growth"]["disks"]
+    assert [each["path"] for each in shown] == ["/soon", "/later", "/never"]
+
+
+def test_what_is_wanted_is_a_line_and_what_was_left_has_its_time() -> None:
+    policy = parse("defaults: {goal: {drainBrokers: [3, 4], balance: {by: [Disk], tolerancePercent: 5}}}", "p.yaml")
+    since = datetime(2026, 1, 30, tzinfo=UTC)
+    shown = cluster(policy, leftovers=[{"kind": "Throttle", "what": "broker 1", "since": since}])
+    assert shown["goal"] == "drain 3, 4; balance disk within 5 %"
+    assert shown["leftovers"] == [{"kind": "Throttle", "what": "broker 1", "since": "2026-01-30T00:00:00+00:00"}]
