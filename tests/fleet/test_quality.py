@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from reassign.errors import PlanningError
+from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory, quality, rules
 from reassign.fleet.choose import Verdict
@@ -158,7 +158,7 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_pat
     (folder / "partitions.parquet").unlink()
     with pytest.raises(PlanningError, match="cannot be read") as error:
         quality.check(str(tmp_path), tables, chosen)
-    assert "\n" not in error.value.message
+    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
     with pytest.raises(PlanningError, match="cannot be read") as error:
         read(spark, str(tmp_path), [one.folder for one in chosen.newest])
     assert "\n" not in error.value.message

@@ -37,7 +37,7 @@ def take(spark: SparkSession, root: str) -> tuple[File, ...]:
         why = f"{root} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
         raise PlanningError(Reason.CANNOT_BE_READ, why)
     todo = "name a folder that Spark can read, and look at its storage"
-    with told(f"the snapshots below {root} cannot be read", todo):
+    with told(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
         listed = list(_listed(spark, base)) if base else []
         found = {file.path: file for file in listed}

@@ -182,7 +182,7 @@ def _end_on_ctrl_c() -> None:
 def _stderr_of_children(file: Path) -> Iterator[None]:
     """Processes that are started meanwhile write to this file what they write to stderr."""
     kept = os.dup(2)
-    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         os.dup2(log, 2)
         yield

@@ -14,12 +14,12 @@ from reassign.errors import PlanningError, Reason
 
 
 @contextmanager
-def told(what: str, todo: str) -> Iterator[None]:
+def told(reason: Reason, what: str, todo: str) -> Iterator[None]:
     """What Spark raises within becomes a PlanningError: `what` happened, Spark's own first reason, and `todo`."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise PlanningError(Reason.CANNOT_BE_READ, f"{what} ({first_cause(error)}); {todo}") from None
+        raise PlanningError(reason, f"{what} ({first_cause(error)}); {todo}") from None
 
 
 def first_cause(error: Exception) -> str:

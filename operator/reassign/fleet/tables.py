@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructType
 
+from reassign.errors import Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.storage import told
 
@@ -50,7 +51,8 @@ def spark_schema(name: str) -> StructType:
 
 def reading(root: str) -> AbstractContextManager[None]:
     """A PlanningError where what is below the root goes away meanwhile, or its storage fails."""
-    return told(f"the snapshots below {root} cannot be read", "look at their storage, and run it again")
+    what = f"the snapshots below {root} cannot be read any more"
+    return told(Reason.SPARK_FAILED, what, "look at their storage, and run it again: it goes on where it was")
 
 
 def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
