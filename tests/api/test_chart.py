@@ -177,6 +177,12 @@ def test_no_snapshots_are_taken_unless_they_are_asked_for(helm: Helm) -> None:
     assert of_snapshots(helm.template(), "CronJob", "ServiceAccount", "PersistentVolumeClaim", "Role") == []
 
 
+def test_snapshots_that_hang_do_not_keep_the_next_days_from_beginning(helm: Helm) -> None:
+    (job,) = of_kind(snapshots(helm), "CronJob")
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    assert 0 < job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 24 * 60 * 60
+
+
 def test_each_cluster_is_kept_under_its_name_or_another_whether_or_not_others_fail(helm: Helm, tmp_path: Path) -> None:
     (container,) = pod_of(snapshots(helm))["containers"]
     program = tmp_path / "python3"
