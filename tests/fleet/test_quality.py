@@ -151,6 +151,13 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
     }
 
 
+def test_sizes_that_nobody_knows_are_not_too_many_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    unknown = [{"partition": number, "size_bytes": None} for number in range(400)]  # of three replicas
+    broken.edited(broken.good(tmp_path, "main"), "partitions", lambda rows: [rows[0] | each for each in unknown])
+    found = checked(spark, tmp_path)
+    assert ([one.kind for one in found.notes], found.quarantine) == (["SizeUnknown"], ())
+
+
 def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     chosen = choose.choose(inventory.take(spark, str(tmp_path)))

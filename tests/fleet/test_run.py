@@ -94,19 +94,21 @@ def test_broken_clusters_are_named_and_the_manifests_of_the_others_are_the_same_
 
 def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path)  # its own files lie below the snapshots
-    left_out, gone = (broken.good(tmp_path, name) for name in ("a", "z"))
+    left_out, empty, gone = (broken.good(tmp_path, name) for name in ("a", "m", "z"))
     (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
     assert place.run("--policy", tmp_path / "policy.yaml").code == 0
-    before = {file: file.read_bytes() for file in place.manifests.glob("clusters/a/*")}
-    assert before
+    before = {file: file.read_bytes() for file in place.manifests.glob("clusters/[am]/*")}
+    assert {file.parent.name for file in before} == {"a", "m"}
     shutil.rmtree(gone)
+    broken.edited(empty, "partitions", lambda rows: [])
     (left_out / "brokers.parquet").unlink()
     ran = place.run("--policy", tmp_path / "policy.yaml")
     assert ran.code == 1
-    assert [line.split(":")[:2] for line in ran.err.splitlines()] == [["left out", " a"], ["removed", " z"]]
+    told = [["left out", " a"], ["left out", " m"], ["removed", " z"]]
+    assert [line.split(":")[:2] for line in ran.err.splitlines()] == told
     assert {file: file.read_bytes() for file in place.manifests.glob("clusters/*/*")} == before
     states = json.loads((place.manifests / "run.json").read_text())["clusters"]
-    assert {name: state["state"] for name, state in states.items()} == {"a": "Quarantined"}
+    assert {name: state["state"] for name, state in states.items()} == {"a": "Quarantined", "m": "NotPlanned"}
 
 
 KILLS = {

@@ -51,17 +51,10 @@ def test_what_an_override_does_not_say_stays_as_it_was_and_a_later_one_counts() 
 
 
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
-    policy = parse(TEXT.replace("  clusterRef: {name: main}\n", ""), "policy.yaml")
-    policy.check(["prod-7", "test-1"])
+    policy = parse(TEXT, "policy.yaml")
+    policy.check_patterns(["prod-7", "test-1"])
     with pytest.raises(PlanningError, match=r"pattern test-1 matches none of the 2 clusters"):
-        policy.check(["prod-7", "prod-8"])
-
-
-def test_no_kafka_cluster_carries_out_the_plans_of_two() -> None:
-    text = "overrides: [{clusters: ['prod-*'], namespace: kafka, clusterRef: {name: main}}]"
-    parse(text, "policy.yaml").check(["prod-7", "main"])  # in two namespaces
-    with pytest.raises(PlanningError, match=r"kafka/main carry out the plans of both prod-7 and prod-8"):
-        parse(text, "policy.yaml").check(["prod-8", "prod-7"])
+        policy.check_patterns(["prod-7", "prod-8"])
 
 
 @pytest.mark.parametrize(

@@ -169,10 +169,7 @@ def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) ->
     return {
         "cluster_id": cluster.id,
         "problem": None,
-        "brokers": cluster.brokers.tolist(),
         "racks": list(cluster.racks),
-        "alive": cluster.alive.tolist(),
-        "groups": problem.groups.tolist(),
         "before": {by.value: problem.load[row].tolist() for row, by in enumerate(RESOURCES)},
         "after": {by.value: after[row].tolist() for row, by in enumerate(RESOURCES)},
         "target": {by.value: problem.target[row].tolist() for row, by in enumerate(RESOURCES)},

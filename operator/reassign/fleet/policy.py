@@ -53,14 +53,11 @@ class Terms(Model):
     def planner_goal(self) -> model.Goal:
         return goals.goal_of(self.goal, self.topics, self.racks, self.min_free_disk_percent)
 
-    def reference(self, cluster: str) -> ClusterRef:
-        """The KafkaCluster of a cluster."""
-        return self.cluster_ref or ClusterRef(name=cluster)
-
     def manifests(self, cluster: str, waves: Sequence[Sequence[Manifest]]) -> list[Manifest]:
         """The PartitionReassignments of a cluster, for the entries of its waves; PlanningError for what they cannot
         have."""
-        template = {**self.template.wire(), "clusterRef": self.reference(cluster).wire()}
+        reference = self.cluster_ref or ClusterRef(name=cluster)
+        template = {**self.template.wire(), "clusterRef": reference.wire()}
         return manifests_of(waves, name=cluster, namespace=self.namespace, template=template)
 
     @property
@@ -101,10 +98,9 @@ class Policy(Model):
                 said |= {name: getattr(override, name) for name in override.model_fields_set - {"clusters"}}
         return Terms(**said)
 
-    def check(self, clusters: Iterable[str]) -> None:
-        """Raises PlanningError for a pattern that matches none of these clusters, which is misspelt or left over, and
-        for one KafkaCluster that is to carry out the plans of two."""
-        names = sorted(clusters)
+    def check_patterns(self, clusters: Iterable[str]) -> None:
+        """Raises PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
+        names = list(clusters)
         for override in self.overrides:
             for pattern in override.clusters:
                 if not any(fnmatchcase(name, pattern) for name in names):
@@ -113,17 +109,6 @@ class Policy(Model):
                         f"the policy's pattern {pattern} matches none of the {len(names)} clusters that have "
                         "snapshots: correct it, or take it out",
                     )
-        first: dict[tuple[str, str], str] = {}
-        for name in names:
-            terms = self.terms(name)
-            reference = terms.reference(name)
-            place = reference.namespace or terms.namespace, reference.name
-            if (other := first.setdefault(place, name)) != name:
-                raise PlanningError(
-                    Reason.INVALID_GOAL,
-                    f"the policy has the KafkaCluster {'/'.join(place)} carry out the plans of both {other} and {name}"
-                    ": give one of them another clusterRef",
-                )
 
     @property
     def digest(self) -> str:

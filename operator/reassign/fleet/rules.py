@@ -169,7 +169,8 @@ def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
 
 def _topics(tables: Tables) -> DataFrame:
     """What is told of a topic's partitions together, and of all of a cluster's."""
-    held = f"shiftright(least(size_bytes, {MOST_REPLICA_BYTES}), 20) * size(replicas)"
+    size = f"if(size_bytes is null, 0, least(size_bytes, {MOST_REPLICA_BYTES}))"  # of null and a number `least` is that
+    held = f"shiftright({size}, 20) * size(replicas)"
     by_topic = tables.partitions.groupBy("cluster", "date", "topic").agg(
         sf.collect_list("partition").alias("numbers"), sf.sum(sf.expr(held)).alias("mebibytes")
     )

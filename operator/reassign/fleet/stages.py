@@ -90,7 +90,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     files = inventory.take(spark, job.snapshots)
     chosen = choose(files)
     inputs = digest(files)
-    job.policy.check({file.cluster for file in files if file.cluster})
+    job.policy.check_patterns({file.cluster for file in files if file.cluster})
     key = hashed([inputs, program()])
 
     @cache
