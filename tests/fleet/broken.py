@@ -242,6 +242,15 @@ _last("UnknownDirectory", "partitions", log_dirs=["/d1", "/d3", None])
 _last("TopicName", "partitions", topic="no/topic", partition=0)
 
 
+@breaks("TooManyReplicas")
+def with_a_partition_on_33_brokers(root: Path, name: str) -> None:
+    folder, ids = good(root, name), range(5, 38)
+    edited(folder, "brokers", lambda rows: rows + [rows[-1] | {"broker": id} for id in ids])
+    edited(folder, "log_dirs", lambda rows: rows + [rows[-1] | {"broker": id, "path": "/d1"} for id in ids])
+    wide = {"replicas": [*ids], "log_dirs": ["/d1"] * len(ids), "isr": [*ids], "leader": ids[0]}
+    edited(folder, "partitions", lambda rows: [*rows[:-1], rows[-1] | wide])
+
+
 @breaks("TooManyBytes")
 def with_more_bytes_than_there_can_be(root: Path, name: str) -> None:
     def change(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -67,8 +67,12 @@ LOG_DIRS = (
     _note("DirectoryOffline", "not online", _DIRECTORY),
     _note("CapacityUnknown", "online and (total_bytes is null or usable_bytes is null)", _VOLUME),
 )
+MOST_REPLICAS = 32
+"""Of a partition: twice as many as a PartitionReassignment may name, for those that are in flight."""
+
 PARTITIONS = (
     Rule("NoReplicas", "size(replicas) = 0", _REPLICAS),
+    Rule("TooManyReplicas", f"size(replicas) > {MOST_REPLICAS}", _REPLICAS),
     Rule("BrokerTwiceInPartition", "size(array_distinct(replicas)) < size(replicas)", _REPLICAS),
     Rule("DirectoryCount", "size(log_dirs) <> size(replicas)", _REPLICAS),
     Rule("LeaderOutsideIsr", "not array_contains(isr, leader)", _LEADER),
