@@ -29,9 +29,9 @@ TOPICS = ("events", "orders.v2", "audit", "clickstream", "metrics.raw", "session
 KINDS = (
     ("UnknownBroker", "partitions", "replica 41 of events-7 is on no broker of the snapshot"),
     ("LeaderOutsideIsr", "partitions", "orders.v2-3 is led by 4, its ISR is [1, 2]"),
-    ("UnknownSize", "partitions", "audit-0 has no size on any of its brokers"),
-    ("CutShort", "log_dirs", "the file ends before its footer"),
-    ("DuplicateClusterId", "brokers", "ledger-eu-west-2 has the id rZ0y9vQ7TkGf0xkJ8yq3Gw too"),
+    ("PartitionGap", "partitions", "audit: 5 partitions up to 7"),
+    ("UnreadableFile", "log_dirs", "the file ends before its footer"),
+    ("SharedClusterId", "", "rZ0y9vQ7TkGf0xkJ8yq3Gw is the id of ledger-eu-west-2 too"),
 )
 BAND = [0.9, 1.1]
 

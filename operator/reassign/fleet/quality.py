@@ -18,6 +18,7 @@ from reassign.fleet.tables import Tables, collected, of_clusters, reading
 
 _TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
 VERDICTS = pa.schema([*_TEXTS, pa.field("rows", pa.int64()), pa.field("quarantines", pa.bool_())])
+SHOWN = ("cluster", "date", "example")
 REJECTED = pa.schema([*_TEXTS, pa.field("row", pa.string())])
 
 
@@ -48,7 +49,7 @@ def check(root: str, tables: Tables, chosen: Chosen) -> dict[str, pa.Table]:
 
 def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
     """What is left of the chosen ones by these verdicts."""
-    rows = sorted(Verdict(**row | {"example": _printable(row["example"])}) for row in verdicts.to_pylist())
+    rows = sorted(Verdict(**row | {text: _printable(row[text]) for text in SHOWN}) for row in verdicts.to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
         tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
@@ -59,7 +60,7 @@ def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
 
 
 def _printable(text: str) -> str:
-    """Examples have names in them that anybody has given, and go to terminals."""
+    """These have names in them that anybody has given, and go to terminals."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
