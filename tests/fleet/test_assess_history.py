@@ -14,6 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from reassign.files.snapshots import Config, Snapshot, in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
+from reassign.fleet.tables import collected
 from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
 from reassign.planning.problem import MOST_REPLICA_BYTES
 from tests.fleet.made import tables_of
@@ -104,19 +105,29 @@ def test_growth_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_pa
     assert {row.bytes_per_day for row in rows} == {None}
 
 
-def test_a_size_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
-    before = seen(DAY)
+def too_large(back: timedelta) -> Snapshot:
+    """The size of one partition is the greatest there is, those of all others are not known."""
     number = 2**63 // MOST_REPLICA_BYTES
     many = replace(
-        before.cluster,
+        seen().cluster,
         topic=np.zeros(number, np.int32),
         partition=np.arange(number, dtype=np.int32),
         replicas=np.tile(np.array([0, 1], np.int32), (number, 1)),
         sizes=np.array([MOST_REPLICA_BYTES, *(UNKNOWN,) * (number - 1)]),
         in_flight=np.zeros(number, np.bool_),
     )
-    row = by(told(spark, tmp_path, seen(), in_sync(many, before.taken_at)).topic_growth, "topic")["a"]
+    return in_sync(many, NOW - back)
+
+
+def test_a_size_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    row = by(told(spark, tmp_path, seen(), too_large(DAY)).topic_growth, "topic")["a"]
     assert (row["bytes"], row["bytes_per_day"]) == (4 * GIB, None)
+
+
+def test_loads_that_no_number_can_hold_are_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    tables = collected(told(spark, tmp_path, too_large(0 * DAY))._asdict())
+    [row] = tables["cluster_load"].to_pylist()
+    assert (row["bytes"], row["skew_bytes"], row["partitions"]) == (None, None, 2**13)
 
 
 def test_a_topic_that_is_gone_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from reassign.fleet.stages import MARKER, Stage
 from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
-from tests.fleet.program import Place, Ran
+from tests.fleet.program import Place, Ran, program
 
 CLUSTERS = 3
 POLICY = """
@@ -175,6 +175,27 @@ def test_a_jvm_that_is_killed_is_said_in_a_line(whole: Place, tmp_path: Path) ->
         out, err = process.communicate()
     assert (process.returncode, out, err.count("\n")) == (3, "", 1), err
     assert "run it again" in err
+
+
+FAILS = {
+    "spark.sql('select 9223372036854775807L + id from range(1, 2)').head()": "Spark has failed: [ARITHMETIC_OVERFLOW]",
+    "[][0]": "this program has failed (IndexError: list index out of range); please report it",
+}
+
+
+@pytest.mark.parametrize("fails", FAILS)
+def test_what_fails_in_a_run_is_said_in_a_line(tmp_path: Path, fails: str) -> None:
+    patched = f"""
+import sys
+from reassign.cli.app import main
+from reassign.fleet import stages
+stages.run = lambda spark, *_: {fails}
+sys.argv = "reassign fleet plan --snapshots here --work {tmp_path} --master local[1]".split()
+main()
+"""
+    ran = program("-c", patched)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err
+    assert FAILS[fails] in ran.err
 
 
 def its_jvm(process: subprocess.Popen[str]) -> int:

@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 import reassign
@@ -100,6 +102,8 @@ def start(master: str | None) -> SparkSession:
     return session
 
 
+for _logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    PySparkLogger.getLogger(_logger).disabled = True  # they print an error, with Java's stack, before it is raised
 for _server in (AccumulatorTCPServer, AccumulatorUnixServer):
     _server.handle_error = lambda *_: None  # type: ignore[method-assign]  # or a page, when the JVM ends before them
 
@@ -119,10 +123,17 @@ def started(master: str | None) -> Iterator[SparkSession]:
         finally:
             if not INTERRUPTED.is_set():
                 _stop(spark)
-    except Exception:
+    except Exception as error:
         if INTERRUPTED.is_set():  # and this is what became of it
             raise KeyboardInterrupt from None
-        raise
+        if isinstance(error, ReassignError):
+            raise
+        with LOG.open("a") as log:
+            traceback.print_exc(file=log)
+        why = f"{type(error).__name__}: {error}"[:SHOWN]
+        raise ReassignError(
+            Reason.SPARK_FAILED, f"this program has failed ({why}); please report it, with the end of {LOG}"
+        ) from None
 
 
 def _is_local(master: str | None) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.assess.loads import REPLICAS
@@ -16,9 +18,14 @@ def by_broker(places: DataFrame, replicas: DataFrame) -> DataFrame:
     sums = replicas.groupBy("cluster", "broker").agg(*(sf.try_sum(name).alias(name) for name in REPLICAS))
     return (
         places.join(sums, ["cluster", "broker"], "left")
-        .fillna(0, list(REPLICAS))
+        .withColumns(_nothing_as_zero(REPLICAS))
         .withColumn("room", sf.expr("try_add(bytes, free)"))
     )
+
+
+def _nothing_as_zero(sums: Iterable[str]) -> dict[str, Column]:
+    """Where there are no replicas at all; a sum that is null beside replicas is one that no number can hold."""
+    return {name: sf.expr(f"if(replicas is null, 0L, {name})") for name in sums}
 
 
 def broker_load(brokers: DataFrame) -> DataFrame:
@@ -43,7 +50,7 @@ def directory_load(newest: Tables, replicas: DataFrame) -> DataFrame:
     return (
         newest.log_dirs.select("cluster", "broker", "path", "total_bytes", "usable_bytes")
         .join(sums, ["cluster", "broker", "path"], "full")
-        .fillna(0, ["bytes", "replicas"])
+        .withColumns(_nothing_as_zero(("bytes", "replicas")))
         .select("cluster", "broker", "path", "bytes", "replicas", "total_bytes", "usable_bytes")
     )
 
@@ -60,7 +67,7 @@ def cluster_load(brokers: DataFrame, topics: DataFrame, partitions: DataFrame, l
             sf.try_sum(sf.expr(f"if(emptied, {what} - fixed_{what}, 0L)")).alias(f"drain_{what}")
             for what in ("replicas", "bytes")
         ),
-        *(sf.expr(f"1D * max({name}) * count(*) / nullif(sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
+        *(sf.expr(f"1D * max({name}) * count(*) / nullif(try_sum({name}), 0)").alias(f"skew_{name}") for name in LOADS),
     )
     return (
         loads.join(named, "cluster", "left")
