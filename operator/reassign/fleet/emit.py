@@ -77,20 +77,21 @@ def emit(
         gone = [] if misnamed else [each.name for each in folders if each.name not in states]
         dropped = []
         for place in folders:
-            for file in sorted(place.glob(WAVES)):
-                if file not in wanted and (place.name in manifests or place.name in gone):
-                    file.unlink()
-                    removed += 1
-                    dropped += [place.name] if place.name in gone else []
-            for file in place.glob(f".{WAVES}{UNFINISHED}"):  # of a run that was killed
+            ours = place.name in manifests or place.name in gone
+            stale = [file for file in place.glob(WAVES) if ours and file not in wanted]
+            unfinished = place.glob(f".{WAVES}{UNFINISHED}")  # of a run that was killed
+            for file in (*stale, *unfinished):
                 file.unlink()
+            removed += len(stale)
+            if stale and place.name in gone:
+                dropped.append(place.name)
             if not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
             said[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
         run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
-    return Emitted(written, unchanged, removed, tuple(sorted({*dropped})))
+    return Emitted(written, unchanged, removed, tuple(dropped))
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:

@@ -82,7 +82,7 @@ def start(master: str | None) -> SparkSession:
         paths = (str(Path(reassign.__file__).parents[1]), os.environ.get("PYTHONPATH"))
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the workers, however this was found
     try:
-        with _stderr_of_children(LOG) if local else nullcontext():
+        with _stderr_of_children() if local else nullcontext():
             with _uninterrupted():
                 SparkContext._ensure_initialized(conf=conf)
             _end_on_ctrl_c()
@@ -128,7 +128,7 @@ def started(master: str | None) -> Iterator[SparkSession]:
             raise KeyboardInterrupt from None
         if isinstance(error, ReassignError):
             raise
-        with LOG.open("a") as log:
+        with open(_log_file(os.O_APPEND), "a") as log:
             traceback.print_exc(file=log)
         why = f"{type(error).__name__}: {error}"[:SHOWN]
         raise ReassignError(
@@ -190,10 +190,10 @@ def _end_on_ctrl_c() -> None:
 
 
 @contextmanager
-def _stderr_of_children(file: Path) -> Iterator[None]:
-    """Processes that are started meanwhile write to this file what they write to stderr."""
+def _stderr_of_children() -> Iterator[None]:
+    """Processes that are started meanwhile write to the log what they write to stderr."""
     kept = os.dup(2)
-    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    log = _log_file(os.O_TRUNC)
     try:
         os.dup2(log, 2)
         yield
@@ -201,3 +201,8 @@ def _stderr_of_children(file: Path) -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(log)
+
+
+def _log_file(how: int) -> int:
+    """The log, for us alone; in a folder that all may write to, it may be no link."""
+    return os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how, 0o600)

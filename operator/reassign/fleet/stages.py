@@ -8,9 +8,9 @@ the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -20,12 +20,12 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import reassign
 from reassign.api.digest import hashed
-from reassign.errors import PlanningError, Reason
+from reassign.errors import Reason
 from reassign.files import checks
 from reassign.fleet import inventory, quality
 from reassign.fleet.assess import assess
@@ -37,7 +37,7 @@ from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
-from reassign.fleet.storage import Storage, first_cause
+from reassign.fleet.storage import Storage, told
 from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
 
 MARKER = "_MADE_FROM"
@@ -214,16 +214,9 @@ class Kept:
     def _file(self, name: Stage, table: str) -> str:
         return f"{self._work}/{name}/{table}.parquet"
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except Py4JError as error:
-            raise PlanningError(
-                Reason.CANNOT_BE_WRITTEN,
-                f"the work folder {self._work} cannot be used ({first_cause(error)}); mend that, or name another one, "
-                "and run it again: it goes on where it was",
-            ) from None
+    def _usable(self) -> AbstractContextManager[None]:
+        todo = "mend that, or name another one, and run it again: it goes on where it was"
+        return told(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
 
 
 @cache
