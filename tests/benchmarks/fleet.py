@@ -190,7 +190,7 @@ def main() -> None:
     if server is None:
         print("not measured: the platform is not up (make up)")
     else:
-        fleet_pods.compare(server, ON_KUBERNETES, giant=False)
+        fleet_pods.compare(server, ON_KUBERNETES, False, options.scratch)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ def main() -> None:
     compare(server, options.clusters, options.giant)
 
 
-def compare(server: ApiServer, clusters: int, giant: bool) -> None:
+def compare(server: ApiServer, clusters: int, giant: bool, scratch: Path | None = None) -> None:
     """Run a fleet with each number of executors; prints what it took, and the pods of the run."""
     for executors in EXECUTORS:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
             write_fleet(Path(folder, "snapshots"), clusters, giant)
             began = time.time()
             ran = run_fleet(server, Path(folder), executors=executors)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from localplatform import operator_
+from localplatform import node, operator_
 from localplatform.operator_ import CHART, NAMESPACE, RELEASE
 from tests.e2e.world import MB, World
 
 NAME = f"{RELEASE}-snapshots"
-USER = 65532  # of the image
 
 
 @pytest.fixture
@@ -22,18 +20,7 @@ def volume(world: World, tmp_path: Path) -> Iterator[Path]:
     """A folder that the CronJob's claim gets; the release has a CronJob while it is there."""
     folder = tmp_path / "snapshots"
     folder.mkdir()
-    os.chown(folder, USER, USER)
-    persistent = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": NAME},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "10Gi"},
-            "claimRef": {"namespace": NAMESPACE, "name": NAME},
-            "hostPath": {"path": str(folder), "type": "Directory"},
-        },
-    }
+    persistent = node.volume(folder, NAME, NAMESPACE, "ReadWriteOnce")
     world.api.kubectl("apply", "-f", "-", input=json.dumps(persistent))
     snapshots = {"enabled": True, "clusters": [{"namespace": world.namespace, "name": world.cluster}]}
     try:

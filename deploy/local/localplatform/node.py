@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from localplatform import cache
 from localplatform.binaries import binaries
@@ -30,6 +31,7 @@ NETWORK_NAME = "kafka-reassign-local"
 CGROUP = "kafka-reassign-local"
 CGROUPS = Path("/sys/fs/cgroup")
 PROXY_CONFIG = "kube-proxy.json"
+IMAGE_USER = 65532  # of deploy/Containerfile and deploy/spark/Containerfile
 AGENTS = ("kube-proxy", "kubelet", "containerd")
 
 CONTAINERD = f"""\
@@ -140,6 +142,23 @@ def import_image(archive: Path) -> None:
 def images() -> list[str]:
     """The names of the images that the kubelet knows."""
     return run(["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "list", "-q"]).split()
+
+
+def volume(folder: Path, claim: str, namespace: str, access: str) -> dict[str, Any]:
+    """A PersistentVolume that is this folder, named as the claim that gets it; pods write there as the images' user."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, IMAGE_USER, IMAGE_USER)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": claim},
+        "spec": {
+            "accessModes": [access],
+            "capacity": {"storage": "10Gi"},
+            "claimRef": {"namespace": namespace, "name": claim},
+            "hostPath": {"path": str(folder.absolute()), "type": "Directory"},
+        },
+    }
 
 
 def pause_image() -> Path:

@@ -1,7 +1,6 @@
 """A fleet planned on the platform: deploy/spark's Job, whose executors are pods, over a folder of this machine."""
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from localplatform.spark_image import SPARK, spark_image
 
 JOB = SPARK / "job.yaml"
 NAMESPACE = NAME = "fleet"
-USER = 65532  # of the image
 EXECUTOR = {"spark-role": "executor"}
 
 
@@ -47,9 +45,8 @@ def run_fleet(server: ApiServer, folder: Path, *, executors: int = 2, policy: st
     if image.name not in node.images():
         say("importing the fleet's image into the node")
         node.import_image(image.archive)
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, USER, USER)
-    with _applied(server, [*_volume(folder), *manifests(image, executors, policy)]):
+    volume = node.volume(folder, NAME, NAMESPACE, "ReadWriteMany")
+    with _applied(server, [_namespace(), volume, *manifests(image, executors, policy)]):
         return _watched(server, executors)
 
 
@@ -72,26 +69,9 @@ def manifests(image: Image, executors: int, policy: str | None) -> list[dict[str
     return found
 
 
-def _volume(folder: Path) -> list[dict[str, Any]]:
-    """The namespace, and the folder as the volume that the claim there gets."""
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": NAME},
-            "spec": {
-                "accessModes": ["ReadWriteMany"],
-                "capacity": {"storage": "10Gi"},
-                "claimRef": {"namespace": NAMESPACE, "name": NAME},
-                "hostPath": {"path": str(folder.absolute()), "type": "Directory"},
-            },
-        },
-    ]
+def _namespace() -> dict[str, Any]:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
 @contextmanager
