@@ -9,7 +9,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.store import Store
-from reassign.core.resource import Resource
+from reassign.core.model.resource import Resource
 from reassign.kube.client import Kind, KubeClient
 from reassign.kube.managed import field_manager, finalizer_is_ours, record_is_somebody_elses
 from tests.api.kubectl import Kubectl, reassignment

@@ -23,7 +23,7 @@ from uuid import UUID
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from reassign.core.changes import Kind
+from reassign.core.throttle.configs import ConfigResourceType
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import SET_AT
@@ -49,7 +49,9 @@ class Brokers:
             case "MetadataRequest":
                 return MetadataResponse.decode(self._metadata, version=METADATA)
             case "DescribeConfigsRequest":
-                minimum = SimpleNamespace(name="min.insync.replicas", value="2", config_source=SET_AT[Kind.TOPIC])
+                minimum = SimpleNamespace(
+                    name="min.insync.replicas", value="2", config_source=SET_AT[ConfigResourceType.TOPIC]
+                )
                 names = [resource.resource_name for resource in request.resources]
                 return SimpleNamespace(
                     results=[
@@ -127,7 +129,7 @@ def plan(brokers: Any) -> None:
     from reassign.api.kafka_cluster import KafkaCluster
     from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
     from reassign.controller import planning
-    from reassign.core.plan import Plan
+    from reassign.core.plans.model import Plan
 
     async def connect(connection: Connection, timeout: float) -> KafkaClient:  # noqa: ASYNC109
         return KafkaClient(connection, brokers, ThreadPoolExecutor(4), lambda: None)

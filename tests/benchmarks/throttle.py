@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localplatform.brokers import Brokers, running
-from reassign.core.model import Alter, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Alter
 from tests.kafka.harness import Kafka, eventually
 from tests.unit.throttling import Operator, ended
 

@@ -15,8 +15,9 @@ from confluent_kafka.admin import NewTopic
 from localplatform.brokers import Brokers
 from localplatform.processes import wait_until
 from localplatform.workload import Workload
-from reassign.core.changes import Change, Place
-from reassign.core.model import Outcome, Partition, Snapshot, Step, TopicPartition
+from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
+from reassign.core.model.steps import Outcome, Step
+from reassign.core.throttle.configs import Change, ConfigResource
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import Read
@@ -48,7 +49,7 @@ class Kafka:
         outcomes = asyncio.run(self.client.perform(steps))
         return [outcomes[step] for step in steps]
 
-    def configs(self, *places: Place) -> Read:
+    def configs(self, *places: ConfigResource) -> Read:
         """The throttle configurations of these brokers and topics."""
         return asyncio.run(self.client.configs(places))
 

@@ -15,8 +15,9 @@ from confluent_kafka.admin import (
 
 from localplatform.brokers import USER, Brokers, running
 from reassign.controller.looking import take
-from reassign.core.changes import Kind, Place
-from reassign.core.model import APPLIED, Alter, Elect, Result, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Elect, Result
+from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
@@ -178,5 +179,9 @@ def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, s
         return problem.reason is Reason.NOT_AUTHORIZED and "ALTER_CONFIGS" in problem.message
 
     eventually(refused)
-    for place in (Place(Kind.BROKER, "0"), Place(Kind.BROKER, "1"), Place(Kind.TOPIC, tp.topic)):
+    for place in (
+        ConfigResource(ConfigResourceType.BROKER, "0"),
+        ConfigResource(ConfigResourceType.BROKER, "1"),
+        ConfigResource(ConfigResourceType.TOPIC, tp.topic),
+    ):
         assert superuser.configs(place) == {place: {}}

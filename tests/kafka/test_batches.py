@@ -1,6 +1,7 @@
 """Which steps go in one request."""
 
-from reassign.core.model import Alter, Cancel, Elect, Step, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Alter, Cancel, Elect, Step
 from reassign.kafka.client import batches
 
 

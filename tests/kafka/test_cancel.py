@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from reassign.core.model import APPLIED, Alter, Cancel, Result, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Result
 from reassign.errors import Reason
 from reassign.kafka import requests
 from tests.kafka.harness import Kafka, eventually

@@ -9,7 +9,8 @@ import pytest
 
 from localplatform.brokers import USER, Brokers
 from localplatform.certificates import make_authority
-from reassign.core.model import APPLIED, Alter, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls

@@ -5,7 +5,8 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
 from kafka import errors as kafka_python
 
-from reassign.core.model import APPLIED, Alter, Cancel, Elect, Outcome, Result, Step, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.errors import cluster_error, lost, outcome
 

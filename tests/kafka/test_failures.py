@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from localplatform.brokers import CONTROLLER_ID, rack
-from reassign.core.model import APPLIED, Alter, Broker, Cancel, Reassignment, Result, TopicPartition
+from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Result
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
 

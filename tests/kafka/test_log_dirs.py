@@ -10,10 +10,11 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.admit import Policy
-from reassign.core.decide import decide
-from reassign.core.follow import Recent
-from reassign.core.model import APPLIED, Alter, AlterLogDirs, Result, Snapshot, TopicPartition
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
+from reassign.core.tick import decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.sim import START, resource

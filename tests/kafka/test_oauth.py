@@ -13,7 +13,8 @@ import pytest
 
 from localplatform.brokers import USER, Brokers
 from localplatform.signing import AUDIENCE, ISSUER, signed
-from reassign.core.model import APPLIED, Alter, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Tls

@@ -3,7 +3,8 @@
 from shutil import disk_usage
 
 from localplatform.brokers import rack
-from reassign.core.model import Alter, Broker, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.snapshot import Broker, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.steps import Alter
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reassign.core.model import APPLIED, Alter, Cancel, Elect, Judged, Outcome, Result, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect, Judged, Outcome, Result
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
 

@@ -12,8 +12,8 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job, work_out
 from reassign.controller.store import Store
-from reassign.core.model import TopicPartition
-from reassign.core.plan import Planned
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.plans.model import Planned
 from tests.kafka.harness import Kafka
 from tests.unit.test_controller_loop import Kube, _object
 from tests.unit.test_controller_plans import Planning

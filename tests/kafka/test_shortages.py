@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from reassign.api.kafka_cluster import PauseWhen
-from reassign.core.model import Alter, TopicPartition
-from reassign.core.pause import shortages
+from reassign.core.checks.pause import shortages
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Alter
 from tests.kafka.harness import Kafka, eventually
 
 

@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.admit import Policy
-from reassign.core.decide import decide
-from reassign.core.follow import Recent
-from reassign.core.model import TopicPartition
-from reassign.core.resource import Entry, write_record
-from reassign.core.verdict import Stall
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.record import Entry, write_record
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.verdict import Stall
+from reassign.core.tick import decide
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
 from tests.kafka.test_throttle import begin, tick

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from reassign.core.model import TopicPartition
+from reassign.core.model.snapshot import TopicPartition
 from reassign.planning.stock import read, write
 from tests.kafka.harness import Kafka, eventually
 

@@ -12,9 +12,10 @@ import yaml
 from localplatform.brokers import rack
 from localplatform.workload import HELD
 from reassign.controller.looking import client_of, take
-from reassign.core.model import Alter, Broker, Snapshot, TopicPartition
+from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
+from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
-from reassign.core.throttled import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
 from reassign.files.snapshots import Config
 from reassign.kafka.connection import Connection

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
+from confluent_kafka.admin import ConfigResource as AdminResource
 
-from reassign.core.changes import Change, Kind, Op, Place, Spot
-from reassign.core.model import APPLIED, Alter, AlterLogDirs, Cancel, Result, TopicPartition
-from reassign.core.throttle import MAX_TEXT
-from reassign.core.throttled import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from reassign.core.verdict import Verdict
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
+from reassign.core.throttle.desired import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from reassign.core.throttle.diff import MAX_TEXT
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.kafka.test_log_dirs import copied, directory, other_directory
@@ -22,45 +24,47 @@ BROKERS = range(4)
 OPS = {Op.SET: AlterConfigOpType.SET, Op.DELETE: AlterConfigOpType.DELETE, Op.APPEND: AlterConfigOpType.APPEND}
 
 
-def topic(name: str) -> Place:
-    return Place(Kind.TOPIC, name)
+def topic(name: str) -> ConfigResource:
+    return ConfigResource(ConfigResourceType.TOPIC, name)
 
 
-def broker(number: int) -> Place:
-    return Place(Kind.BROKER, str(number))
+def broker(number: int) -> ConfigResource:
+    return ConfigResource(ConfigResourceType.BROKER, str(number))
 
 
-def resource_of(place: Place, **options: object) -> ConfigResource:
-    kind = ResourceType.TOPIC if place.kind is Kind.TOPIC else ResourceType.BROKER
-    return ConfigResource(kind, place.name, **options)
+def resource_of(resource: ConfigResource, **options: object) -> AdminResource:
+    kind = ResourceType.TOPIC if resource.type is ConfigResourceType.TOPIC else ResourceType.BROKER
+    return AdminResource(kind, resource.name, **options)
 
 
-def configs(kafka: Kafka, *places: Place) -> dict[Spot, str]:
-    """What is set at these places, as another client reads it."""
+def configs(kafka: Kafka, *resources: ConfigResource) -> dict[ConfigKey, str]:
+    """What is set at these resources, as another client reads it."""
     found = {}
-    for place in places:
-        [described] = kafka.workload.ask(lambda admin, p=place: admin.describe_configs([resource_of(p)])).values()
+    for resource in resources:
+        [described] = kafka.workload.ask(lambda admin, p=resource: admin.describe_configs([resource_of(p)])).values()
         found |= {
-            Spot(place, name): entry.value
+            ConfigKey(resource, name): entry.value
             for name, entry in described.items()
             if entry.source in [source.value for source in THEIRS]
         }
     return found
 
 
-def everything(kafka: Kafka, *topics: str) -> dict[Spot, str]:
+def everything(kafka: Kafka, *topics: str) -> dict[ConfigKey, str]:
     return configs(kafka, *map(topic, topics), *map(broker, BROKERS))
 
 
-def edit(kafka: Kafka, place: Place, config: str, op: Op, value: str | None = None) -> None:
+def edit(kafka: Kafka, resource: ConfigResource, config: str, op: Op, value: str | None = None) -> None:
     """As somebody beside the operator would, seen by all before it returns."""
     entry = ConfigEntry(config, value, incremental_operation=OPS[op])
-    before = configs(kafka, place)
-    kafka.workload.ask(lambda admin: admin.incremental_alter_configs([resource_of(place, incremental_configs=[entry])]))
+    before = configs(kafka, resource)
+    kafka.workload.ask(
+        lambda admin: admin.incremental_alter_configs([resource_of(resource, incremental_configs=[entry])])
+    )
     if op is not Op.APPEND:
-        eventually(lambda: configs(kafka, place).get(Spot(place, config)) == value)
+        eventually(lambda: configs(kafka, resource).get(ConfigKey(resource, config)) == value)
     else:
-        eventually(lambda: configs(kafka, place) != before)
+        eventually(lambda: configs(kafka, resource) != before)
 
 
 @pytest.fixture
@@ -109,9 +113,9 @@ def test_a_prior_rate_and_a_foreign_list_are_byte_for_byte_what_they_were(kafka:
         verdict = begin(operator, kafka, name, [0, 1], [0, 2], "1Ki")
         during = everything(kafka, name)
         assert kafka.in_flight(TopicPartition(name, 0))
-        assert during[Spot(topic(name), LEADER_REPLICAS)] == "7:1,8:2,0:0,0:1"
-        assert during[Spot(topic(name), FOLLOWER_REPLICAS)] == "*"
-        assert [during.get(Spot(broker(b), LEADER_RATE)) for b in BROKERS] == ["1024", "1024", "1024", None]
+        assert during[ConfigKey(topic(name), LEADER_REPLICAS)] == "7:1,8:2,0:0,0:1"
+        assert during[ConfigKey(topic(name), FOLLOWER_REPLICAS)] == "*"
+        assert [during.get(ConfigKey(broker(b), LEADER_RATE)) for b in BROKERS] == ["1024", "1024", "1024", None]
         assert kafka.perform(Cancel(TopicPartition(name, 0), (0, 2))) == [APPLIED]
         restore(operator, kafka, verdict)
         eventually(lambda: everything(kafka, name) == before)
@@ -127,7 +131,7 @@ def test_absent_and_empty_are_told_apart(kafka: Kafka, operator: Operator, prior
         edit(kafka, topic(name), LEADER_REPLICAS, Op.SET, prior)
     before = everything(kafka, name)
     verdict = begin(operator, kafka, name, [0, 1], [0, 2], "10Mi")
-    assert everything(kafka, name)[Spot(topic(name), FOLLOWER_REPLICAS)] == "0:2"
+    assert everything(kafka, name)[ConfigKey(topic(name), FOLLOWER_REPLICAS)] == "0:2"
     eventually(lambda: kafka.settled(TopicPartition(name, 0), [0, 2]))
     restore(operator, kafka, verdict)
     eventually(lambda: everything(kafka, name) == before)
@@ -143,7 +147,7 @@ def test_a_killed_operator_and_three_moves_leave_nothing(kafka: Kafka, operator:
 
     def set_rate(*verdicts: Verdict) -> str | None:
         tick(operator, kafka, *verdicts)
-        return configs(kafka, broker(3)).get(Spot(broker(3), FOLLOWER_RATE))
+        return configs(kafka, broker(3)).get(ConfigKey(broker(3), FOLLOWER_RATE))
 
     eventually(lambda: set_rate(*moving) == "1024")
     kafka.perform(Cancel(TopicPartition(names[1], 0), (1, 3)))
@@ -158,16 +162,16 @@ def test_a_killed_operator_and_three_moves_leave_nothing(kafka: Kafka, operator:
 def test_stripped_lists_come_back_with_the_next_look(kafka: Kafka, operator: Operator) -> None:
     name = kafka.topic([0, 1], megabytes=2)
     verdict = begin(operator, kafka, name, [0, 1], [2, 1], "1Ki")
-    spot = Spot(topic(name), FOLLOWER_REPLICAS)
+    key = ConfigKey(topic(name), FOLLOWER_REPLICAS)
 
     def seen_by_all() -> bool:
         tick(operator, kafka, verdict)
         return not operator.throttling._lately._sent
 
     eventually(seen_by_all)
-    edit(kafka, spot.place, spot.config, Op.DELETE)
+    edit(kafka, key.resource, key.config, Op.DELETE)
     tick(operator, kafka, verdict)
-    eventually(lambda: configs(kafka, spot.place).get(spot) == "0:2")
+    eventually(lambda: configs(kafka, key.resource).get(key) == "0:2")
     assert ["had lost 0:2" in tell.note for tell in operator.api.told] == [True]
     kafka.perform(Cancel(TopicPartition(name, 0), (1, 2)))
     restore(operator, kafka, verdict)
@@ -222,7 +226,7 @@ def test_a_copy_between_directories_has_its_rate_while_it_goes_and_a_prior_one_i
     kafka: Kafka, operator: Operator
 ) -> None:
     name = kafka.topic([0, 1], megabytes=4)
-    rate = Spot(broker(0), LOG_DIR_RATE)
+    rate = ConfigKey(broker(0), LOG_DIR_RATE)
     edit(kafka, broker(0), LOG_DIR_RATE, Op.SET, "123456789")
     try:
         before = everything(kafka, name)
@@ -255,7 +259,7 @@ def test_a_copy_between_directories_that_nobody_holds_stays_throttled_until_it_e
         placing = operator.throttling.placing()
         return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
 
-    rate = Spot(broker(0), LOG_DIR_RATE)
+    rate = ConfigKey(broker(0), LOG_DIR_RATE)
     eventually(lambda: look() and operator.throttling._lately.settled(rate))
     assert look()
     assert everything(kafka, name) == during == {**before, rate: "1024"}
@@ -287,8 +291,8 @@ def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: 
 
 
 def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kafka) -> None:
-    place = topic(kafka.topic([0, 1]))
-    spot = Spot(place, LEADER_REPLICAS)
+    resource = topic(kafka.topic([0, 1]))
+    key = ConfigKey(resource, LEADER_REPLICAS)
     text: str | None = None
     for op, value in [
         (Op.APPEND, "1:1,0:1"),
@@ -301,16 +305,16 @@ def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kaf
         (Op.DELETE, ""),
         (Op.SUBTRACT, "0:1"),
     ]:
-        change = Change(spot, op, value)
+        change = Change(key, op, value)
         assert kafka.change(change).result is Result.APPLIED
         text = change.of(text)
-        eventually(lambda text=text: configs(kafka, place).get(spot) == text)
-    assert kafka.change(Change(spot, Op.SET, "*")).result is Result.APPLIED
-    assert kafka.change(Change(spot, Op.APPEND, "0:1")).result is Result.REFUSED
+        eventually(lambda text=text: configs(kafka, resource).get(key) == text)
+    assert kafka.change(Change(key, Op.SET, "*")).result is Result.APPLIED
+    assert kafka.change(Change(key, Op.APPEND, "0:1")).result is Result.REFUSED
     too_long = ",".join(f"{number}:1" for number in range(5000))
     assert len(too_long) > MAX_TEXT
-    assert kafka.change(Change(spot, Op.SET, too_long)).result is not Result.APPLIED
-    assert configs(kafka, place)[spot] == "*"
+    assert kafka.change(Change(key, Op.SET, too_long)).result is not Result.APPLIED
+    assert configs(kafka, resource)[key] == "*"
 
 
 def test_a_topic_that_is_gone_reads_as_gone_and_a_broker_that_is_not_there_as_a_problem(kafka: Kafka) -> None:

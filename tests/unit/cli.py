@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from reassign.api.goal import By
 from reassign.cli.app import app
 from reassign.controller import looking
-from reassign.core.changes import Kind, Place
-from reassign.core.model import LogDir, Snapshot, TopicPartition
+from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
+from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
 from reassign.kafka.throttles import Read
@@ -115,8 +115,10 @@ class Live:
     ) -> Snapshot:
         return self.kafka.snapshot()
 
-    async def configs(self, places: Collection[Place], names: Mapping[Kind, Sequence[str]]) -> Read:
-        return {place: self.set.get(place, {}) for place in places}
+    async def configs(
+        self, resources: Collection[ConfigResource], names: Mapping[ConfigResourceType, Sequence[str]]
+    ) -> Read:
+        return {resource: self.set.get(resource, {}) for resource in resources}
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         found = [

@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reassign.api.kafka_cluster import ThrottleStatus
-from reassign.core.changes import Change, Kind, Lately, Observed, Place, Spot, put
-from reassign.core.follow import LANDING_SECONDS
-from reassign.core.throttle import Plan, fit, read_record
-from reassign.core.throttled import Throttled
+from reassign.core.model.memory import LANDING_SECONDS
+from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
+from reassign.core.throttle.desired import ThrottledMove
+from reassign.core.throttle.diff import Plan, fit, read_record
+from reassign.core.throttle.recent import Lately
 
-Store = dict[Place, dict[str, str]]
-
-
-def broker(number: int) -> Place:
-    return Place(Kind.BROKER, str(number))
+Store = dict[ConfigResource, dict[str, str]]
 
 
-def topic(name: str = "orders") -> Place:
-    return Place(Kind.TOPIC, name)
+def broker(number: int) -> ConfigResource:
+    return ConfigResource(ConfigResourceType.BROKER, str(number))
 
 
-def copy(store: Mapping[Place, Mapping[str, str]]) -> Store:
-    return {place: dict(configs) for place, configs in store.items()}
+def topic(name: str = "orders") -> ConfigResource:
+    return ConfigResource(ConfigResourceType.TOPIC, name)
+
+
+def copy(store: Mapping[ConfigResource, Mapping[str, str]]) -> Store:
+    return {resource: dict(configs) for resource, configs in store.items()}
 
 
 @dataclass
@@ -35,14 +36,14 @@ class Throttler:
     now: float = 100.0
     lag: int = 0
     """By how many ticks reads are older than our own writes."""
-    down: set[Place] = field(default_factory=set)
+    down: set[ConfigResource] = field(default_factory=set)
     lately: Lately = field(default_factory=lambda: Lately(started=0.0))
     limbo: list[tuple[float, Change]] = field(default_factory=list)
     """Requests that are still on their way, and when they land."""
     _past: list[Store] = field(default_factory=list)
 
     def tick(
-        self, moves: Sequence[Throttled] = (), *, die_after: int | None = None, lands_after: float | None = None
+        self, moves: Sequence[ThrottledMove] = (), *, die_after: int | None = None, lands_after: float | None = None
     ) -> Plan:
         """`die_after` steps the process is killed, the record being the first step, and another one starts.
 
@@ -52,7 +53,7 @@ class Throttler:
         self._land(self.now)
         self._past.append(copy(self.store))
         shown = self._past[-1 - min(self.lag, len(self._past) - 1)]
-        observed: Observed = {place: configs for place, configs in shown.items() if place not in self.down}
+        observed: Observed = {resource: configs for resource, configs in shown.items() if resource not in self.down}
         self.lately.observe(self.now)
         planned, _ = fit(self.status, moves, observed, self.lately)
         steps: list[Change | None] = [None, *planned.changes]
@@ -64,7 +65,7 @@ class Throttler:
                 # what the API server has read back from the wire
                 self.status = planned.record and ThrottleStatus.parse(planned.record.wire())
                 continue
-            assert step.spot in read_record(self.status), f"{step} is not recorded"
+            assert step.key in read_record(self.status), f"{step} is not recorded"
             self.limbo.append((self.now + (lands_after or 0), step))
             self._land(self.now)
             self.lately.touch(step, self.now, answered=lands_after is None)
@@ -72,10 +73,10 @@ class Throttler:
 
     def _land(self, until: float) -> None:
         for at, change in [late for late in self.limbo if late[0] <= until]:
-            put(self.store[change.spot.place], change)
+            put(self.store[change.key.resource], change)
             self.limbo.remove((at, change))
 
-    def ticks(self, count: int, moves: Sequence[Throttled] = ()) -> None:
+    def ticks(self, count: int, moves: Sequence[ThrottledMove] = ()) -> None:
         for _ in range(count):
             self.tick(moves)
 
@@ -87,9 +88,9 @@ class Throttler:
         """After what is on its way, and shown by reads at once: without a compare-and-set, what one writes over
         an edit that one has not seen is lost to anybody."""
         self._land(self.now + LANDING_SECONDS)
-        put(self.store[change.spot.place], change)
+        put(self.store[change.key.resource], change)
         for past in self._past:
-            put(past[change.spot.place], change)
+            put(past[change.key.resource], change)
 
-    def at(self, spot: Spot) -> str | None:
-        return self.store[spot.place].get(spot.config)
+    def at(self, key: ConfigKey) -> str | None:
+        return self.store[key.resource].get(key.config)

@@ -23,8 +23,12 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.core.model import Problem, TopicPartition
-from reassign.core.plan import (
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry, write_record
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.plans.decide import decide
+from reassign.core.plans.model import (
     Create,
     Decision,
     Delete,
@@ -39,8 +43,6 @@ from reassign.core.plan import (
     Step,
     manifest_digest,
 )
-from reassign.core.plans import decide
-from reassign.core.resource import Entry, Resource, write_record
 from tests.unit.sim import START, SimKafka
 
 OLD, NEW = (1, 2, 3), (4, 2, 3)

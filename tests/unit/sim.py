@@ -11,35 +11,28 @@ from datetime import UTC, datetime, timedelta
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.core.admit import Policy
-from reassign.core.decide import decide
-from reassign.core.fold import fold
-from reassign.core.follow import Recent
-from reassign.core.model import (
-    APPLIED,
-    Alter,
-    AlterLogDirs,
+from reassign.core.model.log_dir_reports import remembered
+from reassign.core.model.memory import Recent
+from reassign.core.model.permission import Permission
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import (
     Broker,
-    Cancel,
-    Elect,
     LogDir,
     LogDirs,
-    Outcome,
     Partition,
-    Problem,
     Reassignment,
     ReplicationFactorGuard,
-    Result,
     Snapshot,
-    Step,
     Topic,
     TopicPartition,
 )
-from reassign.core.permission import Permission
-from reassign.core.report import report
-from reassign.core.resource import Resource
-from reassign.core.verdict import Verdict
-from reassign.core.volumes import remembered
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.settle import fold
+from reassign.core.report.statuses import report
+from reassign.core.tick import decide
 from reassign.errors import Reason
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

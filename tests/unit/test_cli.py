@@ -12,9 +12,9 @@ import pytest
 
 from reassign.cli import source
 from reassign.cli.completion import completions
-from reassign.core.changes import Kind, Place
-from reassign.core.model import Problem
-from reassign.core.throttled import LEADER_RATE, LOG_DIR_RATE
+from reassign.core.model.problem import Problem
+from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
+from reassign.core.throttle.desired import LEADER_RATE, LOG_DIR_RATE
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
 from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
@@ -191,8 +191,11 @@ def test_a_snapshot_has_what_is_live_and_not_what_should_be(tmp_path: Path, monk
     kafka = sim()
     kafka.leader[P0], kafka.isr[P1] = 1, frozenset({0})
     live = Live(kafka, kafka_cluster())
-    topic, gone = Place(Kind.TOPIC, P0.topic), Place(Kind.TOPIC, "gone")
-    live.set = {topic: {"min.insync.replicas": "2"}, Place(Kind.BROKER, "3"): {LOG_DIR_RATE: "9", LEADER_RATE: "7"}}
+    topic, gone = ConfigResource(ConfigResourceType.TOPIC, P0.topic), ConfigResource(ConfigResourceType.TOPIC, "gone")
+    live.set = {
+        topic: {"min.insync.replicas": "2"},
+        ConfigResource(ConfigResourceType.BROKER, "3"): {LOG_DIR_RATE: "9", LEADER_RATE: "7"},
+    }
     live.set[gone] = None
     live.serve(monkeypatch)
     assert run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka").err == ""
@@ -210,8 +213,8 @@ def test_configurations_that_may_not_be_read_are_not_left_out_in_silence(
 ) -> None:
     live = Live(sim())
     denied = Problem(Reason.NOT_AUTHORIZED, "the Kafka user needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the cluster")
-    live.set = {Place(Kind.BROKER, str(id)): denied for id in range(6)}
-    live.set[Place(Kind.TOPIC, P0.topic)] = Problem(Reason.REQUEST_FAILED, "they timed out.")
+    live.set = {ConfigResource(ConfigResourceType.BROKER, str(id)): denied for id in range(6)}
+    live.set[ConfigResource(ConfigResourceType.TOPIC, P0.topic)] = Problem(Reason.REQUEST_FAILED, "they timed out.")
     live.serve(monkeypatch)
     ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "b:9092")
     assert ran.code == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reassign.core.model import Broker
+from reassign.core.model.snapshot import Broker
 from tests.unit.cli import error_of, run, sim, taken
 
 RACKS = {1: "/a/1", 2: "/a/2", 3: "/b/1", 4: "/b/2"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reassign.core.model import Broker
+from reassign.core.model.snapshot import Broker
 from tests.unit.cli import GIB, P0, P1, Live, error_of, run, sim
 from tests.unit.sim import SimKafka
 

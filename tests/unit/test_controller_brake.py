@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, PauseWhen
-from reassign.controller.brake import SURVEY_SECONDS, Keeper, Survey, brake_of
-from reassign.controller.serving import Stance, cluster_status, permission_of, policy_of
-from reassign.core.follow import Recent
-from reassign.core.model import Alter, Cancel, Partition, Problem, Step, Topic, TopicPartition
-from reassign.core.resource import Resource
+from reassign.controller.brake import SURVEY_SECONDS, BrakeRecord, Survey, brake_of
+from reassign.controller.serving import ClusterHold, cluster_status, permission_of, policy_of
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Partition, Topic, TopicPartition
+from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.errors import Reason, ReassignError
 from tests.unit.sim import SimKafka, partitions, resource
 
@@ -42,11 +44,11 @@ def in_flight(*tps: TopicPartition) -> SimKafka:
     return kafka
 
 
-def keeper(kube: ConfigMaps, name: str = "main") -> Keeper:
-    return Keeper(("kafka", name), kube)  # type: ignore[arg-type]
+def keeper(kube: ConfigMaps, name: str = "main") -> BrakeRecord:
+    return BrakeRecord(("kafka", name), kube)  # type: ignore[arg-type]
 
 
-def keep(kept: Keeper, kafka: SimKafka, *steps: Step) -> Sequence[Step]:
+def keep(kept: BrakeRecord, kafka: SimKafka, *steps: Step) -> Sequence[Step]:
     return asyncio.run(kept.keep(steps, kafka.snapshot(), NOW))
 
 
@@ -113,7 +115,7 @@ def test_the_position_of_the_brake_is_what_the_cluster_says_to_its_resources() -
     found = {
         execution: (policy.hold and policy.hold.reason, policy.undo)
         for execution in Execution
-        for policy in [policy_of(cluster(execution=execution), Stance(pause=brake_of(execution)))]
+        for policy in [policy_of(cluster(execution=execution), ClusterHold(pause=brake_of(execution)))]
     }
     assert found == {
         Execution.RUN: (None, False),
@@ -131,7 +133,7 @@ def test_its_own_namespace_may_move_everything_whatever_the_list_says() -> None:
     assert permission.of_topic("team-a", "b") is not None
 
 
-def status(kafka: SimKafka, stance: Stance, *resources: Resource) -> KafkaClusterStatus:
+def status(kafka: SimKafka, stance: ClusterHold, *resources: Resource) -> KafkaClusterStatus:
     return cluster_status(cluster(), kafka.snapshot(), resources, stance, NOW)
 
 
@@ -141,8 +143,8 @@ def true_conditions(found: KafkaClusterStatus) -> dict[str, str]:
 
 def test_a_cluster_that_pauses_is_ready_and_says_why_it_pauses() -> None:
     stuck = Problem(Reason.CANCEL_UNSAFE, "one move is held back")
-    assert true_conditions(status(in_flight(), Stance())) == {"Ready": "Connected"}
-    braked = status(in_flight(), Stance(pause=brake_of(Execution.CANCEL_ALL), stuck=stuck))
+    assert true_conditions(status(in_flight(), ClusterHold())) == {"Ready": "Connected"}
+    braked = status(in_flight(), ClusterHold(pause=brake_of(Execution.CANCEL_ALL), stuck=stuck))
     assert true_conditions(braked) == {"Ready": "Connected", "Paused": "CancelledByBrake", "Stalled": "CancelUnsafe"}
 
 
@@ -151,7 +153,7 @@ def test_moves_of_others_are_counted_exactly_and_a_hundred_of_them_shown() -> No
     kafka = SimKafka(dict.fromkeys(tps, (1, 2, 3)))
     for tp in tps:
         kafka.perform(Alter(tp, (4, 2, 3)))
-    found = status(kafka, Stance())
+    found = status(kafka, ClusterHold())
     assert found.foreign_in_flight is not None
     assert (found.foreign_in_flight.count, len(found.foreign_in_flight.partitions), found.in_flight) == (150, 100, 0)
     first = found.foreign_in_flight.partitions[0]

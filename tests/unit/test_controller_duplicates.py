@@ -11,9 +11,9 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.server import Health
 from reassign.controller.serving import younger_throttles
-from reassign.core.changes import Change, Op, Place, Spot, put
-from reassign.core.model import Broker, TopicPartition
-from reassign.core.throttled import FOLLOWER_RATE
+from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, Op, put
+from reassign.core.throttle.desired import FOLLOWER_RATE
 from reassign.errors import ConflictError
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import Read
@@ -103,8 +103,8 @@ def test_the_younger_one_keeps_its_moves_in_flight_throttled_and_sets_nothing_ne
     two.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "3Mi"}))
     two.both(3)
     assert two.client.store == before
-    spot = Spot(broker(4), FOLLOWER_RATE)
-    put(two.client.store[spot.place], Change(spot, Op.DELETE))
+    key = ConfigKey(broker(4), FOLLOWER_RATE)
+    put(two.client.store[key.resource], Change(key, Op.DELETE))
     two.both(1)
     assert two.client.store == before
 
@@ -114,7 +114,7 @@ def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two:
     two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
     before = copy(two.client.store)
 
-    async def configs(places: Collection[Place]) -> Read:
+    async def configs(places: Collection[ConfigResource]) -> Read:
         two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
         return await two.client.configs(places)
 

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core import throttle
-from reassign.core.admit import Policy
-from reassign.core.brake import undo_foreign
-from reassign.core.decide import decide
-from reassign.core.fold import put_off
-from reassign.core.follow import Recent
-from reassign.core.model import Alter, AlterLogDirs, Broker, Cancel
-from reassign.core.report import report
-from reassign.core.resource import Resource
-from reassign.core.throttled import FOLLOWER_REPLICAS
-from reassign.core.verdict import Verdict
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Broker
+from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.brake import undo_foreign
+from reassign.core.moves.settle import put_off
+from reassign.core.report.statuses import report
+from reassign.core.throttle import diff as throttle
+from reassign.core.throttle.desired import FOLLOWER_REPLICAS
+from reassign.core.tick import decide
 from reassign.errors import Reason
 from tests.unit.configs import broker, topic
 from tests.unit.sim import START, SimKafka, partitions, resource

@@ -13,7 +13,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.brake import Keeper
+from reassign.controller.brake import BrakeRecord
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner
@@ -21,8 +21,9 @@ from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
 from reassign.controller.store import Store
-from reassign.core.follow import Recent
-from reassign.core.model import Alter, Broker, Cancel, Outcome, Snapshot, Step, Topic, TopicPartition
+from reassign.core.model.memory import Recent
+from reassign.core.model.snapshot import Broker, Snapshot, Topic, TopicPartition
+from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
@@ -313,7 +314,7 @@ def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(w
     with pytest.raises(KilledError):
         world.tick()
     world.brokers.dies = False
-    world.loop._keeper = Keeper(world.loop.key, world.loop.kube)  # as a new process has it
+    world.loop._keeper = BrakeRecord(world.loop.key, world.loop.kube)  # as a new process has it
     world.tick()
     assert world.kafka.reassignments == {}
     assert world.kept() == [["ours", "theirs"], ["ours", "theirs"]]

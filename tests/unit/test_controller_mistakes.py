@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reassign.controller import loop
-from reassign.core import decide
+from reassign.core import tick as decide
 from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reassign.controller.loop import ClusterLoop
-from reassign.core.model import Snapshot
+from reassign.core.model.snapshot import Snapshot
 from reassign.errors import MissingReferenceError, Reason
 from reassign.kafka import tokens
 from reassign.kafka.client import KafkaClient

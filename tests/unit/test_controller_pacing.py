@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reassign.controller.brake import SURVEY_SECONDS
-from reassign.core.model import Partition, Topic
-from reassign.core.pacing import Pacer
+from reassign.core.model.snapshot import Partition, Topic
+from reassign.core.moves.pacing import Pacer
 from reassign.errors import ConflictError
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 

@@ -15,8 +15,9 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, Reassignm
 from reassign.controller.apart import run_apart
 from reassign.controller.planner import SECONDS
 from reassign.controller.planning import Job, plan_of, work_out
-from reassign.core.model import Alter, Snapshot, TopicPartition
-from reassign.core.plan import Plan, Planned
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.steps import Alter
+from reassign.core.plans.model import Plan, Planned
 from reassign.core.survey import survey
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls

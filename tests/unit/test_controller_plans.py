@@ -21,8 +21,8 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.planning import Job, goal_of, planned
 from reassign.controller.store import Store
-from reassign.core.model import TopicPartition
-from reassign.core.plan import Planned
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.plans.model import Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
 from reassign.planning import model

@@ -12,8 +12,8 @@ from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 from reassign.controller.store import Store
-from reassign.core.model import Problem
-from reassign.core.resource import Resource
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
 
 

@@ -14,35 +14,23 @@ from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
-from reassign.core import throttle
-from reassign.core.changes import Change, Kind, Place, Spot, put
-from reassign.core.model import (
-    APPLIED,
-    Alter,
-    AlterLogDirs,
-    Broker,
-    LogDir,
-    LogDirs,
-    Outcome,
-    Problem,
-    Reassignment,
-    Result,
-    Snapshot,
-    Topic,
-    TopicPartition,
-)
-from reassign.core.throttled import (
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle import diff as throttle
+from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
+from reassign.core.throttle.desired import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
-    Copying,
-    Placing,
+    InterBrokerMove,
+    LogDirMove,
     bounded,
     copying,
     rates_of,
 )
-from reassign.core.verdict import Verdict
 from reassign.errors import ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
@@ -57,11 +45,11 @@ NOT_ALLOWED = Problem(Reason.NOT_AUTHORIZED, "not allowed")
 
 @dataclass
 class Client:
-    """Answers for the brokers; `denied` are places that may be read and not changed, `hidden` not even read."""
+    """Answers for the brokers; `denied` are resources that may be read and not changed, `hidden` not even read."""
 
     store: Store = field(default_factory=lambda: copy(START))
-    denied: set[Place] = field(default_factory=set)
-    hidden: set[Place] = field(default_factory=set)
+    denied: set[ConfigResource] = field(default_factory=set)
+    hidden: set[ConfigResource] = field(default_factory=set)
     asked: int = 0
     changes: list[Change] = field(default_factory=list)
     observed: list[tuple[object, ...]] = field(default_factory=list)
@@ -70,17 +58,17 @@ class Client:
         self.observed.append(asked)
         return snapshot()
 
-    async def configs(self, places: Collection[Place]) -> Read:
+    async def configs(self, resources: Collection[ConfigResource]) -> Read:
         self.asked += 1
-        return {p: NOT_ALLOWED if p in self.hidden else dict(self.store[p]) for p in places}
+        return {p: NOT_ALLOWED if p in self.hidden else dict(self.store[p]) for p in resources}
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
         outcomes = {}
         for change in changes:
-            if change.spot.place in self.denied:
+            if change.key.resource in self.denied:
                 outcomes[change] = Outcome(Result.REFUSED, NOT_ALLOWED.reason, NOT_ALLOWED.message)
             else:
-                put(self.store[change.spot.place], change)
+                put(self.store[change.key.resource], change)
                 self.changes.append(change)
                 outcomes[change] = APPLIED
         return outcomes
@@ -157,12 +145,12 @@ def test_nothing_is_changed_before_the_record_is_in_the_status(operator: Operato
     assert client.changes == []
 
 
-@pytest.mark.parametrize("place", [topic(), broker(2)], ids=str)
+@pytest.mark.parametrize("resource", [topic(), broker(2)], ids=str)
 @pytest.mark.parametrize("how", ["denied", "hidden"])
 def test_what_cannot_be_throttled_is_not_begun_and_says_why(
-    operator: Operator, client: Client, place: Place, how: str
+    operator: Operator, client: Client, resource: ConfigResource, how: str
 ) -> None:
-    getattr(client, how).add(place)
+    getattr(client, how).add(resource)
     throttled = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     free = operator.verdict("b", {P1: (OLD, NEW)}, None)
     operator.tick(snapshot(), [throttled, free])
@@ -315,9 +303,9 @@ def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(oper
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
     [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.shown)
-    assert isinstance(move, Copying)
+    assert isinstance(move, InterBrokerMove)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
-    assert move.items()[Spot(Place(Kind.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
+    assert move.items()[ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
 
 
 COPY = AlterLogDirs(P0, ((0, "/b"),))
@@ -501,4 +489,7 @@ def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operato
 def test_one_partition_can_need_both_rates(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
     moves = copying([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.shown)
-    assert [(type(m), m.brokers, m.rate) for m in moves] == [(Copying, {0, 1, 2}, 5120), (Placing, {0}, 7168)]
+    assert [(type(m), m.brokers, m.rate) for m in moves] == [
+        (InterBrokerMove, {0, 1, 2}, 5120),
+        (LogDirMove, {0}, 7168),
+    ]

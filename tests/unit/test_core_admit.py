@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model import Alter, Broker, TopicPartition
+from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.steps import Alter
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)

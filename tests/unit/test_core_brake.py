@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from reassign.api.kafka_cluster import Execution
 from reassign.controller.brake import brake_of
-from reassign.core.brake import documents, fold_foreign, foreign, undo_foreign, undone_by
-from reassign.core.follow import RETRY_SECONDS, Recent
-from reassign.core.model import APPLIED, Alter, Broker, Cancel, Elect, Reassignment, TopicPartition
+from reassign.core.model.memory import RETRY_SECONDS, Recent
+from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
+from reassign.core.moves.brake import documents, fold_foreign, foreign, undo_foreign, undone_by
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, refused, resource, states, true_conditions
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.core.model import Alter, Broker, Cancel, Problem, Reassignment
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker, Reassignment
+from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
 

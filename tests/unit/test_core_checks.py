@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import PartitionState
-from reassign.core import progress
-from reassign.core.model import Alter, Broker, Problem
-from reassign.core.size import MAX_BYTES, too_large
+from reassign.core.checks.size import MAX_BYTES, too_large
+from reassign.core.model import progress
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker
+from reassign.core.model.steps import Alter
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, resource, spec, states, true_conditions
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, RecordState
-from reassign.core.model import Broker, Problem, TopicPartition
-from reassign.core.report import blind
-from reassign.core.resource import Entry, recorded, write_record
-from reassign.core.size import BROKER_BYTES, RECORD_BYTES
+from reassign.core.checks.size import BROKER_BYTES, RECORD_BYTES
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry, recorded, write_record
+from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.sim import START, Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.disk import volumes
-from reassign.core.model import Alter, LogDir, Problem, TopicPartition
+from reassign.core.checks.disk import volumes
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import LogDir, TopicPartition
+from reassign.core.model.steps import Alter
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.events import cancellations
-from reassign.core.model import Alter, Broker, Cancel, Reassignment
-from reassign.core.resource import Entry, recorded
+from reassign.core.model.record import Entry, recorded
+from reassign.core.model.snapshot import Broker, Reassignment
+from reassign.core.model.steps import Alter, Cancel
+from reassign.core.report.events import cancellations
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
 

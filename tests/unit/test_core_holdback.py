@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import KafkaClusterSpec
-from reassign.core.changes import Spot
-from reassign.core.decide import decide
-from reassign.core.holdback import Standing, hold_back
-from reassign.core.model import AlterLogDirs
-from reassign.core.throttled import LOG_DIR_RATE, copying, wanted
-from reassign.core.verdict import Verdict
+from reassign.core.model.steps import AlterLogDirs
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.configs import ConfigKey
+from reassign.core.throttle.desired import LOG_DIR_RATE, copying, wanted
+from reassign.core.throttle.gate import ThrottleState, hold_back
+from reassign.core.tick import decide
 from tests.unit import sim
 from tests.unit.configs import Throttler, broker, copy, topic
 from tests.unit.sim import Driver, states
@@ -51,14 +51,14 @@ class World:
         if self.dies is not None:
             return []
         aim = wanted(moves, self.throttler.status)
-        hold_back(verdicts, Standing(moves, moves, aim, self.throttler.store, frozenset(range(6)), {}), snapshot)
+        hold_back(verdicts, ThrottleState(moves, moves, aim, self.throttler.store, frozenset(range(6)), {}), snapshot)
         return verdicts
 
     def check(self) -> None:
         for number, directories in self.driver.kafka.log_dirs.items():
             if any(P0 in directory.futures for directory in directories.values()):
                 self.copied.add(number)
-                assert self.throttler.at(Spot(broker(number), LOG_DIR_RATE)) == "7000"
+                assert self.throttler.at(ConfigKey(broker(number), LOG_DIR_RATE)) == "7000"
 
     def killed(self, after: int) -> None:
         """While the throttles are changed, the record being the first step."""

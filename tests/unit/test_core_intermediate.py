@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassign.core.checks import cancel_problem
-from reassign.core.events import cancellations
-from reassign.core.intermediate import droppable, holding_up
-from reassign.core.model import Broker, Partition
+from reassign.core.checks.chain import cancel_problem
+from reassign.core.checks.in_sync import droppable, holding_up
+from reassign.core.model.snapshot import Broker, Partition
+from reassign.core.report.events import cancellations
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, true_conditions
 
 P0, P1 = partitions(2)

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.follow import SETTLE_SECONDS
-from reassign.core.model import Alter, TopicPartition
-from reassign.core.resource import Record
+from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.record import Record
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Alter
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
 
 ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))

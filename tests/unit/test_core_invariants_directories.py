@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.follow import SETTLE_SECONDS
-from reassign.core.model import AlterLogDirs, Broker, LogDir, Outcome, Step, TopicPartition
-from reassign.core.resource import Resource
+from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
+from reassign.core.model.steps import AlterLogDirs, Outcome, Step
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
 from tests.unit.test_core_brake import pull
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.kafka_cluster import Execution
-from reassign.core.model import Alter, AlterLogDirs, Broker, Cancel, LogDir, TopicPartition
-from reassign.core.resource import Resource
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
+from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 from tests.unit.test_core_brake import pull
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.model import Alter, Broker, Cancel, Elect, Outcome, Problem, Result, Step, TopicPartition
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.steps import Alter, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.decide import decide
-from reassign.core.follow import Recent
-from reassign.core.model import Alter, Cancel, Partition, Reassignment, Topic, TopicPartition
-from reassign.core.pacing import COMPARABLE_SECONDS, COOLDOWN, Look, Pacer, halvings, look, places_taken
-from reassign.core.resource import Entry
-from reassign.core.verdict import Verdict
+from reassign.core.model.memory import Recent
+from reassign.core.model.record import Entry
+from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
+from reassign.core.model.steps import Alter, Cancel
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Look, Pacer, look, places_taken
+from reassign.core.report.events import halvings
+from reassign.core.tick import decide
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
 
 SECONDS = 15

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.kafka_cluster import PauseWhen
-from reassign.core.model import Partition, Problem, Reassignment, Topic, TopicPartition
-from reassign.core.pause import our_own, pause_problem, shortages, waits_to_start
-from reassign.core.permission import Permission
+from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.model.permission import Permission
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
 

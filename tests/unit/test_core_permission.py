@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.model import Alter, Cancel, TopicPartition
-from reassign.core.permission import Permission
-from reassign.core.resource import Resource
+from reassign.core.model.permission import Permission
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
 

@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import MAX_WAVES, Unmet
-from reassign.core.model import Broker, Problem, TopicPartition
-from reassign.core.plans import WRITES, decide
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.plans.decide import WRITES, decide
 from reassign.errors import Reason
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import Progress
-from reassign.core.progress import Bytes, completion_time, together
+from reassign.core.model.progress import Bytes, completion_time, together
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states
 
 PARTITIONS = partitions(3)

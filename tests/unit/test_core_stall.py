@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reassign.core.model import Broker, LogDir
+from reassign.core.model.snapshot import Broker, LogDir
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 
 P0, P1 = partitions(2)

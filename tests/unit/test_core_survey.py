@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.core.model import Broker, LogDir, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import Roles, roles, survey
 from tests.unit.sim import SimKafka
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import ThrottleUser
-from reassign.core import throttle
-from reassign.core.changes import Change, Op, Spot, items
-from reassign.core.follow import SETTLE_SECONDS
-from reassign.core.model import TopicPartition
-from reassign.core.throttle import MAX_TEXT, lacking, read_record
-from reassign.core.throttled import (
+from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.throttle import diff as throttle
+from reassign.core.throttle.configs import Change, ConfigKey, Op, items
+from reassign.core.throttle.desired import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -23,32 +22,33 @@ from reassign.core.throttled import (
     LISTS,
     LOG_DIR_RATE,
     RATES,
-    Copying,
-    Placing,
-    Throttled,
+    InterBrokerMove,
+    LogDirMove,
+    ThrottledMove,
     Wanted,
-    placing_of,
+    log_dir_moves_of,
     wanted,
 )
+from reassign.core.throttle.diff import MAX_TEXT, lacking, read_record
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
-LEADERS, FOLLOWERS = Spot(topic(), LEADER_REPLICAS), Spot(topic(), FOLLOWER_REPLICAS)
+LEADERS, FOLLOWERS = ConfigKey(topic(), LEADER_REPLICAS), ConfigKey(topic(), FOLLOWER_REPLICAS)
 SETTLED = int(SETTLE_SECONDS) + 1
 
 
 def move(
     partition: int = 0, sources: Sequence[int] = (0, 1), adding: Sequence[int] = (2,), rate: int = 5000, user: str = "a"
-) -> Copying:
+) -> InterBrokerMove:
     user_ = ThrottleUser(namespace="kafka", name=user, uid=user)
-    return Copying(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
+    return InterBrokerMove(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
 
 
 def copy_between_dirs(
     partition: int = 0, brokers: Sequence[int] = (0,), rate: int | None = 700, user: str = "a"
-) -> Placing:
+) -> LogDirMove:
     user_ = ThrottleUser(namespace="kafka", name=user, uid=user) if rate else None
-    return Placing(TopicPartition("orders", partition), frozenset(brokers), user_, rate)
+    return LogDirMove(TopicPartition("orders", partition), frozenset(brokers), user_, rate)
 
 
 def store(**lists: str) -> Store:
@@ -59,19 +59,19 @@ def store(**lists: str) -> Store:
 
 def rates(throttler: Throttler) -> dict[int, str | None]:
     """The rate of each broker, as a follower."""
-    return {b: throttler.at(Spot(broker(b), FOLLOWER_RATE)) for b in range(4)}
+    return {b: throttler.at(ConfigKey(broker(b), FOLLOWER_RATE)) for b in range(4)}
 
 
 def log_dir_rates(throttler: Throttler) -> dict[int, str]:
     """The rate between directories, of the brokers that have one."""
-    spots = {b: Spot(broker(b), LOG_DIR_RATE) for b in range(4)}
-    return {b: rate for b, spot in spots.items() if (rate := throttler.at(spot)) is not None}
+    keys = {b: ConfigKey(broker(b), LOG_DIR_RATE) for b in range(4)}
+    return {b: rate for b, key in keys.items() if (rate := throttler.at(key)) is not None}
 
 
-def unthrottled(throttler: Throttler, *moves: Throttled, live: Sequence[int] = range(4)) -> list[Spot]:
+def unthrottled(throttler: Throttler, *moves: ThrottledMove, live: Sequence[int] = range(4)) -> list[ConfigKey]:
     """What these moves lack of all that they need together."""
     found = [lacking(m, wanted(moves, None), frozenset(live), throttler.store) for m in moves]
-    return [spot for spot in found if spot]
+    return [key for key in found if key]
 
 
 def test_the_replicas_that_move_are_on_the_lists_and_their_brokers_have_the_rate() -> None:
@@ -104,7 +104,7 @@ def test_a_copy_between_directories_needs_its_rate_on_its_broker_and_nothing_els
     assert throttler.store == expected
     assert throttler.status is not None
     assert (throttler.status.inter_broker, throttler.status.log_dir) == (None, 700)
-    assert placing_of(throttler.status) == {b: {TopicPartition("orders", 0)} for b in (0, 2)}
+    assert log_dir_moves_of(throttler.status) == {b: {TopicPartition("orders", 0)} for b in (0, 2)}
     throttler.ticks(2 * SETTLED, [copy_between_dirs(brokers=[2])])
     assert log_dir_rates(throttler) == {2: "700"}
     throttler.ticks(2 * SETTLED)
@@ -133,7 +133,7 @@ def test_a_copy_that_no_resource_holds_keeps_the_rate_that_was_set_last() -> Non
 def test_a_rate_between_directories_that_somebody_else_sets_is_drift_and_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [copy_between_dirs()])
-    throttler.somebody_else(Change(Spot(broker(0), LOG_DIR_RATE), Op.SET, "123"))
+    throttler.somebody_else(Change(ConfigKey(broker(0), LOG_DIR_RATE), Op.SET, "123"))
     drift = throttler.tick([copy_between_dirs()]).drift
     assert drift is not None
     assert f"{LOG_DIR_RATE} of broker 0 was 123 instead of 700" in drift.message
@@ -188,7 +188,7 @@ def test_stripped_lists_come_back_with_the_next_look_and_that_is_told() -> None:
 def test_a_rate_that_somebody_else_sets_meanwhile_is_what_is_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
-    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     drift = throttler.tick([move()]).drift
     assert drift is not None
     assert "follower.replication.throttled.rate of broker 2 was 123 instead of 5000" in drift.message
@@ -200,7 +200,7 @@ def test_a_rate_that_somebody_else_sets_meanwhile_is_what_is_restored() -> None:
 def test_a_rate_that_somebody_else_sets_before_the_restore_stays() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
-    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     throttler.ticks(2 * SETTLED)
     assert rates(throttler)[2] == "123"
 
@@ -208,7 +208,7 @@ def test_a_rate_that_somebody_else_sets_before_the_restore_stays() -> None:
 def test_a_rate_that_somebody_else_sets_right_after_us_stays_too() -> None:
     throttler = Throttler(store())
     throttler.tick([move()])
-    throttler.somebody_else(Change(Spot(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     throttler.ticks(2 * SETTLED)
     assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
 
@@ -263,7 +263,7 @@ def test_a_broker_that_is_down_holds_no_other_up_and_gets_the_rate_when_it_is_ba
     throttler.ticks(SETTLED, [move()])
     assert rates(throttler) == {0: "5000", 1: "5000", 2: None, 3: None}
     assert unthrottled(throttler, move(), live=[0, 1]) == []
-    assert unthrottled(throttler, move()) == [Spot(broker(2), LEADER_RATE)]
+    assert unthrottled(throttler, move()) == [ConfigKey(broker(2), LEADER_RATE)]
     throttler.down.clear()
     throttler.tick([move()])
     assert rates(throttler)[2] == "5000"
@@ -325,7 +325,7 @@ def test_no_list_grows_past_what_a_broker_takes() -> None:
 
 TOPICS = (LEADERS, FOLLOWERS)
 BROKER_RATES = (*RATES, LOG_DIR_RATE)
-RATE_SPOTS = tuple(Spot(broker(b), config) for b in range(3) for config in BROKER_RATES)
+RATE_SPOTS = tuple(ConfigKey(broker(b), config) for b in range(3) for config in BROKER_RATES)
 THEIRS = st.sampled_from(["90:1", "91:2", "92:3"])
 TEXTS = st.one_of(st.none(), st.just(""), st.just("90:1, 91:2"), st.just("*"), THEIRS)
 MOVES = st.builds(
@@ -355,22 +355,22 @@ class Throttles(RuleBasedStateMachine):
         self.throttler = Throttler(copy(start))
         self.without_us = copy(start)
         """What there would be, had only the others done anything."""
-        self.edited: set[Spot] = set()
-        self.moves: dict[tuple[type, TopicPartition], Throttled] = {}
+        self.edited: set[ConfigKey] = set()
+        self.moves: dict[tuple[type, TopicPartition], ThrottledMove] = {}
 
     def edit(self, change: Change) -> None:
         self.throttler.somebody_else(change)
-        text = change.of(self.without_us[change.spot.place].get(change.spot.config))
-        self.without_us[change.spot.place].pop(change.spot.config, None)
+        text = change.of(self.without_us[change.key.resource].get(change.key.config))
+        self.without_us[change.key.resource].pop(change.key.config, None)
         if text is not None:
-            self.without_us[change.spot.place][change.spot.config] = text
-        self.edited.add(change.spot)
+            self.without_us[change.key.resource][change.key.config] = text
+        self.edited.add(change.key)
 
     @rule(wanted=MOVES)
-    def begins_to_move(self, wanted: Throttled) -> None:
+    def begins_to_move(self, wanted: ThrottledMove) -> None:
         self.moves[type(wanted), wanted.tp] = wanted
 
-    @rule(kind=st.sampled_from([Copying, Placing]), partition=st.integers(0, 2))
+    @rule(kind=st.sampled_from([InterBrokerMove, LogDirMove]), partition=st.integers(0, 2))
     def is_done(self, kind: type, partition: int) -> None:
         self.moves.pop((kind, TopicPartition("orders", partition)), None)
 
@@ -394,26 +394,26 @@ class Throttles(RuleBasedStateMachine):
     def a_broker_goes_or_comes(self, number: int, down: bool) -> None:
         (self.throttler.down.add if down else self.throttler.down.discard)(broker(number))
 
-    @rule(spot=st.sampled_from(TOPICS), op=st.sampled_from([Op.APPEND, Op.SUBTRACT]), item=THEIRS)
-    def others_add_and_take_items(self, spot: Spot, op: Op, item: str) -> None:
-        self.edit(Change(spot, op, item))
+    @rule(key=st.sampled_from(TOPICS), op=st.sampled_from([Op.APPEND, Op.SUBTRACT]), item=THEIRS)
+    def others_add_and_take_items(self, key: ConfigKey, op: Op, item: str) -> None:
+        self.edit(Change(key, op, item))
 
-    @rule(spot=st.sampled_from(TOPICS), text=TEXTS)
-    def others_replace_a_list(self, spot: Spot, text: str | None) -> None:
-        self.edit(Change(spot, Op.DELETE) if text is None else Change(spot, Op.SET, text))
+    @rule(key=st.sampled_from(TOPICS), text=TEXTS)
+    def others_replace_a_list(self, key: ConfigKey, text: str | None) -> None:
+        self.edit(Change(key, Op.DELETE) if text is None else Change(key, Op.SET, text))
 
-    @rule(spot=st.sampled_from(RATE_SPOTS), text=st.sampled_from([None, "123", "456"]))
-    def others_set_a_rate(self, spot: Spot, text: str | None) -> None:
-        self.edit(Change(spot, Op.DELETE) if text is None else Change(spot, Op.SET, text))
+    @rule(key=st.sampled_from(RATE_SPOTS), text=st.sampled_from([None, "123", "456"]))
+    def others_set_a_rate(self, key: ConfigKey, text: str | None) -> None:
+        self.edit(Change(key, Op.DELETE) if text is None else Change(key, Op.SET, text))
 
     @invariant()
     def what_is_ours_is_recorded(self) -> None:
         if not hasattr(self, "throttler"):
             return
         record = read_record(self.throttler.status)
-        for spot in TOPICS:
-            ours = {item for item in items(self.throttler.at(spot)) if not item.startswith("9") and item != "*"}
-            assert ours <= set(items(record[spot].value) if spot in record else ())
+        for key in TOPICS:
+            ours = {item for item in items(self.throttler.at(key)) if not item.startswith("9") and item != "*"}
+            assert ours <= set(items(record[key].value) if key in record else ())
 
     def teardown(self) -> None:
         if not hasattr(self, "throttler"):
@@ -426,14 +426,14 @@ class Throttles(RuleBasedStateMachine):
         assert unthrottled(throttler, *moves) == []
         throttler.ticks(6 * SETTLED)
         assert throttler.status is None
-        for place, configs in self.without_us.items():
+        for resource, configs in self.without_us.items():
             for config in (*BROKER_RATES, *LISTS):
-                spot, expected = Spot(place, config), configs.get(config)
-                found = throttler.at(spot)
-                if spot in self.edited and spot in TOPICS:
+                key, expected = ConfigKey(resource, config), configs.get(config)
+                found = throttler.at(key)
+                if key in self.edited and key in TOPICS:
                     assert sorted(set(items(found))) == sorted(set(items(expected)))
                 else:
-                    assert found == expected, spot
+                    assert found == expected, key
 
 
 TestThrottles = Throttles.TestCase

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reassign.core.model import LogDir
-from reassign.core.volumes import remembered, sizes
+from reassign.core.model.log_dir_reports import remembered, sizes
+from reassign.core.model.snapshot import LogDir
 from tests.unit.sim import partitions
 
 P0, P1 = partitions(2)

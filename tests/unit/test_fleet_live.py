@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from reassign.controller import looking
-from reassign.core.changes import Kind, Place
+from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import live
@@ -35,7 +35,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Live:
     """A cluster that is reached with a password, by the KafkaCluster kafka/main."""
     sasl = {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "s", "key": "password"}}
     found = WithSecret(sim(), kafka_cluster(sasl=sasl))
-    found.set = {Place(Kind.TOPIC, P0.topic): {"min.insync.replicas": "2"}}
+    found.set = {ConfigResource(ConfigResourceType.TOPIC, P0.topic): {"min.insync.replicas": "2"}}
     found.serve(monkeypatch)
     return found
 

@@ -22,7 +22,7 @@ from reassign.api.partition_reassignment import (
     RecordTopic,
 )
 from reassign.api.reassignment_plan import PLAN_LABEL
-from reassign.core.size import too_large
+from reassign.core.checks.size import too_large
 from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import (
     Manifest,

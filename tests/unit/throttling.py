@@ -11,12 +11,13 @@ from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, Throttl
 from reassign.api.partition_reassignment import RecordState
 from reassign.controller.metrics import Metrics
 from reassign.controller.throttling import Throttling
-from reassign.core.events import Tell
-from reassign.core.follow import Recent
-from reassign.core.model import Alter, Snapshot, TopicPartition
-from reassign.core.resource import Entry
-from reassign.core.throttled import bounded
-from reassign.core.verdict import Verdict
+from reassign.core.model.memory import Recent
+from reassign.core.model.record import Entry
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.steps import Alter
+from reassign.core.model.verdict import Verdict
+from reassign.core.report.events import Event
+from reassign.core.throttle.desired import bounded
 from tests.unit.sim import resource
 
 KEY = ("kafka", "main")
@@ -28,7 +29,7 @@ class ApiServer:
 
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
-    told: list[Tell] = field(default_factory=list)
+    told: list[Event] = field(default_factory=list)
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
@@ -49,7 +50,7 @@ class ApiServer:
         if not self.refuses:
             self.status = status.wire()
 
-    async def tell_cluster(self, key: tuple[str, str], tell: Tell) -> None:
+    async def tell_cluster(self, key: tuple[str, str], tell: Event) -> None:
         self.told.append(tell)
 
     def plans(self, key: object) -> list[Any]:

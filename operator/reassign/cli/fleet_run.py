@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from reassign.cli import output as out
-from reassign.core.progress import amount
+from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.fleet.policy import Policy, parse
 

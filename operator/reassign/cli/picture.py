@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from reassign.core.progress import amount, duration
+from reassign.core.model.progress import amount, duration
 from reassign.planning.assignments import loads
 from reassign.planning.model import Certificate, Cluster, Ints, Plan
 

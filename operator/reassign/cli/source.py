@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
 from reassign.controller import looking
-from reassign.core.model import Snapshot
+from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError
 from reassign.files import snapshots

@@ -19,15 +19,16 @@ from reassign.cli.options import Output
 from reassign.cli.source import Where, namespace_or_default, plain
 from reassign.controller import looking
 from reassign.controller.connect import connection_of
-from reassign.controller.serving import Stance, check_identity, permission_of, policy_of
+from reassign.controller.serving import ClusterHold, check_identity, permission_of, policy_of
 from reassign.controller.store import ClusterKey, cluster_key
-from reassign.core.admit import Policy
-from reassign.core.decide import decide
-from reassign.core.follow import Recent
-from reassign.core.model import Problem, Snapshot, TopicPartition
-from reassign.core.resource import Resource
-from reassign.core.size import too_large
-from reassign.core.throttled import bounded
+from reassign.core.checks.size import too_large
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.throttle.desired import bounded
+from reassign.core.tick import decide
 from reassign.errors import Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -134,7 +135,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
                 raise ReassignError(problem.reason, problem.message)
         connection = await connection_of(cluster, kube)
         others = await _others(kube, objects, key)
-    return Served(connection, cluster.spec, policy_of(cluster, Stance()), cluster, others)
+    return Served(connection, cluster.spec, policy_of(cluster, ClusterHold()), cluster, others)
 
 
 def _key(obj: Object, where: Where) -> ClusterKey:

@@ -14,11 +14,13 @@ from reassign.api.common import GROUP
 from reassign.api.kafka_cluster import Execution, KafkaCluster, Pacing, PauseWhen
 from reassign.controller.serving import permission_of
 from reassign.controller.store import ClusterKey
-from reassign.core.brake import Undo, documents, foreign, undo_foreign, undone_by
-from reassign.core.follow import Recent
-from reassign.core.model import Cancel, Problem, Snapshot, Step, Topic, TopicPartition
-from reassign.core.pause import our_own, pause_problem, shortages, waits_to_start
-from reassign.core.resource import Resource
+from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
+from reassign.core.model.steps import Cancel, Step
+from reassign.core.moves.brake import Undo, documents, foreign, undo_foreign, undone_by
 from reassign.errors import Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kube.client import KubeClient
@@ -81,7 +83,7 @@ class Survey:
 
 
 @dataclass(slots=True)
-class Keeper:
+class BrakeRecord:
     """Keeps in ConfigMaps what CancelAll undoes, each move once for this process, before it is cancelled.
 
     A process that was killed in between may keep a move twice, and never cancels one that is not kept.

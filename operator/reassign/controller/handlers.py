@@ -18,12 +18,13 @@ import structlog
 
 from reassign.api.common import GROUP, VERSION
 from reassign.controller.loop import ClusterLoop
-from reassign.controller.plans import Plans, Sight
+from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Attempts, Reporter
 from reassign.controller.store import ClusterKey, Store, cluster_key
-from reassign.core.model import Problem
-from reassign.core.permission import not_allowed
-from reassign.core.resource import Resource, active
+from reassign.core.model.permission import not_allowed
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
 from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
@@ -164,7 +165,7 @@ class Supervisor:
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)
-        sight = Sight(lambda plan, _: _missing(plan.namespace, namespace, name))
+        sight = PlanInputs(lambda plan, _: _missing(plan.namespace, namespace, name))
         if await self._plans.serve((namespace, name), sight) or attempts.conflict:
             self._stray.set()
 

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.connect import connection_of
 from reassign.controller.serving import check_identity
-from reassign.core.changes import Kind as PlaceKind
-from reassign.core.changes import Place
-from reassign.core.model import Problem, Snapshot
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import roles, survey
+from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
 from reassign.files import snapshots
 from reassign.kafka.client import KafkaClient
@@ -48,8 +48,12 @@ async def take(client: KafkaClient, by: KafkaCluster | None) -> tuple[snapshots.
     """A look with configurations, as it is kept; else as `look`. What is gone by the time it is asked for has none."""
     taken_at = datetime.now(UTC)
     snapshot, notes = await look(client, by)
-    brokers = [Place(PlaceKind.BROKER, str(id)) for id, broker in snapshot.brokers.items() if not broker.fenced]
-    topics = [Place(PlaceKind.TOPIC, name) for name in snapshot.topics]
+    brokers = [
+        ConfigResource(ConfigResourceType.BROKER, str(id))
+        for id, broker in snapshot.brokers.items()
+        if not broker.fenced
+    ]
+    topics = [ConfigResource(ConfigResourceType.TOPIC, name) for name in snapshot.topics]
     read = await client.configs([*brokers, *topics], KEPT)
     cluster = survey(snapshot)
     taken = snapshots.Snapshot(cluster, taken_at, *roles(snapshot, cluster), _set(read))
@@ -57,20 +61,20 @@ async def take(client: KafkaClient, by: KafkaCluster | None) -> tuple[snapshots.
 
 
 def _set(read: Read) -> tuple[snapshots.Config, ...]:
-    found = ((place, configs) for place, configs in read.items() if isinstance(configs, Mapping))
-    return tuple(sorted(snapshots.Config(*place, *one) for place, configs in found for one in configs.items()))
+    found = ((resource, configs) for resource, configs in read.items() if isinstance(configs, Mapping))
+    return tuple(sorted(snapshots.Config(*resource, *one) for resource, configs in found for one in configs.items()))
 
 
 def _left_out(read: Read) -> list[str]:
     notes = []
-    for kind, where in ((PlaceKind.BROKER, "the cluster"), (PlaceKind.TOPIC, "them")):
-        problems = [(p, found) for p, found in read.items() if p.kind is kind and isinstance(found, Problem)]
+    for kind, where in ((ConfigResourceType.BROKER, "the cluster"), (ConfigResourceType.TOPIC, "them")):
+        problems = [(p, found) for p, found in read.items() if p.type is kind and isinstance(found, Problem)]
         if problems:
-            place, first = problems[0]
+            resource, first = problems[0]
             why = first.message.rstrip(".")
             if first.reason is Reason.NOT_AUTHORIZED:
                 why = f"grant DESCRIBE_CONFIGS on {where}"
-            notes.append(f"the configurations of {len(problems)} {kind}s are left out ({place.name} first): {why}")
+            notes.append(f"the configurations of {len(problems)} {kind}s are left out ({resource.name} first): {why}")
     return notes
 
 

@@ -18,15 +18,15 @@ import structlog
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, PacingStatus
 from reassign.api.partition_reassignment import PartitionState, RecordState
-from reassign.controller.brake import Finding, Keeper, Survey, brake_of
+from reassign.controller.brake import BrakeRecord, Finding, Survey, brake_of
 from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
 from reassign.controller.planning import Job
-from reassign.controller.plans import Plans, Sight
+from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Attempts, Reporter, mistake
 from reassign.controller.server import Health
 from reassign.controller.serving import (
-    Stance,
+    ClusterHold,
     check_identity,
     cluster_status,
     duplicate_of,
@@ -36,21 +36,24 @@ from reassign.controller.serving import (
 )
 from reassign.controller.store import ClusterKey, Store, full_name
 from reassign.controller.throttling import Throttling
-from reassign.core.admit import Policy
-from reassign.core.brake import fold_foreign
-from reassign.core.fold import fold, put_off
-from reassign.core.follow import Recent
 from reassign.core.judge import judge
-from reassign.core.model import LogDirs, Outcome, Problem, Result, Snapshot, Step
-from reassign.core.pacing import Pacer, look, places_taken
-from reassign.core.permission import Permission
-from reassign.core.plan import Plan, Seen
-from reassign.core.progress import WINDOW_SECONDS
-from reassign.core.report import report
-from reassign.core.resource import Resource, active
-from reassign.core.throttled import above_maximum, bounded
-from reassign.core.verdict import Verdict
-from reassign.core.volumes import remembered, sizes
+from reassign.core.model.log_dir_reports import remembered, sizes
+from reassign.core.model.memory import Recent
+from reassign.core.model.permission import Permission
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.progress import WINDOW_SECONDS
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import LogDirs, Snapshot
+from reassign.core.model.steps import Outcome, Result, Step
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.brake import fold_foreign
+from reassign.core.moves.pacing import Pacer, look, places_taken
+from reassign.core.moves.settle import fold, put_off
+from reassign.core.plans.model import Plan, Seen
+from reassign.core.report.statuses import report
+from reassign.core.throttle.desired import above_maximum, bounded
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -86,7 +89,7 @@ class ClusterLoop:
     _client: KafkaClient | None = None
     _connection: Connection | None = None
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
-    _keeper: Keeper = field(init=False)
+    _keeper: BrakeRecord = field(init=False)
     _survey: Survey = field(default_factory=Survey)
     _pacer: Pacer = field(default_factory=Pacer)
     _recent: Recent = field(default_factory=lambda: Recent(started=time.monotonic()))
@@ -103,7 +106,7 @@ class ClusterLoop:
 
     def __post_init__(self) -> None:
         self._throttling = Throttling(self.key, self.store, self.reporter, self.metrics)
-        self._keeper = Keeper(self.key, self.kube)
+        self._keeper = BrakeRecord(self.key, self.kube)
 
     async def run(self) -> None:
         """Tick until the KafkaCluster is gone; end with the connection closed."""
@@ -189,11 +192,13 @@ class ClusterLoop:
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
-            await self.reporter.write_cluster(self.key, cluster_status(cluster, snapshot, resources, Stance(), _now()))
+            await self.reporter.write_cluster(
+                self.key, cluster_status(cluster, snapshot, resources, ClusterHold(), _now())
+            )
             return AT_ONCE_SECONDS
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
         pacing = self._pace(cluster, finding, resources, snapshot)
-        stance = Stance(
+        stance = ClusterHold(
             hold_of(cluster, awaited) or duplicate, finding.pause, self._mistake or self._keeper.stuck, pacing
         )
         try:
@@ -333,7 +338,7 @@ class ClusterLoop:
         await self.reporter.write_unreadable(obj, problem, _now())
         said = f"the operator cannot read the KafkaCluster {self.name}: correct that one, its status says what"
         await self._have_wait(resources, Problem(problem.reason, said))
-        await self.plans.serve(self.key, Sight(lambda *_: Problem(problem.reason, said)))
+        await self.plans.serve(self.key, PlanInputs(lambda *_: Problem(problem.reason, said)))
         return UNREACHABLE_SECONDS
 
     async def _serve(
@@ -422,7 +427,7 @@ class ClusterLoop:
             return permission.of_namespace(plan.namespace) or withdrawn or too_fast or seen
 
         looked_at = frozenset(resource.uid for resource in resources)
-        sight = Sight(seen_by, looked_at, job, self.wake.set)
+        sight = PlanInputs(seen_by, looked_at, job, self.wake.set)
         return await self.plans.serve(self.key, sight)
 
     def _count(self, verdicts: Sequence[Verdict], policy: Policy) -> None:

@@ -12,8 +12,8 @@ import structlog
 
 from reassign.controller.apart import run_apart
 from reassign.controller.planning import Job, work_out
-from reassign.core.model import Problem
-from reassign.core.plan import Planned
+from reassign.core.model.problem import Problem
+from reassign.core.plans.model import Planned
 from reassign.errors import PlanningError, Reason
 
 log = structlog.get_logger()

@@ -24,8 +24,8 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.controller.serving import check_identity
-from reassign.core.model import Snapshot
-from reassign.core.plan import Manifest, Plan, Planned, manifest_digest
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
 from reassign.errors import PlanningError, Reason
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection

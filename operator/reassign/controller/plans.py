@@ -16,8 +16,11 @@ from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
 from reassign.controller.reporter import Reporter, mistake
 from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
-from reassign.core.model import Problem, Snapshot
-from reassign.core.plan import (
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.plans.decide import decide, next_wave
+from reassign.core.plans.model import (
     Create,
     Delete,
     Hold,
@@ -33,8 +36,6 @@ from reassign.core.plan import (
     ended,
     manifest_digest,
 )
-from reassign.core.plans import decide, next_wave
-from reassign.core.resource import Resource
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
@@ -45,7 +46,7 @@ CONFLICT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PlanInputs:
     """What a tick knows of the cluster, and can find out.
 
     `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
@@ -78,13 +79,13 @@ class Plans:
         found = (next_wave(plan, [w for w in self._store.waves(plan) if isinstance(w, Resource)]) for plan in plans)
         return {wave.uid for wave in found if wave}
 
-    async def serve(self, key: ClusterKey, sight: Sight) -> float | None:
+    async def serve(self, key: ClusterKey, sight: PlanInputs) -> float | None:
         """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
         pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
-    async def _safely(self, plan: Plan | Unreadable, sight: Sight) -> float | None:
+    async def _safely(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
         """What goes wrong with one plan keeps no other waiting."""
         name = f"{plan.namespace}/{plan.name}"
         try:
@@ -108,7 +109,7 @@ class Plans:
         if obj := self._store.get(plan.uid):
             await self._reporter.write_unreadable(obj, problem, _now())
 
-    async def _serve(self, plan: Plan | Unreadable, sight: Sight) -> float | None:
+    async def _serve(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
@@ -131,7 +132,7 @@ class Plans:
         news = decision.status.digest != plan.status.digest or any(not isinstance(s, Make) for s in decision.steps)
         return AT_ONCE_SECONDS if news else None
 
-    async def _perform(self, plan: Plan, step: Step, sight: Sight) -> None:
+    async def _perform(self, plan: Plan, step: Step, sight: PlanInputs) -> None:
         if not isinstance(step, Make):
             log.info("plan step", plan=f"{plan.namespace}/{plan.name}", step=type(step).__name__, wave=_name(step))
         match step:

@@ -19,14 +19,14 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
 from reassign.controller.unreadable import conditions_after, conditions_before, deadline_is_over, need_not_wait
-from reassign.core.decide import lets_go
-from reassign.core.events import Tell, cancellations, plan_transitions, rebuilt, transitions
-from reassign.core.model import Problem
-from reassign.core.pacing import halvings
-from reassign.core.plan import Plan, Unread
-from reassign.core.report import blind
-from reassign.core.resource import Record, Resource, active
-from reassign.core.verdict import Verdict
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Record, active
+from reassign.core.model.resource import Resource
+from reassign.core.model.verdict import Verdict
+from reassign.core.plans.model import Plan, Unread
+from reassign.core.report.events import Event, cancellations, halvings, plan_transitions, rebuilt, transitions
+from reassign.core.report.statuses import blind
+from reassign.core.tick import lets_go
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
@@ -38,18 +38,18 @@ Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStat
 PROGRESS_SECONDS = 2.0
 API_SECONDS = 10.0
 """After waiting as long in one round of attempts for what then failed, the API server itself is taken to be down."""
-STATUS_RESTORED = Tell(
+STATUS_RESTORED = Event(
     True,
     "StatusRestored",
     "somebody else wiped the status or changed its record, which is what the operator works from; it was written back",
 )
-RECORD_NOT_BELIEVED = Tell(
+RECORD_NOT_BELIEVED = Event(
     True,
     "RecordNotBelieved",
     "somebody else wrote the status's record before this process of the operator knew one: "
     "what it said of moves under way counts for nothing, and was taken out",
 )
-UNREAD_AT_DEADLINE = Tell(
+UNREAD_AT_DEADLINE = Event(
     True,
     "CancelAbandoned",
     "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
@@ -85,13 +85,13 @@ class Reporter:
             note = (
                 f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {', '.join(left[:20])}"
             )
-            tell = Tell(True, "CancelAbandoned", note)
+            tell = Event(True, "CancelAbandoned", note)
         elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
-            tell = Tell(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
+            tell = Event(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
         elif left:
-            tell = Tell(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
+            tell = Event(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
         else:
-            tell = Tell(False, "ReassignmentReleased", "nothing of it is in flight any more")
+            tell = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
         if record:
             await self._tell(self._object(resource), tell)
         await self.let_go(resource)
@@ -180,7 +180,7 @@ class Reporter:
             for tell in transitions(before, after):
                 await self._tell(obj, tell)
 
-    async def own_up(self, resource: Resource | Unreadable, error: Exception) -> None:
+    async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a mistake of this program keeps it from being served."""
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
@@ -209,7 +209,7 @@ class Reporter:
         if status != plan.status:
             await self._write_status(self._object(plan), plan.status, status)
 
-    async def tell_cluster(self, key: ClusterKey, tell: Tell) -> None:
+    async def tell_cluster(self, key: ClusterKey, tell: Event) -> None:
         if obj := self._store.cluster(key):
             await self._tell(obj, tell)
 
@@ -254,7 +254,7 @@ class Reporter:
         else:
             self._store.put(obj)
 
-    async def _tell(self, obj: Object, tell: Tell) -> None:
+    async def _tell(self, obj: Object, tell: Event) -> None:
         await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
 
 
@@ -284,7 +284,7 @@ class Attempts:
             except ReassignError:
                 raise
             except Exception as error:
-                await self._reporter.own_up(resource, error)
+                await self._reporter.report_bug(resource, error)
         except ConflictError:
             self.conflict = True
             await self._reporter.refresh(resource)

@@ -19,12 +19,13 @@ from reassign.api.kafka_cluster import (
     ThrottleStatus,
 )
 from reassign.controller.store import Store
-from reassign.core.admit import Policy
-from reassign.core.brake import foreign
-from reassign.core.model import Broker, Problem, Snapshot
-from reassign.core.permission import Permission
-from reassign.core.report import Aspect, conditions
-from reassign.core.resource import Resource
+from reassign.core.model.permission import Permission
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Broker, Snapshot
+from reassign.core.moves.brake import foreign
+from reassign.core.report.conditions import ConditionState, conditions
 from reassign.errors import ClusterError, Reason, ReassignError
 
 
@@ -108,7 +109,7 @@ def permission_of(cluster: KafkaCluster) -> Permission:
     return Permission(others | {cluster.metadata.namespace: ("*",)})
 
 
-def policy_of(cluster: KafkaCluster, stance: Stance) -> Policy:
+def policy_of(cluster: KafkaCluster, stance: ClusterHold) -> Policy:
     """What the cluster says to its resources now."""
     undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
     limits = cluster.spec.limits
@@ -119,7 +120,7 @@ def policy_of(cluster: KafkaCluster, stance: Stance) -> Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Stance:
+class ClusterHold:
     """How a cluster is served now: not at all (`hold`), without new moves (`pause`), not as it asks (`stuck`), or with
     fewer moves at once than it allows (`pacing`)."""
 
@@ -130,7 +131,7 @@ class Stance:
 
 
 def cluster_status(
-    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], stance: Stance, now: datetime
+    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], stance: ClusterHold, now: datetime
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen."""
     others = foreign(resources, snapshot)
@@ -163,11 +164,11 @@ def cluster_status(
     )
 
 
-def _serving(snapshot: Snapshot, stance: Stance) -> list[Aspect]:
-    aspects = [Aspect("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+def _serving(snapshot: Snapshot, stance: ClusterHold) -> list[ConditionState]:
+    aspects = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
     for kind, problem in (("Paused", stance.pause), ("Stalled", stance.stuck)):
         if problem:
-            aspects.append(Aspect(kind, True, problem.reason, problem.message))
+            aspects.append(ConditionState(kind, True, problem.reason, problem.message))
     return aspects
 
 
@@ -175,13 +176,13 @@ def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> Ka
     """The status of a cluster that cannot be used now: what was known of it stays."""
     standing = "Reconciling" if problem.reason is Reason.CONNECTING else "Stalled"
     aspects = [
-        Aspect("Ready", False, problem.reason, problem.message),
-        Aspect(standing, True, problem.reason, problem.message),
+        ConditionState("Ready", False, problem.reason, problem.message),
+        ConditionState(standing, True, problem.reason, problem.message),
     ]
     return _judged(cluster, aspects, now)
 
 
-def _judged(cluster: KafkaCluster, aspects: Sequence[Aspect], now: datetime) -> KafkaClusterStatus:
+def _judged(cluster: KafkaCluster, aspects: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
     generation = cluster.metadata.generation
     return cluster.status.model_copy(
         update={

@@ -17,10 +17,11 @@ from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
-from reassign.core.model import Problem
-from reassign.core.plan import Plan
-from reassign.core.resource import ACTIVE, Resource
-from reassign.core.size import too_large
+from reassign.core.checks.size import too_large
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import ACTIVE
+from reassign.core.model.resource import Resource
+from reassign.core.plans.model import Plan
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import Kind, Object
 from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses

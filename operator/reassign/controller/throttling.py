@@ -19,15 +19,18 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.serving import duplicate_of, left_to_restore, younger_throttles
 from reassign.controller.store import ClusterKey, Store
-from reassign.core.changes import Change, Configs, Kind, Lately, Observed, Op, Place
-from reassign.core.events import Tell
-from reassign.core.follow import Recent
-from reassign.core.holdback import Standing, hold_all_back, hold_back
-from reassign.core.model import Broker, Outcome, Problem, Result, Snapshot, TopicPartition
-from reassign.core.throttle import fit, read_record
-from reassign.core.throttled import Throttled, copying, placing_of, wanted
-from reassign.core.unrecorded import unrecorded
-from reassign.core.verdict import Verdict
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
+from reassign.core.model.steps import Outcome, Result
+from reassign.core.model.verdict import Verdict
+from reassign.core.report.events import Event
+from reassign.core.throttle.configs import Change, ConfigResource, ConfigResourceType, Configs, Observed, Op
+from reassign.core.throttle.desired import ThrottledMove, copying, log_dir_moves_of, wanted
+from reassign.core.throttle.diff import fit, read_record
+from reassign.core.throttle.gate import ThrottleState, hold_back, hold_back_all
+from reassign.core.throttle.recent import Lately
+from reassign.core.throttle.unrecorded import unrecorded
 from reassign.errors import ConflictError, Reason
 from reassign.kafka.client import KafkaClient
 
@@ -43,7 +46,7 @@ class Throttling:
     reporter: Reporter
     metrics: Metrics
     _lately: Lately = field(default_factory=lambda: Lately(started=time.monotonic()))
-    _problems: Mapping[Place, Problem] = field(default_factory=dict)
+    _problems: Mapping[ConfigResource, Problem] = field(default_factory=dict)
     """What the last changes were refused for."""
     _memory: Memory = field(default_factory=Memory)
 
@@ -77,7 +80,7 @@ class Throttling:
         duplicate = duplicate_of(cluster, snapshot.cluster_id, self.store)
         younger = younger_throttles(cluster, snapshot, self.store)
         if waits := duplicate or younger:
-            hold_all_back(verdicts, moves, waits, snapshot)
+            hold_back_all(verdicts, moves, waits, snapshot)
         if younger:
             return self.restores(snapshot.brokers)
         if duplicate:  # what it has set stays until those moves are over
@@ -100,10 +103,10 @@ class Throttling:
         if planned.drift and not self._problems:  # what could not be set is not somebody else's doing
             await self._tell_drift(planned.drift)
         outcomes = await self._change(client, planned.changes)
-        failed = {c.spot.place: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
-        self._problems = {place: problem for place, problem in failed.items() if _lives(place, live)}
+        failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
+        self._problems = {resource: problem for resource, problem in failed.items() if _lives(resource, live)}
         seen = self._lately.over(observed)
-        standing = Standing(moves, kept, wanted(kept, record), seen, live, {**problems, **failed})
+        standing = ThrottleState(moves, kept, wanted(kept, record), seen, live, {**problems, **failed})
         hold_back(verdicts, standing, snapshot)
         return self.restores(snapshot.brokers)
 
@@ -113,30 +116,30 @@ class Throttling:
 
     def placing(self) -> set[TopicPartition]:
         """Partitions that are throttled while they are copied between log directories, held by a resource or not."""
-        return {tp for tps in placing_of(self._recorded()).values() for tp in tps}
+        return {tp for tps in log_dir_moves_of(self._recorded()).values() for tp in tps}
 
     def _recorded(self) -> ThrottleStatus | None:
         obj = self.store.cluster(self.key)
         return self.store.parse_cluster(obj).status.throttle if obj else None
 
     async def _read(
-        self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[Throttled], live: frozenset[int]
-    ) -> tuple[Observed, dict[Place, Problem]]:
+        self, client: KafkaClient, record: ThrottleStatus | None, moves: Sequence[ThrottledMove], live: frozenset[int]
+    ) -> tuple[Observed, dict[ConfigResource, Problem]]:
         aim = wanted(moves, record)
-        spots = read_record(record).keys() | aim.values.keys() | aim.items.keys()
+        keys = read_record(record).keys() | aim.values.keys() | aim.items.keys()
         began = time.monotonic()
-        found = await client.configs(sorted({spot.place for spot in spots if _lives(spot.place, live)}))
+        found = await client.configs(sorted({key.resource for key in keys if _lives(key.resource, live)}))
         self._lately.observe(began)
-        observed: dict[Place, Configs | None] = {}
-        problems: dict[Place, Problem] = {}
-        for place, configs in found.items():
+        observed: dict[ConfigResource, Configs | None] = {}
+        problems: dict[ConfigResource, Problem] = {}
+        for resource, configs in found.items():
             if isinstance(configs, Problem):
-                problems[place] = configs
+                problems[resource] = configs
             else:
-                observed[place] = configs
+                observed[resource] = configs
         return observed, problems
 
-    async def _write(self, record: ThrottleStatus | None, problems: Mapping[Place, Problem]) -> None:
+    async def _write(self, record: ThrottleStatus | None, problems: Mapping[ConfigResource, Problem]) -> None:
         """Raises ConflictError when the record could not be written to the KafkaCluster that it is about."""
         obj = self.store.cluster(self.key)
         if obj and record and problems:
@@ -160,7 +163,7 @@ class Throttling:
 
     async def _warn(self, problem: Problem) -> None:
         log.warning("throttles", cluster=self.key, reason=problem.reason, message=problem.message)
-        await self.reporter.tell_cluster(self.key, Tell(True, problem.reason, problem.message))
+        await self.reporter.tell_cluster(self.key, Event(True, problem.reason, problem.message))
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
         """What throttles first, then what is restored: no configuration is changed twice in one request."""
@@ -180,5 +183,5 @@ class Throttling:
         return outcomes
 
 
-def _lives(place: Place, live: frozenset[int]) -> bool:
-    return place.kind is Kind.TOPIC or int(place.name) in live
+def _lives(resource: ConfigResource, live: frozenset[int]) -> bool:
+    return resource.type is ConfigResourceType.TOPIC or int(resource.name) in live

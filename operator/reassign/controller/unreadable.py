@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from reassign.api.common import Condition
 from reassign.controller.store import has_finalizer, holds
-from reassign.core.model import Problem
-from reassign.core.report import Aspect, conditions
+from reassign.core.model.problem import Problem
+from reassign.core.report.conditions import ConditionState, conditions
 from reassign.kube.client import Kind, Object
 
 ORPHAN = "deletionPolicy: Orphan lets go of the resource as it is"
@@ -46,8 +46,8 @@ def conditions_after(obj: Object, problem: Problem, now: datetime) -> tuple[Cond
     message = problem.message
     if obj["kind"] == Kind.PARTITION_REASSIGNMENT and obj["metadata"].get("deletionTimestamp"):
         message = f"the deletion waits: {message}. {ORPHAN}"
-    aspects: Sequence[Aspect] = [
-        Aspect("Ready", False, problem.reason, message),
-        Aspect("Stalled", True, problem.reason, message),
+    aspects: Sequence[ConditionState] = [
+        ConditionState("Ready", False, problem.reason, message),
+        ConditionState("Stalled", True, problem.reason, message),
     ]
     return conditions(conditions_before(obj), aspects, obj["metadata"]["generation"], now)

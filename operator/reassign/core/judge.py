@@ -7,12 +7,14 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 
-from reassign.core.admit import Policy
-from reassign.core.decide import decide
-from reassign.core.follow import Recent
-from reassign.core.model import Problem, Snapshot
-from reassign.core.resource import Resource, active
-from reassign.core.verdict import Verdict
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.verdict import Verdict
+from reassign.core.tick import decide
 from reassign.errors import Reason
 
 Mistake = tuple[Resource, Exception]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reassign.core.model import Snapshot, TopicPartition
-from reassign.core.progress import leader_bytes
+from reassign.core.model.progress import leader_bytes
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
 

@@ -15,25 +15,18 @@ from typing import Any, TypeVar
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from reassign.core.changes import Change, Kind, Place
-from reassign.core.model import (
-    APPLIED,
-    Alter,
-    AlterLogDirs,
-    Cancel,
-    Elect,
+from reassign.core.model.log_dir_reports import sizes
+from reassign.core.model.snapshot import (
     LogDir,
     LogDirs,
-    Outcome,
     Reassignment,
     ReplicationFactorGuard,
-    Result,
     Snapshot,
-    Step,
     Topic,
     TopicPartition,
 )
-from reassign.core.volumes import sizes
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.throttle.configs import Change, ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.configs import MinInsyncReplicas
@@ -216,16 +209,18 @@ class KafkaClient:
         return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch)
 
     async def configs(
-        self, places: Collection[Place], names: Mapping[Kind, Sequence[str]] = throttles.THROTTLES
+        self,
+        resources: Collection[ConfigResource],
+        names: Mapping[ConfigResourceType, Sequence[str]] = throttles.THROTTLES,
     ) -> throttles.Read:
-        """The configurations of these names of brokers and topics; what is wrong with one place hides no other."""
-        answers = [self._call(throttles.read, self._wire, batch, names) for batch in throttles.batches(places)]
-        return {place: found for answer in await asyncio.gather(*answers) for place, found in answer.items()}
+        """The configurations of these names of brokers and topics; a problem of one hides no other."""
+        answers = [self._call(throttles.read, self._wire, batch, names) for batch in throttles.batches(resources)]
+        return {resource: read for answer in await asyncio.gather(*answers) for resource, read in answer.items()}
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
         """Change throttle configurations, of no configuration two, and say what each change met."""
-        by_place = throttles.by_place(changes)
-        batches = [[c for place in batch for c in by_place[place]] for batch in throttles.batches(by_place)]
+        by_resource = throttles.by_resource(changes)
+        batches = [[c for resource in batch for c in by_resource[resource]] for batch in throttles.batches(by_resource)]
         answers = [self._call(throttles.change, self._wire, batch, self._before_write) for batch in batches]
         outcomes = {one: found for answer in await asyncio.gather(*answers) for one, found in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
 from kafka import errors as kafka_python
 
-from reassign.core.model import APPLIED, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.steps import APPLIED, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import ClusterError, Reason
 
 # Kafka's protocol error codes

@@ -12,9 +12,10 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from reassign.core.changes import Change, Configs, Kind, Op, Place
-from reassign.core.model import APPLIED, Outcome, Problem, Result
-from reassign.core.throttled import LISTS, LOG_DIR_RATE, RATES
+from reassign.core.model.problem import Problem
+from reassign.core.model.steps import APPLIED, Outcome, Result
+from reassign.core.throttle.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
+from reassign.core.throttle.desired import LISTS, LOG_DIR_RATE, RATES
 from reassign.errors import Reason
 from reassign.kafka.errors import (
     AMBIGUOUS,
@@ -34,49 +35,58 @@ BATCH = 200
 """Topics in one request."""
 BROKER_SECONDS = 2.0
 """For one broker's answer: one that is down or slow delays a look by no more."""
-RESOURCE_TYPES = {Kind.TOPIC: 2, Kind.BROKER: 4}
-SET_AT = {Kind.TOPIC: 1, Kind.BROKER: 2}
+RESOURCE_TYPES = {ConfigResourceType.TOPIC: 2, ConfigResourceType.BROKER: 4}
+SET_AT = {ConfigResourceType.TOPIC: 1, ConfigResourceType.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
-THROTTLES = {Kind.TOPIC: LISTS, Kind.BROKER: (*RATES, LOG_DIR_RATE)}
-KEPT = {Kind.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS), Kind.BROKER: THROTTLES[Kind.BROKER]}
+THROTTLES = {ConfigResourceType.TOPIC: LISTS, ConfigResourceType.BROKER: (*RATES, LOG_DIR_RATE)}
+KEPT = {
+    ConfigResourceType.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS),
+    ConfigResourceType.BROKER: THROTTLES[ConfigResourceType.BROKER],
+}
 """What a snapshot keeps."""
 OPERATIONS = {Op.SET: 0, Op.DELETE: 1, Op.APPEND: 2, Op.SUBTRACT: 3}
 
 RIGHTS = "the Kafka user needs DESCRIBE_CONFIGS and ALTER_CONFIGS on"
 
-Read = dict[Place, Configs | Problem | None]
-"""What a read met at each place: its configurations, why they could not be read, or None for a topic that is gone."""
+Read = dict[ConfigResource, Configs | Problem | None]
+"""By resource: its configurations, why they could not be read, or None for a topic that is gone."""
 
 
-def batches(places: Collection[Place]) -> Iterator[list[Place]]:
+def batches(resources: Collection[ConfigResource]) -> Iterator[list[ConfigResource]]:
     """Groups that one request can carry: some topics, or one broker."""
-    yield from ([place] for place in places if place.kind is Kind.BROKER)
-    topics = [place for place in places if place.kind is Kind.TOPIC]
+    yield from ([resource] for resource in resources if resource.type is ConfigResourceType.BROKER)
+    topics = [resource for resource in resources if resource.type is ConfigResourceType.TOPIC]
     yield from (topics[n : n + BATCH] for n in range(0, len(topics), BATCH))
 
 
-def by_place(changes: Iterable[Change]) -> dict[Place, list[Change]]:
+def by_resource(changes: Iterable[Change]) -> dict[ConfigResource, list[Change]]:
     """The changes of each broker and topic, in their order."""
-    found: dict[Place, list[Change]] = {}
+    found: dict[ConfigResource, list[Change]] = {}
     for one in changes:
-        found.setdefault(one.spot.place, []).append(one)
+        found.setdefault(one.key.resource, []).append(one)
     return found
 
 
-def read(wire: Wire, places: Sequence[Place], names: Mapping[Kind, Sequence[str]] = THROTTLES) -> Read:
+def read(
+    wire: Wire,
+    resources: Sequence[ConfigResource],
+    names: Mapping[ConfigResourceType, Sequence[str]] = THROTTLES,
+) -> Read:
     """The configurations of these names, of one of the `batches`; never raises."""
-    of_place = DescribeConfigsRequest.DescribeConfigsResource
+    described = DescribeConfigsRequest.DescribeConfigsResource
 
     def request() -> Any:
-        resources = [
-            of_place(resource_type=RESOURCE_TYPES[p.kind], resource_name=p.name, configuration_keys=list(names[p.kind]))
-            for p in places
+        asked = [
+            described(
+                resource_type=RESOURCE_TYPES[r.type], resource_name=r.name, configuration_keys=list(names[r.type])
+            )
+            for r in resources
         ]
-        return DescribeConfigsRequest(resources=resources)
+        return DescribeConfigsRequest(resources=asked)
 
-    first = places[0]
+    first = resources[0]
     try:
-        if first.kind is Kind.BROKER:
+        if first.type is ConfigResourceType.BROKER:
             answer = wire.read_from(int(first.name), request(), BROKER_SECONDS)
         else:
             answer = wire.read(request)
@@ -84,43 +94,43 @@ def read(wire: Wire, places: Sequence[Place], names: Mapping[Kind, Sequence[str]
         said = cluster_error(error)
         reason = said.reason if said.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
         problem = Problem(reason, f"the configurations of {first} could not be read: {said.message}")
-        return dict.fromkeys(places, problem)
-    return {Place(first.kind, result.resource_name): _configs(first.kind, result) for result in answer.results}
+        return dict.fromkeys(resources, problem)
+    return {ConfigResource(first.type, result.resource_name): _configs(first.type, result) for result in answer.results}
 
 
-def _configs(kind: Kind, result: Any) -> Configs | Problem | None:
-    place, code = Place(kind, result.resource_name), result.error_code
+def _configs(kind: ConfigResourceType, result: Any) -> Configs | Problem | None:
+    resource, code = ConfigResource(kind, result.resource_name), result.error_code
     if code == NONE:
         return {c.name: c.value for c in result.configs if c.config_source == SET_AT[kind] and c.value is not None}
-    if kind is Kind.TOPIC and code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+    if kind is ConfigResourceType.TOPIC and code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
         return None
-    return _refused(place, code, result.error_message).problem
+    return _refused(resource, code, result.error_message).problem
 
 
 def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], None]) -> dict[Change, Outcome]:
-    """Carry out changes of one of the `batches`, of no configuration two; a place is changed as a whole or not."""
-    of_place = IncrementalAlterConfigsRequest.AlterConfigsResource
-    places = by_place(changes)
+    """Carry out changes of one of the `batches`, of no configuration two; a resource is changed as a whole or not."""
+    altered = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resources = by_resource(changes)
     request = IncrementalAlterConfigsRequest(
         resources=[
-            of_place(
-                resource_type=RESOURCE_TYPES[place.kind],
-                resource_name=place.name,
+            altered(
+                resource_type=RESOURCE_TYPES[resource.type],
+                resource_name=resource.name,
                 configs=[
-                    of_place.AlterableConfig(
-                        name=c.spot.config,
+                    altered.AlterableConfig(
+                        name=c.key.config,
                         config_operation=OPERATIONS[c.op],
                         value=None if c.op is Op.DELETE else c.value,
                     )
                     for c in those
                 ],
             )
-            for place, those in places.items()
+            for resource, those in resources.items()
         ],
         validate_only=False,
     )
-    first = changes[0].spot.place
-    broker = int(first.name) if first.kind is Kind.BROKER else None
+    first = changes[0].key.resource
+    broker = int(first.name) if first.type is ConfigResourceType.BROKER else None
     try:
         answer = wire.write(request, before_write, broker)
     except AnswerLostError as error:
@@ -131,19 +141,19 @@ def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], Non
         return dict.fromkeys(changes, refused)
     outcomes: dict[Change, Outcome] = {}
     for answered in answer.responses:
-        place = Place(first.kind, answered.resource_name)
-        outcome = _refused(place, answered.error_code, answered.error_message) if answered.error_code else APPLIED
-        outcomes |= dict.fromkeys(places[place], outcome)
+        resource = ConfigResource(first.type, answered.resource_name)
+        outcome = _refused(resource, answered.error_code, answered.error_message) if answered.error_code else APPLIED
+        outcomes |= dict.fromkeys(resources[resource], outcome)
     return outcomes
 
 
-def _refused(place: Place, code: int, message: str | None) -> Outcome:
+def _refused(resource: ConfigResource, code: int, message: str | None) -> Outcome:
     if code == CLUSTER_AUTHORIZATION_FAILED:
         said = f"{RIGHTS} the cluster"
     elif code == TOPIC_AUTHORIZATION_FAILED:
-        said = f"{RIGHTS} the {place}"
+        said = f"{RIGHTS} the {resource}"
     else:
-        said = f"{place}: {message or f'the brokers answered {name_of(code)}'}"
+        said = f"{resource}: {message or f'the brokers answered {name_of(code)}'}"
     if code in AMBIGUOUS:
         return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, said)
     return Outcome(Result.REFUSED, REFUSALS.get(code, Reason.REQUEST_FAILED), said)

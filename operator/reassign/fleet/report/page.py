@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reassign.core.progress import duration
+from reassign.core.model.progress import duration
 from reassign.fleet.report import numbers
 from reassign.fleet.report.details import details
 from reassign.fleet.report.model import Cluster, Fleet, Quarantined, State

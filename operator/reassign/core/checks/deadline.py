@@ -1,0 +1,42 @@
+"""deadlineSeconds: from when it counts, and what it does to what has not begun by then.
+
+It counts from status.startTime, which is as a Kubernetes Job's: the first look at the resource when it may start.
+Suspending stops the clock, and it starts anew afterwards; so it does when an edit after the end adds or changes an
+entry. What a deadline failed is judged again once the deadline, as the spec has it then, lies ahead.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reassign.api.partition_reassignment import Mode
+from reassign.core.model.resource import Resource
+
+
+def start_time(resource: Resource, now: datetime) -> datetime | None:
+    """Since when the resource may start moves; None while it may not."""
+    status = resource.status
+    if begins_anew(resource):
+        return now if _may_start(resource) else None
+    if status.completion_time or resource.deleted:
+        return status.start_time
+    return (status.start_time or now) if _may_start(resource) else None
+
+
+def begins_anew(resource: Resource) -> bool:
+    """Whether all was settled, and an edit has added or changed an entry since."""
+    if not resource.status.completion_time or resource.up_to_date:
+        return False
+    record = resource.record
+    return any(tp not in record or record[tp].target != target for tp, target in resource.wanted.items())
+
+
+def deadline_is_over(resource: Resource, now: datetime) -> bool:
+    """Whether nothing new starts any more."""
+    seconds, started = resource.spec.deadline_seconds, start_time(resource, now)
+    return seconds is not None and started is not None and now >= started + timedelta(seconds=seconds)
+
+
+def _may_start(resource: Resource) -> bool:
+    spec = resource.spec
+    return not spec.suspend and spec.mode is Mode.EXECUTE and resource.unsupported is None

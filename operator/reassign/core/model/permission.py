@@ -1,0 +1,65 @@
+"""Who may move what on a KafkaCluster: its own namespace everything, others the topics that it allows them.
+
+A namespace that is not allowed learns nothing of the cluster from its resources' status, not even whether it exists,
+and one that is allowed nothing of topics that are not its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.errors import Reason
+
+
+def not_allowed(namespace: str) -> Problem:
+    """What a namespace is told of a KafkaCluster of another one that does not allow it, or is not there."""
+    return Problem(
+        Reason.NAMESPACE_NOT_ALLOWED,
+        f"the KafkaCluster of spec.clusterRef is not there, or does not allow the namespace {namespace}; "
+        "create it, or have its spec.allowedNamespaces list the namespace",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them."""
+
+    allowed: Mapping[str, tuple[str, ...]]
+
+    def of_namespace(self, namespace: str) -> Problem | None:
+        """Why the resources of a namespace may not use the cluster at all."""
+        if namespace in self.allowed:
+            return None
+        return not_allowed(namespace)
+
+    def of_topic(self, namespace: str, topic: str) -> Problem | None:
+        """Why the resources of a namespace may not move a topic."""
+        if problem := self.of_namespace(namespace):
+            return problem
+        # the schema lets no pattern have brackets, so that * and ? are all that is special
+        if any(fnmatchcase(topic, pattern) for pattern in self.allowed[namespace]):
+            return None
+        return Problem(
+            Reason.NAMESPACE_NOT_ALLOWED,
+            f"the namespace {namespace} may move {', '.join(self.allowed[namespace])}, not {topic}; "
+            "remove the entry, or have spec.allowedNamespaces of the KafkaCluster list it",
+        )
+
+    def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
+        """What a resource's status may tell of: not the topics that it may not move and never has moved."""
+        known = {tp.topic for tp in resource.record}
+        asked = {tp.topic for tp in resource.asked} - known
+        hidden = {topic for topic in asked if self.of_topic(resource.namespace, topic)}
+        if not hidden:
+            return snapshot
+        return replace(
+            snapshot,
+            topics={name: topic for name, topic in snapshot.topics.items() if name not in hidden},
+            reassignments={tp: r for tp, r in snapshot.reassignments.items() if tp.topic not in hidden},
+            sizes=snapshot.sizes and {tp: size for tp, size in snapshot.sizes.items() if tp.topic not in hidden},
+        )

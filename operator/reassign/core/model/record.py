@@ -1,0 +1,146 @@
+"""The record of what was done about the partitions of a PartitionReassignment.
+
+The record is the only memory that outlives the process. An entry is written to status before the alter that
+needs it, so that whoever reads it later knows what to follow, what to undo, and to which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
+    PartitionEntry,
+    PartitionReassignmentStatus,
+    RecordPartition,
+    RecordState,
+    RecordTopic,
+    named_log_dirs,
+)
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import TopicPartition
+from reassign.errors import Reason
+
+ACTIVE = frozenset({RecordState.SUBMITTING, RecordState.IN_FLIGHT, RecordState.CANCELLING})
+"""States in which a resource holds a partition: Kafka has been, or is about to be, told to move it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was done about one partition: from `original` to `target`, of the topic with that id."""
+
+    topic_id: str
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+    state: RecordState
+    problem: Problem | None = None
+    log_dirs: tuple[tuple[int, str], ...] = ()
+    """The directories that were named, as broker and path."""
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+    @property
+    def added(self) -> frozenset[int]:
+        """The brokers that get a replica by this move."""
+        return frozenset(self.target) - frozenset(self.original)
+
+    @property
+    def may_land(self) -> bool:
+        """Whether an alter of it may land yet, or is to come, though nothing of it is listed in flight."""
+        return self.state in (RecordState.SUBMITTING, RecordState.CANCELLING)
+
+    @property
+    def superseding(self) -> bool:
+        """Whether it only holds the partition while somebody else's move is cancelled to make way for its own."""
+        return (
+            self.state is RecordState.CANCELLING and bool(self.problem) and self.problem == recorded(Reason.SUPERSEDING)
+        )
+
+    @property
+    def stays(self) -> bool:
+        """Whether Kafka was told no move: it was at its target, and waits there to be in sync, or for its leader."""
+        moved = self.original != self.target or self.log_dirs or self.problem
+        return self.state is RecordState.IN_FLIGHT and not moved
+
+    def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
+        return replace(self, state=state, problem=problem)
+
+
+Record = Mapping[TopicPartition, Entry]
+
+
+def active(record: Record) -> Record:
+    """The part of a record whose partitions are held."""
+    return {tp: entry for tp, entry in record.items() if entry.active}
+
+
+RECORDED_PROBLEMS = {
+    Reason.CANCELLED_EXTERNALLY: "somebody else cancelled or changed this move; edit the entry to move it again",
+    Reason.ORDER_UNKNOWN: "only the brokers know which replicas it started from, and not in which order",
+    Reason.ELECTION_FAILED: "the first replica did not become leader; elect preferred leaders by hand",
+    Reason.INVALID_REPLICA_ASSIGNMENT: "the brokers refused to restore the order of the original replicas",
+    Reason.IN_FLIGHT_ELSEWHERE: "somebody else was moving it and whenInFlight is Fail; change that, or the entry",
+    Reason.DEADLINE_EXCEEDED: "deadlineSeconds was over before its move had begun; raise it to move the partition",
+    Reason.SUPERSEDING: "somebody else's move is cancelled first; its own begins when that is confirmed",
+}
+"""What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
+
+
+def recorded(reason: Reason) -> Problem:
+    """A problem that a record keeps."""
+    return Problem(reason, RECORDED_PROBLEMS[reason])
+
+
+def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
+    """The entry of a partition that is not moved any more; Kafka was told nothing of it."""
+    return Entry(topic_id, original, asked.replicas, RecordState.FAILED, recorded(reason), asked.named)
+
+
+def _known_problem(reason: str | None) -> Problem | None:
+    if reason is None or reason not in RECORDED_PROBLEMS:
+        return None
+    return recorded(Reason(reason))
+
+
+def read_record(status: PartitionReassignmentStatus) -> dict[TopicPartition, Entry]:
+    """The record as it stands in a status."""
+    return {
+        TopicPartition(topic.topic, p.partition): Entry(
+            topic_id=topic.topic_id,
+            original=tuple(p.original_replicas),
+            target=tuple(p.target_replicas),
+            state=p.state,
+            problem=_known_problem(p.reason),
+            log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
+        )
+        for topic in status.record
+        for p in topic.partitions
+    }
+
+
+def _log_dirs(entry: Entry) -> tuple[str, ...] | None:
+    named = dict(entry.log_dirs)
+    return tuple(named.get(broker, ANY_LOG_DIR) for broker in entry.target) if named else None
+
+
+def write_record(record: Record) -> tuple[RecordTopic, ...]:
+    """The record in the shape of the status, ordered, so that equal records are equal bytes."""
+    topics: dict[tuple[str, str], list[RecordPartition]] = {}
+    for tp, entry in sorted(record.items()):
+        topics.setdefault((tp.topic, entry.topic_id), []).append(
+            RecordPartition(
+                partition=tp.partition,
+                original_replicas=entry.original,
+                target_replicas=entry.target,
+                state=entry.state,
+                reason=entry.problem.reason if entry.problem else None,
+                log_dirs=_log_dirs(entry),
+            )
+        )
+    return tuple(
+        RecordTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+        for (topic, topic_id), partitions in topics.items()
+    )

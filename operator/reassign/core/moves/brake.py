@@ -1,0 +1,104 @@
+"""CancelAll, the hardest position of the brake: what others have in flight goes back too, and what is undone is kept.
+
+What a resource of ours has in flight is brought back as when its entry is removed (`core.follow`). The originals of
+other people's moves are known from the brokers alone, and so is not their first order: it is not restored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reassign.core.checks.chain import cancel_problem
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.steps import Cancel, Outcome, Result, Step
+from reassign.errors import Reason
+
+MAX_DOCUMENT_BYTES = 1_000_000
+"""A ConfigMap takes 1 MiB of data."""
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What to do about moves that are not ours: the cancels that are safe, and why the others are held back."""
+
+    cancels: tuple[Cancel, ...] = ()
+    held: Mapping[TopicPartition, Problem] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem | None:
+        """All that is held back, in one sentence."""
+        if not self.held:
+            return None
+        named = [f"{tp}: {problem.message}" for tp, problem in sorted(self.held.items())[:MAX_NAMED]]
+        first = self.held[min(self.held)]
+        return Problem(first.reason, f"{len(self.held)} moves of others are not cancelled yet; {'; '.join(named)}")
+
+
+def foreign(resources: Iterable[Resource], snapshot: Snapshot) -> list[TopicPartition]:
+    """The partitions in flight that none of these resources holds."""
+    ours = {tp for resource in resources for tp in active(resource.record)}
+    return sorted(snapshot.reassignments.keys() - ours)
+
+
+def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recent: Recent) -> Undo:
+    """Cancel the moves of these partitions that may safely go back. One not described yet waits for the next look."""
+    cancels: list[Cancel] = []
+    held: dict[TopicPartition, Problem] = {}
+    for tp in partitions:
+        in_flight, partition = snapshot.reassignments[tp], snapshot.partition(tp)
+        if tp.topic in snapshot.unauthorized_topics:
+            held[tp] = Problem(
+                Reason.NOT_AUTHORIZED,
+                f"whether a cancel is safe cannot be judged, since DESCRIBE and DESCRIBE_CONFIGS on {tp.topic} are "
+                "not both allowed; grant them to the operator's user",
+            )
+        elif partition is not None:
+            required = snapshot.topics[tp.topic].min_insync_replicas
+            unsafe = cancel_problem(in_flight.original, partition, required, snapshot.brokers)
+            if problem := unsafe or recent.refusal(tp, ()):
+                held[tp] = problem
+            else:
+                cancels.append(Cancel.of(tp, in_flight))
+    return Undo(tuple(cancels), held)
+
+
+def fold_foreign(undo: Undo, outcomes: Mapping[Step, Outcome], recent: Recent, at: float) -> None:
+    """Remember what the brokers refused, so that it is asked for again later, each time after longer."""
+    for step in undo.cancels:
+        outcome = outcomes.get(step)
+        if outcome and outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
+            recent.refuse(step.tp, (), outcome.problem, at)
+
+
+Moves = Mapping[TopicPartition, tuple[int, ...]]
+"""Target replicas by partition, the preferred leader first."""
+
+
+def undone_by(steps: Iterable[Step], snapshot: Snapshot) -> Moves:
+    """The moves that these steps cancel, so that they could be begun again."""
+    cancelled = (snapshot.reassignments.get(step.tp) and step.tp for step in steps if isinstance(step, Cancel))
+    return {tp: snapshot.reassignments[tp].final for tp in cancelled if tp}
+
+
+def documents(moves: Moves, limit: int = MAX_DOCUMENT_BYTES) -> Sequence[str]:
+    """The moves as the stock tool's JSON (kafka-reassign-partitions --reassignment-json-file), each below `limit`."""
+    lines = [
+        json.dumps({"topic": tp.topic, "partition": tp.partition, "replicas": replicas}, separators=(",", ":"))
+        for tp, replicas in sorted(moves.items())
+    ]
+    parts: list[list[str]] = []
+    room = 0
+    for line in lines:
+        room -= len(line) + 2
+        if room < 0:
+            parts.append([])
+            room = limit - 100 - len(line)
+        parts[-1].append(line)
+    return ['{"version":1,"partitions":[\n' + ",\n".join(part) + "\n]}\n" for part in parts]

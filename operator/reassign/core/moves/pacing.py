@@ -1,0 +1,148 @@
+"""Pacing: fewer partitions in flight when the cluster shows strain, and one more at a time while it is calm.
+
+Additive increase, multiplicative decrease: D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease Algorithms
+for Congestion Avoidance in Computer Networks", 1989; Cruise Control adjusts the concurrency of its moves alike. Half is
+half of what is in flight (RFC 5681, section 3.1), and the budget grows only while it is used up (RFC 7661): where other
+limits bind first, half of a budget that nobody uses up would change nothing.
+
+Strain is a partition that nobody moves and that has lost replicas in sync since the last look. What lacked them before
+is no news, and nothing in flight is ever cancelled for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from reassign.api.kafka_cluster import Limits, Pacing, PacingStatus
+from reassign.core.checks.budget import unlisted
+from reassign.core.model.memory import Recent
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
+from reassign.core.model.verdict import Verdict
+
+COOLDOWN = timedelta(seconds=60)
+"""For so long after it was halved the budget stays. Followers that fall behind for one cause leave the ISR within one
+and a half times replica.lag.time.max.ms (45 s by default), and metadata shows it later: that is one event."""
+COMPARABLE_SECONDS = 60.0
+"""A look that is further back says nothing of what is new now."""
+MAX_NAMED = 5
+
+Missing = Mapping[TopicPartition, int]
+"""How many of its replicas are not in sync, by partition, of those that lack any."""
+
+
+class Look(NamedTuple):
+    """All partitions at one moment: what they lack, which ones are being moved, and the monotonic clock's seconds."""
+
+    missing: Missing
+    moving: Collection[TopicPartition]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What looks have shown so far: the last one, and what has come of comparing them.
+
+    `new` lost replicas in sync at the last look while nobody moved them. `fallen` did so at any look, and lack more
+    still than they did before, which is the number.
+    """
+
+    last: Look
+    new: tuple[TopicPartition, ...] = ()
+    fallen: Missing = field(default_factory=dict)
+
+
+def look(topics: Mapping[str, Topic], snapshot: Snapshot, resources: Iterable[Resource], recent: Recent) -> Look:
+    """What `topics`, all that lack replicas in sync or a leader, show.
+
+    Replicas being added are not missed, and without a leader all are. A partition counts as moving until what metadata
+    says of it is sure.
+    """
+    found: dict[TopicPartition, int] = {}
+    for name, topic in topics.items():
+        for number, partition in topic.partitions.items():
+            in_flight = snapshot.reassignments.get(tp := TopicPartition(name, number))
+            replicas = set(in_flight.original if in_flight else partition.replicas)
+            if lost := len(replicas if partition.leader is None else replicas - partition.isr):
+                found[tp] = lost
+    moving = {tp for resource in resources for tp in active(resource.record)}
+    return Look(found, moving | recent.busy.keys() | snapshot.reassignments.keys(), recent.now)
+
+
+def compare(before: Seen | None, now: Look) -> Seen:
+    """Compare a look with the one before it; the first one is only what later ones are compared with."""
+    if before is None or now.at - before.last.at > COMPARABLE_SECONDS:
+        return Seen(now)
+    known = before.last.missing
+    new = tuple(sorted(tp for tp, lost in now.missing.items() if lost > known.get(tp, 0) and tp not in now.moving))
+    fallen = {tp: known.get(tp, 0) for tp in new} | dict(before.fallen)
+    return Seen(now, new, {tp: level for tp, level in fallen.items() if now.missing.get(tp, 0) > level})
+
+
+def within(before: PacingStatus | None, limit: int) -> PacingStatus:
+    """The budget as it was left, under the limit as it is now; one that was not halved, or is there again, is the
+    limit itself."""
+    if before is None or before.last_halved_time is None or before.partitions_in_flight >= limit:
+        return PacingStatus(partitions_in_flight=limit)
+    return before
+
+
+def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetime, others: int = 0) -> PacingStatus:
+    """The budget after a look, from 1 to `limit`; `taken` places were taken after the last admission, `others` of them
+    by moves that are not ours."""
+    budget, halved = before.partitions_in_flight, before.last_halved_time
+    if halved and timedelta(0) <= now - halved < COOLDOWN:
+        return before
+    half = max(1, min(budget, taken) // 2)
+    if seen.new and taken and half < budget:
+        message = _halved(half, budget, taken, seen.new)
+        return PacingStatus(partitions_in_flight=half, last_halved_time=now, message=message)
+    if taken >= budget >= taken - others and not seen.fallen:
+        return within(before.model_copy(update={"partitions_in_flight": budget + 1}), limit)
+    return before
+
+
+def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -> str:
+    named = ", ".join(map(str, new[:MAX_NAMED])) + (" and others" if len(new) > MAX_NAMED else "")
+    return (
+        f"taken from {budget} to {half}, with {taken} in flight, when {len(new)} partitions that nobody moved lost "
+        f"replicas in sync ({named}); when they have them back it grows again, one at a time; if a broker is down, "
+        "start it, or move its replicas"
+    )
+
+
+def places_taken(verdicts: Sequence[Verdict], snapshot: Snapshot) -> tuple[int, int]:
+    """How many partitions have a place in the cluster's budget after admission, and how many of them are not ours."""
+    besides = {tp for verdict in verdicts for tp in unlisted(verdict.record, snapshot)}
+    ours = {tp for verdict in verdicts for tp in active(verdict.record)}
+    return len(besides | snapshot.reassignments.keys()), len(snapshot.reassignments.keys() - ours)
+
+
+@dataclass(slots=True)
+class Pacer:
+    """The pace of one cluster, from look to look; a process that starts anew takes it from the status.
+
+    `taken` are the places that were taken after the last admission, `others` those of them that are not ours.
+    """
+
+    taken: int = 0
+    others: int = 0
+    _seen: Seen | None = None
+    _pacing: PacingStatus | None = None
+
+    def pace(
+        self, limits: Limits, status: PacingStatus | None, now: datetime, look: Look | None = None
+    ) -> PacingStatus | None:
+        """The budget now, after a look if there was one; None where it is the limit whatever happens."""
+        if limits.pacing is Pacing.FIXED:
+            self._seen = self._pacing = None
+            return None
+        self._pacing = within(self._pacing or status, limits.partitions_in_flight)
+        if look:
+            self._seen = compare(self._seen, look)
+            self._pacing = paced(self._pacing, limits.partitions_in_flight, self._seen, self.taken, now, self.others)
+        return self._pacing

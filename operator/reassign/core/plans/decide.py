@@ -1,0 +1,257 @@
+"""Decide: what is to be done about one ReassignmentPlan, and what its status says.
+
+One wave at a time, and none without approval. A plan is made anew only when what it was made from changes, and only
+after what is in flight of it has come to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from reassign.api.common import ConditionStatus
+from reassign.api.reassignment_plan import MAX_WAVES, Approval, ReassignmentPlanStatus, Wave, WaveState
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.plans.conditions import aspects_of, done_aspects, names, planning, stalled, stalls, summary_of, waits
+from reassign.core.plans.model import (
+    Create,
+    Decision,
+    Delete,
+    Hold,
+    Keep,
+    LetGo,
+    Make,
+    Plan,
+    Planned,
+    Release,
+    Seen,
+    Step,
+    Unread,
+    begun,
+    ended,
+    state_of,
+)
+from reassign.core.plans.staleness import differences
+from reassign.core.report.conditions import ConditionState, conditions
+from reassign.errors import Reason
+
+WRITES = 50
+"""Waves that are made, or deleted, in one look at a plan: the moves of its cluster wait meanwhile."""
+
+
+def decide(
+    plan: Plan,
+    waves: Sequence[Resource],
+    seen: Seen,
+    made: Planned | Problem | None,
+    now: datetime,
+    unread: Sequence[Unread] = (),
+) -> Decision:
+    """What to do about a plan, given the PartitionReassignments that are labelled as its waves.
+
+    `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
+    waves that cannot be read.
+    """
+    if plan.deleted:
+        return _take_down(plan, waves, unread, now)
+    if plan.planned:
+        return _carry_out(plan, waves, unread, seen, now)
+    return _plan_anew(plan, waves, unread, seen, made, now)
+
+
+def _take_down(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], now: datetime) -> Decision:
+    """Delete the waves that are not done; those that are stay, with their records.
+
+    One that cannot be read is deleted, and not waited for: it has a finalizer of its own, and goes when it is safe.
+    """
+    left = [wave for wave in waves if not ended(wave)]
+    waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
+    if not waited:
+        return Decision([LetGo()], plan.status)
+    message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
+    aspects = waits("Deleting", f"{message}: {names(waited)}{stalls(left)}")
+    return Decision(_deletes(waited), _status(plan, plan.status, aspects, now))
+
+
+def _deletes(waves: Sequence[Resource | Unread]) -> list[Delete]:
+    return [Delete(wave) for wave in waves if not wave.deleted][:WRITES]
+
+
+# --- Making it ---
+
+
+def _plan_anew(
+    plan: Plan,
+    waves: Sequence[Resource],
+    unread: Sequence[Unread],
+    seen: Seen,
+    made: Planned | Problem | None,
+    now: datetime,
+) -> Decision:
+    nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
+
+    def so_far(steps: Sequence[Step], aspects: Sequence[ConditionState]) -> Decision:
+        return Decision(steps, _status(plan, nothing, aspects, now))
+
+    if not plan.has_finalizer:
+        return so_far([Keep()], planning("the plan is about to be made"))
+    left = [wave for wave in waves if not ended(wave)]
+    if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
+        holds = [Hold(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
+        message = "what is in flight of the plan before comes to its end first"
+        return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
+    if lost := [wave for wave in unread if not wave.ended]:
+        problem = _unreadable(lost[0])
+        return so_far([], stalled(problem.reason, problem.message))
+    wanted = _wanted(made) if isinstance(made, Planned) else {}
+    if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
+        return so_far(_deletes(obsolete), planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
+    if isinstance(seen, Problem):
+        return so_far([], stalled(seen.reason, seen.message))
+    if made is None:
+        return so_far([Make()], planning("the plan is being worked out"))
+    if isinstance(made, Planned) and len(made.waves) > MAX_WAVES:
+        made = _too_many(made)
+    if isinstance(made, Problem):
+        return so_far([Make()], stalled(made.reason, made.message))
+    there = {wave.name for wave in waves}
+    if missing := [manifest for manifest in made.manifests if manifest["metadata"]["name"] not in there]:
+        creates = [Create(manifest) for manifest in missing[:WRITES]]
+        return so_far(creates, planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
+    written = nothing.model_copy(
+        update={
+            "digest": made.digest,
+            "planned_input_hash": made.input_hash,
+            "moves": made.moves,
+            "lower_bound": made.lower_bound,
+            "balance": made.balance,
+            "unmet": made.unmet,
+            "waves": made.waves,
+        }
+    )
+    # nothing is let go before status says of what
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now), steps=[])
+
+
+def _too_many(made: Planned) -> Problem:
+    message = (
+        f"the plan has {len(made.waves)} waves, and a ReassignmentPlan has {MAX_WAVES} at most: raise "
+        "waves.maxPartitions or waves.maxBytes, or select fewer topics"
+    )
+    return Problem(Reason.PLAN_TOO_LARGE, message)
+
+
+def _wanted(made: Planned) -> Mapping[str, str]:
+    """The digest of each wave that was planned."""
+    return {wave.name: wave.digest for wave in made.waves}
+
+
+# --- Carrying it out ---
+
+
+def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], seen: Seen, now: datetime) -> Decision:
+    """Let go the next wave when it may, put back what somebody else let go, and say how things stand."""
+    there = {wave.name: wave for wave in waves}
+    lost = {wave.name: wave for wave in unread}
+    planned = _looked_at(plan, there, lost)
+    status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
+    first = _first(planned)
+    found = next((lost[wave.name] for wave in planned if wave.name in lost), None)
+    spoilt = _unreadable(found) if first and found else _spoilt(planned, there)
+    if first is None and spoilt is None:
+        told = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
+        done = any(condition.type == "Succeeded" for condition in told)
+        steps: list[Step] = [LetGo()] if done and plan.has_finalizer else []
+        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in told]
+        aspects = as_before if done else done_aspects(status, plan.approved)
+        return Decision(steps, _status(plan, status, aspects, now))
+    if not plan.has_finalizer:
+        return Decision([Keep()], _status(plan, status, waits("WaveDue", "a wave is not done any more"), now))
+    current = there.get(first.name) if first else None
+    due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
+    differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
+    status = status.model_copy(update={"stale_digest": _stale_digest(plan, bool(differs))})
+    stale = bool(differs) or status.stale_digest is not None
+    free = plan.approved and spoilt is None and not stale
+    let_go = [wave for wave in waves if not ended(wave) and not wave.spec.suspend and not wave.deleted]
+    back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
+    ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
+    holds: list[Step] = [Hold(wave) for wave in back]
+    aspects = aspects_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
+    release = due and free and not let_go and isinstance(seen, Snapshot)
+    if release and current:
+        return Decision([*holds, Release(current)], _status(plan, status, aspects, now))
+    return Decision(holds, _status(plan, status, aspects, now))
+
+
+def next_wave(plan: Plan, waves: Sequence[Resource]) -> Resource | None:
+    """The wave that is under way or the next to be let go: the one that a look at the cluster has to include."""
+    there = {wave.name: wave for wave in waves}
+    first = _first(_looked_at(plan, there)) if plan.planned else None
+    return there.get(first.name) if first else None
+
+
+def _first(planned: Sequence[Wave]) -> Wave | None:
+    return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
+
+
+def _looked_at(plan: Plan, there: Mapping[str, Resource], unread: Collection[str] = ()) -> tuple[Wave, ...]:
+    """How far the waves are; one that cannot be read is as far as it was."""
+    return tuple(w if w.name in unread else _as_found(w, there.get(w.name)) for w in plan.status.waves)
+
+
+def _as_found(wave: Wave, found: Resource | None) -> Wave:
+    """One that was done stays done when somebody clears it away."""
+    gone = found is None or found.deleted
+    if gone and wave.state is WaveState.SUCCEEDED:
+        return wave
+    state = WaveState.MISSING if found is None else state_of(found)
+    return wave if state is wave.state else wave.model_copy(update={"state": state})
+
+
+def _unreadable(wave: Unread) -> Problem:
+    return Problem(wave.problem.reason, f"the PartitionReassignment {wave.name}: {wave.problem.message}")
+
+
+def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
+    """What has become of a wave that keeps the others from being let go."""
+    for wave in planned:
+        found = there.get(wave.name)
+        if found and not found.deleted and found.digest != wave.digest:
+            return Problem(
+                Reason.WAVE_EDITED,
+                f"the PartitionReassignment {wave.name} is not as it was planned any more: nothing further is let go "
+                "until its spec is; or have it planned anew by a change of goal, topics, racks, waves or template",
+            )
+    for wave in planned:
+        if wave.state is WaveState.FAILED:
+            return Problem(
+                Reason.WAVE_FAILED,
+                f"the PartitionReassignment {wave.name} failed, and its status says why: the plan goes on when it has "
+                "succeeded after all; or have it planned anew by a change of goal, topics, racks, waves or template",
+            )
+        if wave.state is WaveState.MISSING:
+            return Problem(
+                Reason.WAVE_FAILED,
+                f"somebody deleted the PartitionReassignment {wave.name}: have it planned anew by a change of goal, "
+                "topics, racks, waves or template, or delete the plan and apply it again",
+            )
+    return None
+
+
+def _stale_digest(plan: Plan, differs: bool) -> str | None:
+    """An approved plan that did not fit stays so until its approval is taken back and given again."""
+    if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
+        return None
+    return plan.status.digest if differs else plan.status.stale_digest
+
+
+def _status(
+    plan: Plan, status: ReassignmentPlanStatus, aspects: Sequence[ConditionState], now: datetime
+) -> ReassignmentPlanStatus:
+    said = conditions(plan.status.conditions, aspects, plan.generation, now)
+    return status.model_copy(update={"observed_generation": plan.generation, "conditions": said})

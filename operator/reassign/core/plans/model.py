@@ -1,0 +1,199 @@
+"""A ReassignmentPlan as the core sees it, what planning made of it, its waves, and what can be done about them.
+
+The plan is its waves: PartitionReassignments in its namespace, labelled with its uid. Taking that label off takes one
+out of the plan. numpy stays out of here: the arrays live and die in the process that plans.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reassign.api.common import ConditionStatus
+from reassign.api.digest import hashed, spec_digest
+from reassign.api.partition_reassignment import PartitionReassignmentSpec
+from reassign.api.reassignment_plan import (
+    Approval,
+    BalanceStatus,
+    LowerBound,
+    Moves,
+    ReassignmentPlanSpec,
+    ReassignmentPlanStatus,
+    Unmet,
+    Wave,
+    WaveState,
+)
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+
+Manifest = Mapping[str, Any]
+Seen = Snapshot | Problem
+"""The cluster, with the topics of all waves; or why nothing may be begun on it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One ReassignmentPlan."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    generation: int
+    spec: ReassignmentPlanSpec
+    status: ReassignmentPlanStatus
+    has_finalizer: bool
+    deleted: bool = False
+
+    @cached_property
+    def input_hash(self) -> str:
+        """Of what a plan is made from; neither approval nor suspend is part of it."""
+        parts = {"topics", "goal", "racks", "waves", "template"}
+        return hashed(self.spec.model_dump(mode="json", include=parts, exclude_defaults=True))
+
+    @property
+    def planned(self) -> bool:
+        """Whether status has a plan for the spec as it is."""
+        return self.status.digest is not None and self.status.planned_input_hash == self.input_hash
+
+    @property
+    def approved(self) -> bool:
+        """Whether the plan in status may be carried out."""
+        given = self.spec.approved_digest is not None and self.spec.approved_digest == self.status.digest
+        return self.spec.approval is Approval.NOT_REQUIRED or given
+
+    @property
+    def wave_prefix(self) -> str:
+        """What the names of its waves begin with: others for each plan that is made, since waves that are done stay."""
+        return f"{self.name}-{hashlib.sha256(f'{self.uid}/{self.generation}'.encode()).hexdigest()[:6]}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What planning made of a spec with this hash: manifests of the waves, in their order, and what status says.
+
+    `waves` has one for each manifest.
+    """
+
+    input_hash: str
+    manifests: tuple[Manifest, ...]
+    waves: tuple[Wave, ...]
+    digest: str
+    moves: Moves
+    lower_bound: LowerBound
+    balance: BalanceStatus
+    unmet: tuple[Unmet, ...] = ()
+
+
+def manifest_digest(manifest: Manifest) -> str:
+    """The digest of what is made from a manifest."""
+    return spec_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
+
+
+# --- One wave ---
+
+
+def state_of(wave: Resource) -> WaveState:
+    """How far a wave is that is there."""
+    if wave.deleted:
+        return WaveState.MISSING
+    if ended(wave):
+        return WaveState.SUCCEEDED if _says(wave, "Succeeded") else WaveState.FAILED
+    return WaveState.RUNNING if begun(wave) or not wave.spec.suspend else WaveState.PENDING
+
+
+def ended(wave: Resource) -> bool:
+    """Whether all its partitions are settled, well or not: it moves nothing any more by itself."""
+    settled = wave.up_to_date and wave.status.completion_time is not None and not active(wave.record)
+    return settled and (_says(wave, "Succeeded") or _says(wave, "Failed"))
+
+
+def begun(wave: Resource) -> bool:
+    """Whether anything was altered for it. Partitions that were at their target by themselves are none."""
+    return any(entry.original != entry.target or entry.log_dirs or entry.problem for entry in wave.record.values())
+
+
+def stall_of(wave: Resource) -> tuple[str, str] | None:
+    """Reason and message of what keeps a wave from coming nearer to its end."""
+    said = [c for c in wave.status.conditions if c.type == "Stalled" and c.status is ConditionStatus.TRUE]
+    return (said[0].reason, said[0].message) if said and wave.up_to_date else None
+
+
+def _says(wave: Resource, type: str) -> bool:
+    return any(c.type == type and c.status is ConditionStatus.TRUE for c in wave.status.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A wave that this version of the operator cannot read, with what says why."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    ended: bool
+    """Whether its status says that it came to an end, and that it holds nothing."""
+    deleted: bool
+    problem: Problem
+
+
+# --- What can be done ---
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Put our finalizer on the plan: its deletion waits for us."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """Take our finalizer off the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Work the plan out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a wave; one that is there with the same spec will do."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let a wave go."""
+
+    wave: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Suspend a wave: it starts no new moves."""
+
+    wave: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a wave, which cancels what it has in flight."""
+
+    wave: Resource | Unread
+
+
+Step = Keep | LetGo | Make | Create | Release | Hold | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done about a plan, and what its status says meanwhile."""
+
+    steps: Sequence[Step]
+    status: ReassignmentPlanStatus

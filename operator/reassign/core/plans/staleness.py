@@ -1,0 +1,44 @@
+"""Whether the cluster is still as the next wave of a plan expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from reassign.api.partition_reassignment import PartitionEntry
+from reassign.core.model.problem import ids
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+
+MAX_DIFFERENCES = 5
+
+
+def differences(wave: Resource, snapshot: Snapshot) -> list[str]:
+    """What differs, in words; of much the first few. Partitions that the wave has begun with are its own affair."""
+    return [*islice(_differences(wave, snapshot), MAX_DIFFERENCES)]
+
+
+def _differences(wave: Resource, snapshot: Snapshot) -> Iterator[str]:
+    left = [(tp, entry) for tp, entry in wave.asked.items() if tp not in wave.record]
+    for topic in sorted({tp.topic for tp, _ in left} - snapshot.topics.keys()):
+        yield f"the topic {topic} is not there, or the operator may not see it"
+    for broker in sorted({b for _, entry in left for b in set(entry.replicas) - set(entry.expected_replicas or ())}):
+        known = snapshot.brokers.get(broker)
+        if known is None:
+            yield f"broker {broker} is not registered"
+        elif known.fenced:
+            yield f"broker {broker} is fenced"
+    for tp, entry in sorted(left):
+        if tp.topic in snapshot.topics and (differs := _moved(tp, entry, snapshot)):
+            yield differs
+
+
+def _moved(tp: TopicPartition, entry: PartitionEntry, snapshot: Snapshot) -> str | None:
+    """What is in flight counts as where it came from: `whenInFlight` says what becomes of it."""
+    partition, move = snapshot.partition(tp), snapshot.reassignments.get(tp)
+    if partition is None:
+        return f"{tp} is not there"
+    now = move.original if move else partition.replicas
+    if entry.expected_replicas is None or set(now) == set(entry.expected_replicas) or now == entry.replicas:
+        return None
+    return f"{tp} is on {ids(now)}, not on {ids(entry.expected_replicas)}"

@@ -1,0 +1,65 @@
+"""A dry run: every entry is judged as if it were to start now, all together, and nothing is written to Kafka.
+
+It has no record, needs no finalizer and claims no partition. What it says is rounded to two digits, so that topics
+that grow do not have its status written all the time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
+from reassign.core.model.progress import amount, leader_bytes
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a dry run comes to: the reason is of the condition Checked."""
+
+    passed: bool
+    reason: str
+    message: str
+    summary: str
+
+
+def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
+    """From what each partition would come to."""
+    said = sorted(verdict.waiting.items())
+    counts = Counter(state for _, (state, _) in said)
+    summary = f"{counts[PartitionState.PENDING]} of {len(said)} partitions would move"
+    if counts[PartitionState.BLOCKED]:
+        summary += f", {counts[PartitionState.BLOCKED]} are blocked"
+    if counts[PartitionState.COMPLETED]:
+        summary += f", {counts[PartitionState.COMPLETED]} are at their target"
+    moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
+    message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
+    for tp, (state, problem) in said:
+        if state is PartitionState.BLOCKED and problem:
+            return Conclusion(False, problem.reason, f"{message}; {tp}: {problem.message}", summary)
+    return Conclusion(True, "ChecksPassed", message, summary)
+
+
+def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
+    """Bytes by the broker that would get them, where their sizes are known."""
+    found: Counter[int] = Counter()
+    for tp, (state, _) in verdict.waiting.items():
+        partition, size = snapshot.partition(tp), leader_bytes(tp, snapshot)
+        if state is PartitionState.PENDING and partition and size is not None:
+            for broker in set(verdict.resource.wanted[tp]) - set(partition.replicas):
+                found[broker] += size
+    return found
+
+
+def unless_only_grown(
+    before: PartitionReassignmentStatus, after: PartitionReassignmentStatus
+) -> PartitionReassignmentStatus:
+    """The status to be written: as it was, where only exact numbers of bytes differ."""
+    return before if _rounded(before) == _rounded(after) else after
+
+
+def _rounded(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
+    progress = status.progress and status.progress.model_copy(update={"bytes_total": None})
+    return status.model_copy(update={"progress": progress})

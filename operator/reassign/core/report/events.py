@@ -1,0 +1,103 @@
+"""Events: what a change of a status tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from reassign.api.common import Condition, ConditionStatus
+from reassign.api.kafka_cluster import KafkaClusterStatus
+from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
+from reassign.core.model.record import active, recorded
+from reassign.core.model.resource import Resource
+from reassign.errors import Reason
+
+IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
+"""Reasons of Reconciling."""
+COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
+"""Why a move is being cancelled, in details that say what that throws away."""
+
+
+WAVES_TOLD = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
+"""What has gone wrong with a wave is told by Stalled."""
+
+
+class Event(NamedTuple):
+    """An event: `warning` or normal, a reason in the past tense, a note."""
+
+    warning: bool
+    reason: str
+    note: str
+
+
+def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Event]:
+    """The event that tells of moves whose cancel has begun, and of what that throws away; one for all of them."""
+    known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
+    new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
+    if not new:
+        return []
+    said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
+    more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
+    return [Event(False, "MovesCancelled", f"{said}{more}")]
+
+
+def rebuilt(resource: Resource) -> Event:
+    """The event that tells of a status that was lost, and of what counts as the resource's own since."""
+    found = [e for e in active(resource.record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
+    note = (
+        f"the status was lost; {len(found)} partitions that are in flight to the replicas asked for "
+        "count as its own now, and the order that they came from is not known"
+    )
+    return Event(True, "StatusRebuilt", note)
+
+
+def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
+    """The events that a change of conditions tells of; none where nothing changed."""
+    old, new = _true(before), _true(after)
+    tells = []
+    now, then = new.get("Reconciling"), old.get("Reconciling")
+    started = now.reason if now and not (then and then.reason == now.reason) else None
+    if now and started == CANCELLING:
+        tells.append(Event(False, "CancelStarted", now.message))
+    if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
+        tells.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
+    if "Succeeded" in new and "Succeeded" not in old:
+        tells.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
+    for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
+        if kind in new and kind not in old:
+            tells.append(Event(True, reason, new[kind].message))
+    if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
+        tells.append(Event(False, new["Paused"].reason, new["Paused"].message))
+    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
+        tells.append(Event(True, new["Stalled"].reason, new["Stalled"].message))
+    return tells
+
+
+def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Event]:
+    """The events that a change of a plan's status tells of."""
+    tells = []
+    if after.digest and after.digest != before.digest:
+        tells.append(Event(False, "PlanMade", f"waves: {len(after.waves)}; {after.digest}"))
+    were = {wave.name: wave.state for wave in before.waves}
+    for wave in after.waves:
+        if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVES_TOLD:
+            tells.append(Event(False, WAVES_TOLD[wave.state], wave.name))
+    old, new = _true(before.conditions), _true(after.conditions)
+    if "Succeeded" in new and "Succeeded" not in old:
+        tells.append(Event(False, "PlanCompleted", new["Succeeded"].message))
+    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
+        tells.append(Event(True, new["Stalled"].reason, new["Stalled"].message))
+    return tells
+
+
+def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Event]:
+    """The event that tells of a halving; that the budget grows is in the status alone."""
+    then, now = before.pacing, after.pacing
+    if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
+        return []
+    return [Event(True, "BudgetHalved", f"the budget of partitions in flight was {now.message}")]
+
+
+def _true(conditions: Sequence[Condition]) -> dict[str, Condition]:
+    return {c.type: c for c in conditions if c.status is ConditionStatus.TRUE}

@@ -1,0 +1,250 @@
+"""What is to be throttled: which replicas, on which brokers, to what rate, and for whom (KIP-73, KIP-113).
+
+Between brokers, as the stock tool has it, the replicas that a partition has are throttled as leaders, those being added
+as followers. Between the log directories of a broker all that is copied there is throttled; there are no lists.
+Brokers have one rate of each kind for all: the least that any resource asks for whose replicas are being copied there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+from reassign.api.common import bytes_per_second
+from reassign.api.kafka_cluster import KafkaClusterSpec, ThrottleStatus, ThrottleUser
+from reassign.api.partition_reassignment import Throttle
+from reassign.core.model.log_dirs import placements
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.configs import ConfigKey, ConfigResource, ConfigResourceType, items
+from reassign.errors import Reason
+
+LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+MAX_USERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class InterBrokerMove:
+    """A partition whose replicas are, or are about to be, copied; without a user, no resource holds it any more."""
+
+    configs: ClassVar = RATES
+    tp: TopicPartition
+    sources: frozenset[int]
+    adding: frozenset[int]
+    user: ThrottleUser | None = None
+    rate: int | None = None
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        return self.sources | self.adding
+
+    def items(self) -> dict[ConfigKey, frozenset[str]]:
+        """What the topic's lists have to have."""
+        resource, number = ConfigResource(ConfigResourceType.TOPIC, self.tp.topic), self.tp.partition
+        return {
+            ConfigKey(resource, config): frozenset(f"{number}:{broker}" for broker in brokers)
+            for config, brokers in ((LEADER_REPLICAS, self.sources), (FOLLOWER_REPLICAS, self.adding))
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirMove:
+    """A partition that is, or is about to be, copied from one log directory of these brokers to another."""
+
+    configs: ClassVar = (LOG_DIR_RATE,)
+    tp: TopicPartition
+    brokers: frozenset[int]
+    user: ThrottleUser | None = None
+    rate: int | None = None
+
+    def items(self) -> dict[ConfigKey, frozenset[str]]:
+        return {}
+
+
+ThrottledMove = InterBrokerMove | LogDirMove
+"""What one rate of its `configs` is wanted for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The configurations that throttle some partitions: single values, and items of lists; with the rates, and what
+    is copied between the directories of which broker."""
+
+    inter_broker: int | None = None
+    log_dir: int | None = None
+    users: tuple[ThrottleUser, ...] = ()
+    values: Mapping[ConfigKey, str] = field(default_factory=dict)
+    items: Mapping[ConfigKey, frozenset[str]] = field(default_factory=dict)
+    placing: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
+
+
+class Rates(NamedTuple):
+    """Bytes per second; None is unbounded."""
+
+    inter_broker: int | None
+    log_dir: int | None
+
+
+def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
+    """What a resource asks for, or its KafkaCluster for it; never more than the maximum."""
+    own, default = resource.spec.throttle or Throttle(), cluster.throttle or Throttle()
+    maximum = cluster.limits.max_throttle
+
+    def least(asked: int | str | None) -> int | None:
+        return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,))) if asked else None
+
+    return Rates(least(own.inter_broker or default.inter_broker), least(own.log_dir or default.log_dir))
+
+
+def bounded(resource: Resource, cluster: KafkaClusterSpec) -> Resource:
+    """A resource that asks for more than the maximum cannot start anything."""
+    problem = above_maximum(resource.spec.throttle, cluster, "spec.throttle")
+    return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
+
+
+def above_maximum(throttle: Throttle | None, cluster: KafkaClusterSpec, field: str) -> Problem | None:
+    """Why a throttle is refused, if it is."""
+    rates, maximum = throttle or Throttle(), cluster.limits.max_throttle
+    for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
+        if asked and maximum and bytes_per_second(asked) > bytes_per_second(maximum):
+            message = (
+                f"{field}.{name}: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
+                "lower the one, or raise the other"
+            )
+            return Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message)
+    return None
+
+
+def copying(
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    cluster: KafkaClusterSpec,
+    record: ThrottleStatus | None,
+    shown: Callable[[TopicPartition, int], bool],
+) -> list[ThrottledMove]:
+    """What to throttle: partitions in flight first, then those about to start, in their order.
+
+    `shown` is whether a broker's log directories show all that it was told about a partition.
+    """
+    found: list[ThrottledMove] = []
+    held: set[TopicPartition] = set()
+    for verdict in verdicts:
+        if verdict.release:
+            continue
+        resource = verdict.resource
+        rates = rates_of(resource, cluster)
+        user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
+        for tp, entry in verdict.record.items():
+            if not entry.active:
+                continue
+            held.add(tp)
+            if snapshot.lost(tp, entry.topic_id):
+                continue
+            sources, adding = _copied(tp, entry, snapshot)
+            if rates.inter_broker is not None and adding:
+                found.append(InterBrokerMove(tp, sources, adding, user, rates.inter_broker))
+            placing = frozenset(p.broker for p in placements(tp, entry.log_dirs, snapshot) if p.may_be_copied)
+            if rates.log_dir is not None and placing:
+                found.append(LogDirMove(tp, placing, user, rates.log_dir))
+    found.sort(key=lambda c: c.tp not in snapshot.reassignments)
+    if record is None:
+        return found
+    return [*_left(record, held, snapshot), *_left_placing(record, held, snapshot, shown), *found]
+
+
+def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
+    in_flight = snapshot.reassignments.get(tp)
+    if in_flight and not entry.superseding:
+        return frozenset(in_flight.original), frozenset(in_flight.adding)
+    return frozenset(entry.original), entry.added
+
+
+def _left(record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
+    """Moves in flight that we throttled and no resource holds any more: the throttle stays until they end."""
+    ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
+    for topic in record.topics:
+        for config in topic.configs:
+            for item in items(config.value):
+                number, _, broker = item.partition(":")
+                ours[TopicPartition(topic.topic, int(number))][config.name].add(int(broker))
+    left = []
+    for tp, lists in ours.items():
+        in_flight = snapshot.reassignments.get(tp)
+        if in_flight and tp not in held and (adding := lists[FOLLOWER_REPLICAS] & set(in_flight.adding)):
+            sources = lists[LEADER_REPLICAS] & set(in_flight.original)
+            left.append(InterBrokerMove(tp, frozenset(sources), frozenset(adding)))
+    return left
+
+
+def _left_placing(
+    record: ThrottleStatus,
+    held: set[TopicPartition],
+    snapshot: Snapshot,
+    shown: Callable[[TopicPartition, int], bool],
+) -> list[LogDirMove]:
+    """The same of copies between directories; a broker that has not said what it copies may copy it still."""
+    left: dict[TopicPartition, set[int]] = defaultdict(set)
+    for broker, tps in log_dir_moves_of(record).items():
+        directories = snapshot.log_dirs.get(broker)
+        for tp in tps - held:
+            partition = snapshot.partition(tp)
+            if partition is None or broker not in partition.replicas:
+                continue
+            copied = directories is None or any(tp in directory.futures for directory in directories.values())
+            if copied or not shown(tp, broker):
+                left[tp].add(broker)
+    return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
+
+
+def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[TopicPartition]]:
+    """What a record has as copied between directories, by broker."""
+    return {
+        b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
+        for b in (record.brokers if record else ())
+    }
+
+
+def wanted(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> Wanted:
+    """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
+    moves = list(moves)
+    rates = {
+        InterBrokerMove: _least(moves, InterBrokerMove, record.inter_broker if record else None),
+        LogDirMove: _least(moves, LogDirMove, record.log_dir if record else None),
+    }
+    values: dict[ConfigKey, str] = {}
+    listed: dict[ConfigKey, set[str]] = defaultdict(set)
+    placing: dict[int, set[TopicPartition]] = defaultdict(set)
+    users: dict[str, ThrottleUser] = {}
+    for move in (move for move in moves if rates[type(move)] is not None):
+        for broker in move.brokers:
+            resource = ConfigResource(ConfigResourceType.BROKER, str(broker))
+            values |= {ConfigKey(resource, config): str(rates[type(move)]) for config in move.configs}
+            if isinstance(move, LogDirMove):
+                placing[broker].add(move.tp)
+        for key, those in move.items().items():
+            listed[key] |= those
+        if move.user:
+            users[move.user.uid] = move.user
+    return Wanted(
+        inter_broker=rates[InterBrokerMove],
+        log_dir=rates[LogDirMove],
+        users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
+        values=values,
+        items={key: frozenset(those) for key, those in listed.items()},
+        placing={broker: frozenset(tps) for broker, tps in placing.items()},
+    )
+
+
+def _least(moves: Iterable[ThrottledMove], kind: type[ThrottledMove], said: int | None) -> int | None:
+    """The least rate that is asked for moves of this kind; where nobody asks any more, what was set last."""
+    rates = [move.rate for move in moves if isinstance(move, kind)]
+    return min((rate for rate in rates if rate is not None), default=said) if rates else None

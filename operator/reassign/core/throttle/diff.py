@@ -1,0 +1,289 @@
+"""Throttle: from what is recorded, wanted and observed to the record from now on, and the changes to make.
+
+Everything is judged anew on each look. What is wanted and not observed is set, again if need be; what is recorded and
+no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
+in the KafkaCluster's status before the changes are made, so it may name more than was ever set, never less.
+
+Of a list only our own items are added and taken away. A value belongs to everybody: what was there before is
+restored, and only where ours is still there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
+from reassign.core.model.problem import Problem
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.throttle.configs import (
+    ALL,
+    Change,
+    ConfigKey,
+    ConfigResource,
+    ConfigResourceType,
+    Observed,
+    Op,
+    items,
+)
+from reassign.core.throttle.desired import LOG_DIR_RATE, LogDirMove, ThrottledMove, Wanted, log_dir_moves_of, wanted
+from reassign.core.throttle.recent import Lately
+from reassign.errors import Reason
+
+MAX_TEXT = 32_767
+"""Bytes of one configuration: brokers take no more."""
+MAX_PLACES = {ConfigResourceType.BROKER: 1000, ConfigResourceType.TOPIC: 2000}
+MAX_RECORD_BYTES = 800_000
+"""So that the KafkaCluster stays well below the 1.5 MiB that the API server stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One recorded configuration: the value, or items, that we set or are about to; what was there before.
+
+    `replacing` is the value that we set before this one, until a read shows this one.
+    """
+
+    value: str
+    prior: str | None
+    replacing: str | None = None
+
+
+Record = dict[ConfigKey, Ours]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The record from now on, then what to change, in order; and what somebody else has changed meanwhile."""
+
+    record: ThrottleStatus | None
+    changes: tuple[Change, ...] = ()
+    drift: Problem | None = None
+
+
+class Judged(NamedTuple):
+    """One configuration: its resource in the record (None: forget it), what to change, what drifted."""
+
+    ours: Ours | None
+    changes: tuple[Change, ...] = ()
+    drift: str | None = None
+
+
+def plan(status: ThrottleStatus | None, aim: Wanted, observed: Observed, lately: Lately) -> Plan:
+    """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
+    seen = lately.over(observed)
+    record = read_record(status)
+    after: Record = {}
+    changes: list[Change] = []
+    drifts: list[str] = []
+    for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
+        judged = _judge(key, record.get(key), aim, observed, seen, settled=lately.settled(key))
+        if judged.ours:
+            after[key] = judged.ours
+        changes += judged.changes
+        drifts += [judged.drift] if judged.drift else []
+    changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
+    return Plan(write_record(after, aim), tuple(changes), _drift(drifts))
+
+
+def _judge(
+    key: ConfigKey, ours: Ours | None, aim: Wanted, observed: Observed, seen: Observed, *, settled: bool
+) -> Judged:
+    if key.resource not in seen:
+        return Judged(ours)
+    configs = seen[key.resource]
+    if configs is None:
+        return Judged(None if settled else ours)
+    text = configs.get(key.config)
+    if key.resource.type is ConfigResourceType.TOPIC:
+        return _list(key, ours, text, aim.items.get(key, frozenset()), settled=settled)
+    read = (observed[key.resource] or {}).get(key.config)
+    if ours and not settled and read not in (ours.value, ours.replacing, ours.prior):
+        return Judged(ours)  # somebody else's, over what we wrote a moment ago
+    return _value(key, ours, text, aim.values.get(key), settled=settled)
+
+
+def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool) -> Judged:
+    if ours is None:
+        if aim is None or text == aim or not settled:
+            return Judged(None)
+        return Judged(Ours(aim, prior=text), (Change(key, Op.SET, aim),))
+    set_by_us = text is not None and text in (ours.value, ours.replacing)
+    if aim is None:
+        if set_by_us and text != ours.prior:
+            return Judged(ours, (_back(key, ours.prior),))
+        return Judged(None if settled else ours)
+    theirs = not set_by_us and text != ours.prior
+    if not settled and (theirs or aim != ours.value):
+        return Judged(ours)
+    changes = () if text == aim else (Change(key, Op.SET, aim),)
+    if not settled:
+        return Judged(ours, changes)
+    after = Ours(aim, text if theirs else ours.prior, text if set_by_us and text != aim else None)
+    drift = None if set_by_us else f"{key} was {'absent' if text is None else text} instead of {ours.value}"
+    return Judged(after, changes, drift)
+
+
+def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool) -> Judged:
+    there = items(text)
+    mine = frozenset(items(ours.value)) if ours else frozenset()
+    others = [item for item in there if item not in mine]
+    need = frozenset() if there == ALL else aim.difference(others)
+    if not need:
+        return _restored(key, ours, text, settled=settled) if ours else Judged(None)
+    if ours is None and not settled:
+        return Judged(None)
+    append = _change(key, Op.APPEND, need.difference(there))
+    subtract = _change(key, Op.SUBTRACT, (mine - need).intersection(there))
+    lost = sorted((mine & need).difference(there)) if settled else []
+    prior = text if ours is None else ours.prior
+    if lost and set(others) != set(items(prior)):
+        prior = ",".join(others) if mine.intersection(there) else text
+    kept = need | (mine.intersection(there) if settled else mine)
+    after = Ours(_joined(kept), prior)
+    return Judged(after, (*append, *subtract), f"{key} had lost {','.join(lost)}" if lost else None)
+
+
+def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) -> Judged:
+    """Nothing of it is wanted any more: byte for byte what was there, or what others have made of it since."""
+    mine, there = set(items(ours.value)), items(text)
+    left = mine.intersection(there)
+    subtract = _change(key, Op.SUBTRACT, left)
+    if {item for item in there if item not in mine} != set(items(ours.prior)):
+        changes = subtract
+    elif text == ours.prior:
+        changes = ()
+    elif subtract and subtract[0].of(text) == ours.prior:
+        changes = subtract
+    else:
+        changes = (_back(key, ours.prior),) if settled else subtract  # a whole text replaces what others have added
+    return Judged(None if settled and not changes else ours, changes)
+
+
+def _back(key: ConfigKey, prior: str | None) -> Change:
+    return Change(key, Op.DELETE) if prior is None else Change(key, Op.SET, prior)
+
+
+def _change(key: ConfigKey, op: Op, those: Iterable[str]) -> tuple[Change, ...]:
+    value = _joined(those)
+    return (Change(key, op, value),) if value else ()
+
+
+def _joined(those: Iterable[str]) -> str:
+    return ",".join(sorted(those, key=lambda item: tuple(map(int, item.split(":")))))
+
+
+def _drift(drifts: Sequence[str]) -> Problem | None:
+    if not drifts:
+        return None
+    more = f", and {len(drifts) - 5} more" if len(drifts) > 5 else ""
+    return Problem(
+        Reason.THROTTLE_DRIFT,
+        f"somebody else changed a throttle: {'; '.join(drifts[:5])}{more}; it is set again, "
+        "and what they set is restored afterwards",
+    )
+
+
+def fit(
+    status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, lately: Lately
+) -> tuple[Plan, Sequence[ThrottledMove]]:
+    """A plan for as many moves as its record has room for, and the moves that it is for.
+
+    Those already recorded stay in any case; of the others the last ones are left out.
+    """
+    record = read_record(status)
+    recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
+
+    placing = log_dir_moves_of(status)
+
+    def old(move: ThrottledMove) -> bool:
+        if isinstance(move, LogDirMove):
+            return all(move.tp in placing.get(broker, ()) for broker in move.brokers)
+        return all(those <= recorded.get(key, frozenset()) for key, those in move.items().items())
+
+    kept = list(moves)
+    additions = [move for move in moves if not old(move)]
+    while True:
+        planned = plan(status, wanted(kept, status), observed, lately)
+        if not additions or not _too_large(planned, observed, lately):
+            return planned, kept
+        out = set(additions[len(additions) // 2 :])
+        additions = additions[: len(additions) // 2]
+        kept = [move for move in kept if move not in out]
+
+
+def _too_large(planned: Plan, observed: Observed, lately: Lately) -> bool:
+    if planned.record is None:
+        return False
+    topics = max(len(planned.record.topics), *(len(b.copying) for b in planned.record.brokers), 0)
+    if (
+        topics > MAX_PLACES[ConfigResourceType.TOPIC]
+        or len(planned.record.brokers) > MAX_PLACES[ConfigResourceType.BROKER]
+    ):
+        return True
+    seen = lately.over(observed)
+    texts = (c.of((seen[c.key.resource] or {}).get(c.key.config)) for c in planned.changes if c.op is Op.APPEND)
+    if any(len(text or "") > MAX_TEXT for text in texts):
+        return True
+    return len(json.dumps(planned.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
+
+
+def lacking(move: ThrottledMove, aim: Wanted, live: frozenset[int], seen: Observed) -> ConfigKey | None:
+    """The first configuration of the aim that a move needs and does not have; brokers that are down need none."""
+    for key, those in move.items().items():
+        configs = seen.get(key.resource)
+        there = items(configs.get(key.config)) if configs is not None else ()
+        if there != ALL and not those.issubset(there):
+            return key
+    for key in (key for key in wanted([move], None).values if int(key.resource.name) in live):
+        configs = seen.get(key.resource)
+        if configs is None or configs.get(key.config) != aim.values.get(key):
+            return key
+    return None
+
+
+def read_record(status: ThrottleStatus | None) -> Record:
+    """The record as it stands in a status."""
+    if status is None:
+        return {}
+    return {
+        ConfigKey(resource, c.name): Ours(c.value, c.prior, c.replacing)
+        for resource, configs in [
+            *((ConfigResource(ConfigResourceType.BROKER, str(b.broker)), b.configs) for b in status.brokers),
+            *((ConfigResource(ConfigResourceType.TOPIC, t.topic), t.configs) for t in status.topics),
+        ]
+        for c in configs
+    }
+
+
+def write_record(record: Record, aim: Wanted) -> ThrottleStatus | None:
+    """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
+    if not record:
+        return None
+    resources: dict[ConfigResource, list[ThrottleConfig]] = defaultdict(list)
+    for key, ours in sorted(record.items(), key=lambda pair: pair[0]):
+        config = ThrottleConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
+        resources[key.resource].append(config)
+    brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
+    topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
+    placing = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
+    return ThrottleStatus(
+        inter_broker=aim.inter_broker,
+        log_dir=aim.log_dir,
+        users=aim.users,
+        brokers=tuple(
+            BrokerThrottle(broker=b, configs=c, copying=_by_topic(aim.placing.get(b, ())) if b in placing else ())
+            for b, c in brokers
+        ),
+        topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[CopiedTopic, ...]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        numbers[topic].append(number)
+    return tuple(CopiedTopic(topic=topic, partitions=tuple(those)) for topic, those in numbers.items())
