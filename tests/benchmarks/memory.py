@@ -23,7 +23,7 @@ from uuid import UUID
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from reassign.core.throttle.configs import ConfigResourceType
+from reassign.core.model.configs import ConfigResourceType
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import SET_AT

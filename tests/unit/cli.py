@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from reassign.api.goal import By
 from reassign.cli.app import app
 from reassign.controller import looking
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
 from reassign.kafka.throttles import Read

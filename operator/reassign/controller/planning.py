@@ -23,7 +23,7 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.controller.serving import check_identity
+from reassign.core.cluster import check_identity
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
 from reassign.errors import PlanningError, Reason

@@ -1,9 +1,9 @@
-"""Which KafkaClusters are served, and what their status says."""
+"""What is said of a KafkaCluster: identity, permission, policy, duplicates, what holds it, and its status."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reassign.api.kafka_cluster import (
@@ -16,17 +16,16 @@ from reassign.api.kafka_cluster import (
     KafkaClusterStatus,
     PacingStatus,
     ReplicationFactorGuard,
-    ThrottleStatus,
 )
-from reassign.controller.store import Store
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy
+from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Broker, Snapshot
-from reassign.core.moves.brake import foreign
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.moves.brake import foreign, held_by
 from reassign.core.report.conditions import ConditionState, conditions
-from reassign.errors import ClusterError, Reason, ReassignError
+from reassign.core.throttle.stage import left_to_restore
+from reassign.errors import ClusterError, Reason
 
 
 def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
@@ -54,9 +53,9 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
         )
 
 
-def duplicate_of(cluster: KafkaCluster, cluster_id: str, store: Store) -> Problem | None:
+def duplicate_of(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Problem | None:
     """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
-    older = next((other for other in _same(cluster, cluster_id, store) if _age(other) < _age(cluster)), None)
+    older = next((other for other in _same(cluster, cluster_id, others) if _age(other) < _age(cluster)), None)
     if older is None:
         return None
     return Problem(
@@ -65,33 +64,22 @@ def duplicate_of(cluster: KafkaCluster, cluster_id: str, store: Store) -> Proble
     )
 
 
-def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, store: Store) -> Problem | None:
+def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster]) -> Problem | None:
     """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
     known to be a duplicate. Were both to set rates, each would restore the other's."""
-    for other in _same(cluster, snapshot.cluster_id, store):
+    for other in _same(cluster, snapshot.cluster_id, others):
         if _age(other) > _age(cluster) and left_to_restore(other.status.throttle, snapshot.brokers):
             return Problem(
                 Reason.THROTTLE_NOT_SET,
                 f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
-                "moves are over: nothing throttled begins before that; if they stay, its status says why",
+                "moves have ended: nothing throttled begins before that; if they stay, its status says why",
             )
     return None
 
 
-def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
-    """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
-    return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
-
-
-def _same(cluster: KafkaCluster, cluster_id: str, store: Store) -> Iterator[KafkaCluster]:
+def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
     """The other KafkaClusters that stand for the same brokers."""
-    for obj in store.clusters():
-        try:
-            other = store.parse_cluster(obj)
-        except ReassignError:
-            continue  # it cannot be read, and is not served either
-        if other.metadata.uid != cluster.metadata.uid and other.status.cluster_id == cluster_id:
-            yield other
+    return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
 
 
 def _name(cluster: KafkaCluster) -> str:
@@ -109,35 +97,59 @@ def permission_of(cluster: KafkaCluster) -> Permission:
     return Permission(others | {cluster.metadata.namespace: ("*",)})
 
 
-def policy_of(cluster: KafkaCluster, stance: ClusterHold) -> Policy:
-    """What the cluster says to its resources now."""
-    undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
-    limits = cluster.spec.limits
-    if stance.pacing:
-        limits = limits.model_copy(update={"partitions_in_flight": stance.pacing.partitions_in_flight})
-    default = cluster.spec.throttle and cluster.spec.throttle.inter_broker
-    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster), default is not None)
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterHold:
-    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), not as it asks (`stuck`), or with
-    fewer moves at once than it allows (`pacing`)."""
+    """How a cluster is served now.
+
+    `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
+    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
+    throttles are left alone.
+    """
 
     hold: Problem | None = None
     pause: Problem | None = None
     stuck: Problem | None = None
     pacing: PacingStatus | None = None
+    older: Problem | None = None
+    younger: Problem | None = None
+
+
+def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
+    """What the cluster says to its resources now."""
+    limits = cluster.spec.limits
+    if hold.pacing:
+        limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
+    throttle = ThrottlePolicy.of(cluster.spec, cluster.status.throttle)
+    return Policy(
+        limits=limits,
+        hold=hold.hold or hold.pause,
+        execution=Execution.PAUSE if hold.older else cluster.spec.execution,
+        permission=permission_of(cluster),
+        throttle=replace(throttle, older=hold.older, younger=hold.younger),
+    )
+
+
+def brake_of(execution: Execution) -> Problem | None:
+    """Why nothing new starts, by the brake that people set."""
+    if execution is Execution.RUN:
+        return None
+    if execution is Execution.PAUSE:
+        return Problem(
+            Reason.PAUSED, "spec.execution of the KafkaCluster is Pause: nothing new starts until it is Run again"
+        )
+    return Problem(
+        Reason.CANCELLED_BY_BRAKE,
+        f"spec.execution of the KafkaCluster is {execution}: what is in flight goes back to its original replicas, "
+        "and nothing starts until it is Run again",
+    )
 
 
 def cluster_status(
-    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], stance: ClusterHold, now: datetime
+    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold, now: datetime
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen."""
-    others = foreign(resources, snapshot)
-    status = (
-        unready_status(cluster, stance.hold, now) if stance.hold else _judged(cluster, _serving(snapshot, stance), now)
-    )
+    others = foreign(held_by(resources), snapshot)
+    status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
     return status.model_copy(
         update={
             "cluster_id": snapshot.cluster_id,
@@ -146,7 +158,7 @@ def cluster_status(
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
             ),
             "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
-            "pacing": stance.pacing,
+            "pacing": hold.pacing,
             "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
                 count=len(others),
@@ -164,9 +176,9 @@ def cluster_status(
     )
 
 
-def _serving(snapshot: Snapshot, stance: ClusterHold) -> list[ConditionState]:
+def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     aspects = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
-    for kind, problem in (("Paused", stance.pause), ("Stalled", stance.stuck)):
+    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck)):
         if problem:
             aspects.append(ConditionState(kind, True, problem.reason, problem.message))
     return aspects
