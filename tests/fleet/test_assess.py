@@ -16,12 +16,12 @@ from reassign.errors import PlanningError
 from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
-from reassign.planning.assignments import loads
-from reassign.planning.bounds import bound
-from reassign.planning.directories import volumes
-from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem import Problem, pose, sizes_or_means
-from reassign.planning.racks import levels, spread
+from reassign.planning.bounds.certificates import bound
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
+from reassign.planning.problem.problem import Problem, pose, sizes_or_means
+from reassign.planning.problem.racks import levels, spread
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
 

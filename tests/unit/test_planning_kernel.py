@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
-from reassign.planning.assignments import loads
-from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem import Problem, pose
-from reassign.planning.racks import spread
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
+from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.racks import spread
 from reassign.planning.solve import Solution, outside_bands, solve
 
 ALL = frozenset(By)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Bytes, Ints
-from reassign.planning.moves import Moves, moves_of
-from reassign.planning.waves import Makespan, Waves, makespan, split
+from reassign.planning.problem.model import UNKNOWN, Bytes, Ints
+from reassign.planning.waves.moves import Moves, moves_of
+from reassign.planning.waves.split import Makespan, Waves, makespan, split
 
 
 class Case(NamedTuple):

@@ -19,8 +19,8 @@ import numpy as np
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Ints
-from reassign.planning.racks import levels
+from reassign.planning.problem.model import UNKNOWN, Ints
+from reassign.planning.problem.racks import levels
 
 Row = list[int]
 

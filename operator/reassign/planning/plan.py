@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from reassign.planning import directories, waves
-from reassign.planning.bounds import certify
-from reassign.planning.exact import polish
+from reassign.planning.bounds.certificates import certify
+from reassign.planning.bounds.exact import polish
 from reassign.planning.manifests import most_that_fit
-from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
-from reassign.planning.moves import moves_of
-from reassign.planning.problem import Problem, online_replicas, partition_name, pose
+from reassign.planning.problem import directories
+from reassign.planning.problem.model import Cluster, Goal, Ints, Plan, Unmet
+from reassign.planning.problem.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
+from reassign.planning.waves.moves import moves_of
+from reassign.planning.waves.split import makespan, split
 
 
 def make(
@@ -46,8 +47,8 @@ def make_of(
     named, homeless = directories.name(cluster, target, problem.size, goal.min_free)
     moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
     fit = most_that_fit(cluster, target, named, moves.partition)
-    cut = waves.split(moves, fit if max_partitions is None else min(fit, max_partitions), max_bytes)
-    took = None if rate is None else waves.makespan(moves, cut.wave, rate)
+    cut = split(moves, fit if max_partitions is None else min(fit, max_partitions), max_bytes)
+    took = None if rate is None else makespan(moves, cut.wave, rate)
     certificate = certify(
         problem,
         target,

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reassign.planning.assignments import loads
-from reassign.planning.exchange import Exchange, exchange
-from reassign.planning.kernel import State, lists
-from reassign.planning.kernel_leaders import lead
-from reassign.planning.kernel_pour import pour
-from reassign.planning.kernel_repair import reconsider, repair
-from reassign.planning.kernel_rounds import outside, rounds, worth
-from reassign.planning.kernel_rows import close_up, greatest_first
-from reassign.planning.kernel_shed import level, shed, smallest
-from reassign.planning.kernel_trim import relent, shrink, tidy, undo
-from reassign.planning.model import Bools, Bytes, Ints, Unmet
-from reassign.planning.problem import RESOURCES, Problem
-from reassign.planning.targets import LEADERS, OPEN
+from reassign.planning.bounds.exchange import Exchange, exchange
+from reassign.planning.kernel.apply_exchange import pour
+from reassign.planning.kernel.leaders import lead
+from reassign.planning.kernel.local_search import outside, rounds, worth
+from reassign.planning.kernel.offload import level, shed, smallest
+from reassign.planning.kernel.repair import reconsider, repair
+from reassign.planning.kernel.rows import close_up, greatest_first
+from reassign.planning.kernel.state import State, lists
+from reassign.planning.kernel.trim import relent, shrink, tidy, undo
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
+from reassign.planning.problem.problem import RESOURCES, Problem
+from reassign.planning.problem.shares import LEADERS, OPEN
 
 ROUNDS = 12
 CHAINS = 200

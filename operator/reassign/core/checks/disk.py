@@ -16,7 +16,7 @@ from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import amount, leader_bytes
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.errors import Reason
-from reassign.planning.volume import shared
+from reassign.planning.problem.volume import shared
 
 
 @dataclass(frozen=True, slots=True)
