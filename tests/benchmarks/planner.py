@@ -33,10 +33,10 @@ from reassign.planning.bounds import certificates, exact
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Certificate, Ints
 from reassign.planning.problem.problem import Problem, pose
-from reassign.planning.problem.racks import spread
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import SIZES, Made, cluster, goal
 from tests.benchmarks.placer import place
+from tests.spread import spread
 
 T = TypeVar("T")
 

@@ -20,7 +20,8 @@ from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
 from reassign.planning.assign import add_replicas, assign
 from reassign.planning.problem.model import UNKNOWN
-from reassign.planning.problem.racks import levels, spread
+from reassign.planning.problem.racks import levels
+from tests.spread import spread
 
 Nodes = dict[int, str]
 

@@ -53,7 +53,7 @@ def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: Problem, d
     def at_these_prices(have: Floats, *of: object) -> tuple[Floats, Floats, Floats]:
         return np.array(drawn).reshape(2, 5)[:, : len(have)], have, have
 
-    with patch.object(exchange, "interior", at_these_prices):
+    with patch.object(exchange, "interior_point", at_these_prices):
         least = certificates.bound(problem)
     if inside.any():
         assert least.bytes <= bytes_[inside].min()

@@ -16,8 +16,8 @@ from reassign.planning.bounds import certificates, exact
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Goal
 from reassign.planning.problem.problem import Problem, pose
-from reassign.planning.problem.racks import spread
 from tests.benchmarks.instances import Made, cluster, goal
+from tests.spread import spread
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 

@@ -13,7 +13,7 @@ from reassign.api.goal import By
 from reassign.errors import PlanningError
 from reassign.planning.problem.model import Bytes, Cluster, Directories, Goal, Ints
 from reassign.planning.problem.problem import Problem, pose
-from reassign.planning.problem.racks import spread
+from tests.spread import spread
 
 RACKS = (
     ("", "", "", "", ""),

@@ -143,7 +143,7 @@ def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
     """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
     from reassign.planning.problem.problem import sizes_or_means
 
-    size, _ = sizes_or_means(cluster)
+    size = sizes_or_means(cluster)
     rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), size.tolist(), strict=True)
     return {(cluster.topics[topic], partition): size for topic, partition, size in rows}
 

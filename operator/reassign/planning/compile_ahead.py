@@ -47,7 +47,7 @@ def make_plans(partitions: int) -> None:
 
 
 def misses() -> dict[str, int]:
-    """How often this process has compiled each function, since none was kept."""
+    """Return how often this process has compiled each function, since no code of it was kept."""
     modules = [module for name, module in sys.modules.items() if name.startswith("reassign.planning.")]
     statistics = {
         f"{value.py_func.__module__}.{value.py_func.__qualname__}": value.stats

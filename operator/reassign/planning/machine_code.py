@@ -1,10 +1,10 @@
 """The planner's machine code: how functions are compiled, and where numba keeps the result.
 
-It is kept in a folder whose name is a hash of all sources of the rooms below, so an edit of any of them starts a new
-folder. numba by itself would compare only the file of a function, and go on with what it has inlined from others.
+It is kept in a folder whose name is a hash of all sources of the rooms below, so an edit starts a new folder. By itself
+numba would compare only the file of a function, and go on with what it inlined from others.
 
-What an image keeps (`compile_ahead`) is for any CPU of its architecture (NUMBA_CPU_NAME=generic). The planner compares
-whole numbers and jumps, so that instructions of newer CPUs make it no faster, and every node plans the same.
+An image keeps code for any CPU of its architecture (`compile_ahead`, NUMBA_CPU_NAME=generic). The planner compares
+whole numbers and jumps, so instructions of newer CPUs make it no faster, and every node plans the same.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ LATEST = 5
 """Folders that stay when another one is made, those used last."""
 
 BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-"""No way in from Python, which takes long to compile, and no reference counting, so that no arrays can be made: numba
-would count, with locks, each time that one of the state's arrays is used, ten times what most uses take."""
+"""No entry from Python, which takes long to compile, and no reference counting, so that no arrays can be made.
+Otherwise numba counts, with locks, each use of one of the state's arrays: ten times what most uses take."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """A decorator: the function as machine code that is kept, with these options of numba's `njit`."""
+    """Return a decorator that makes a function machine code that is kept, with these options of numba's `njit`."""
 
     def decorate(function: Function) -> Function:
         others = SETTINGS.CACHE_LOCATOR_CLASSES
@@ -59,17 +59,18 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 def entry(function: Function) -> Function:
-    """`function` as machine code. It runs without Python's lock, so that other threads go on."""
+    """Compile a function that Python calls. It runs without Python's lock, so that other threads go on."""
     return compiled(nogil=True, error_model="numpy")(function)
 
 
 def inner(function: Function) -> Function:
-    """The same for what only compiled code calls, and what makes no arrays."""
+    """Compile a function that only compiled code calls, and that makes no arrays."""
     return compiled(nogil=True, error_model="numpy", **BARE)(function)
 
 
 def inlined(function: Function) -> Function:
-    """The same for what is called millions of times: handing over the state would take longer than what it does."""
+    """Compile a function that is called millions of times: passing the state would take longer than the function
+    itself."""
     return compiled(nogil=True, error_model="numpy", forceinline=True, **BARE)(function)
 
 
@@ -99,7 +100,7 @@ class Locator(UserProvidedCacheLocator):
 
 @cache
 def key() -> str:
-    """A hash of all that decides the machine code: the sources, and the versions of numba and numpy."""
+    """Return a hash of all that decides the machine code: the sources, and the versions of numba and numpy."""
     here = resources.files(__package__)
     parts = [numba.__version__.encode(), np.__version__.encode(), here.joinpath("machine_code.py").read_bytes()]
     for room in ROOMS:
@@ -114,9 +115,9 @@ def key() -> str:
 
 @cache
 def folder() -> Path:
-    """The writable folder of this key: in NUMBA_CACHE_DIR, else the user's cache, else one for this process.
+    """Return the writable folder of this key: in NUMBA_CACHE_DIR, else in the user's cache, else one for this process.
 
-    What an image keeps of the same key is linked into it, since numba has to write beside what it reads.
+    What an image keeps of the same key is linked into it, since numba writes beside what it reads.
     """
     place = next(filter(None, map(_folder_in, _roots())), None) or Path(_temporary().name)
     if kept := os.environ.get(KEPT):
@@ -134,7 +135,7 @@ def _roots() -> Iterator[Path]:
 
 
 def _folder_in(root: Path) -> Path | None:
-    """The folder of this key in a root; None where that cannot be written."""
+    """Return the folder of this key in a root; None where that cannot be written."""
     place = root / NAME / key()
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -1,17 +1,18 @@
-"""Certificates: what a plan costs beside what any plan costs that does the same.
+"""Certificates: what a plan costs, and what every plan costs that reaches as much.
 
-The bounds hold for every assignment that is legal (replication factors, brokers that are allowed, replicas spread over
-the tree of racks) and inside the bands; where the plan itself misses a band, for every one that misses it no further.
+The bounds hold for every legal assignment inside the bands: replication factors, allowed brokers, replicas spread over
+the tree of racks. Where the plan itself misses a band, they hold for every plan that misses it no further.
 
-How: let v be brokers of which the tree says how many replicas of each partition lie on them, whatever the plan (all
-allowed brokers are such a set; with as many racks as replicas each rack is one, as is each broker that is to be
-emptied). What comes to v less what leaves it is then known, Δ, and what comes to it is at least each of
-- what its brokers lack: Σ max(bytes under the band, the smallest replicas that the count under the band calls for),
-- Δ and what its brokers have too much: Σ max(bytes over the band, the smallest replicas that the count over it drives
-  out), of some of the brokers, and what illegal partitions must give up on the others, whichever these are,
+Proof: let v be brokers for which the tree dictates how many replicas of each partition lie on them. All allowed brokers
+are such a set. So is each rack where there are as many racks as replicas, and each broker to be emptied. The net change
+of v is then known, Δ. What comes to v is at least each of
+- the deficits of its brokers: Σ max(bytes under the band, the smallest replicas that the count under the band calls
+  for),
+- Δ and the excesses of some of its brokers, and on the others what illegal partitions must give up. An excess is
+  max(bytes over the band, the smallest replicas that the count over it drives out),
 - what partitions must add in it, since no legal assignment keeps enough of their replicas,
-- what it takes at any prices of bytes and replicas (`joint_bound`), which sees both at once.
-Sets of brokers that share none add up.
+- what it takes at any prices of bytes and replicas (`joint_bound`), which sees both at once. Disjoint sets of brokers
+  add up.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from reassign.planning.problem.problem import RESOURCES, Problem
 from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
 
 SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
-"""Which brokers count for what they have too much: where that is more than this share of what illegal partitions have
-on them, for the others count for these. Each choice gives a bound; the greatest is taken."""
+"""Which brokers count for their excess: where it is more than this share of what illegal partitions have on them. The
+others count for these partitions. Each choice gives a bound; the greatest is taken."""
 
 NEAR = 2_000
-"""A plan within one part in so many of what the other proofs say needs no proof by prices, which takes longest."""
+"""A plan within one part in so many of the other bounds needs no bound by prices, which takes longest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`bytes` of replicas that are added somewhere, and how many these are."""
+    """The `bytes` of replicas that are added somewhere, and how many these are."""
 
     bytes: int
     moves: int
@@ -54,7 +55,7 @@ def certify(
     makespan_bound: float | None = None,
     unmet: tuple[Unmet, ...] = (),
 ) -> Certificate:
-    """The certificate of a plan with these replicas (P, R'), -1 fills rows; the rest is passed on.
+    """Return the certificate of a plan with these replicas (P, R'), -1 fills rows. The other arguments are passed on.
 
     Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
     """
@@ -78,33 +79,34 @@ def certify(
 
 
 def cost(problem: Problem, target: Ints) -> Cost:
-    """What this plan copies."""
+    """Return what this plan copies."""
     copies = added(problem.current, target).sum(axis=1)
     return Cost(int((copies * problem.size).sum()), int(copies.sum()))
 
 
 def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None) -> Cost:
-    """What every plan copies that balances as well as one with these loads (K, B); without them, inside all bands.
+    """Return what every plan copies at least that balances as well as one with the loads `after` (K, B).
 
-    `paid` are the bytes of a plan, where it is enough to say how near to the optimum that is.
+    Without `after` it is for plans inside all bands. `paid` are the bytes of a plan, where it suffices to show how near
+    to the optimum that plan is.
     """
     low, high = limits(problem, after)
     tree, load = problem.tree, problem.load
-    excess, lack = np.maximum(load - high, 0), np.maximum(low - load, 0)
+    excess, deficit = np.maximum(load - high, 0), np.maximum(low - load, 0)
     order = np.argsort(problem.size, kind="stable")
     order = order[problem.movable[order]]
     driven, covering = counting.leaving(problem.current, problem.size, order, excess[DISK], excess[REPLICAS])
     size = problem.size[order]
-    by_count = np.minimum(lack[REPLICAS], len(size))
+    by_count = np.minimum(deficit[REPLICAS], len(size))
     called = np.concatenate(([0], np.cumsum(size)))[by_count]
-    filling = np.searchsorted(np.cumsum(size[::-1]), lack[DISK], side="left") + (lack[DISK] > 0)
+    filling = np.searchsorted(np.cumsum(size[::-1]), deficit[DISK], side="left") + (deficit[DISK] > 0)
 
     forced = _forced(problem)
     above = _above(tree.parent, forced)
     place = np.where(forced[tree.path[:, -1]], tree.path[:, -1], above[tree.path[:, -1]])
     nodes = len(tree.parent)
     need = np.maximum(excess[:LEADERS], (driven, covering))
-    come = _sum(nodes, place, np.maximum(lack[DISK], called), np.maximum(lack[REPLICAS], filling))
+    come = _sum(nodes, place, np.maximum(deficit[DISK], called), np.maximum(deficit[REPLICAS], filling))
     illegal = np.flatnonzero(problem.movable & ~_done(problem, problem.current))
     lies = loads(problem.current[illegal], problem.size[illegal], len(problem.alive))[DISK]
 
@@ -134,7 +136,7 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
 
 
 def limits(problem: Problem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
-    """(low, high), each (K, B): the bands of what is balanced; brokers that are not allowed keep what is fixed."""
+    """Return (low, high), each (K, B): the bands of what is balanced. Brokers not allowed keep what is fixed."""
     asked = problem.balanced[:, None]
     low = np.where(asked & problem.allowed, problem.low, 0)
     high = np.where(asked | ~problem.allowed, problem.high, OPEN)
@@ -144,15 +146,15 @@ def limits(problem: Problem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
 
 
 def balances(problem: Problem, after: Bytes) -> tuple[Balance, ...]:
-    """Of each resource that is to be balanced, over the brokers that are allowed."""
+    """Return the balance of each resource that is to be balanced, over the allowed brokers."""
     of, least = problem.allowed, reachable(problem)
-    found = []
+    shares = []
     for row in np.flatnonzero(problem.balanced).tolist():
         share, before, low, high = (
             values[row, of] / np.maximum(problem.target[row, of], 1)
             for values in (after, problem.load, problem.low, problem.high)
         )
-        found.append(
+        shares.append(
             Balance(
                 RESOURCES[row],
                 before=(float(before.min()), float(before.max())),
@@ -161,17 +163,20 @@ def balances(problem: Problem, after: Bytes) -> tuple[Balance, ...]:
                 band=(float(low.min()), float(high.max())),
             )
         )
-    return tuple(found)
+    return tuple(shares)
 
 
 def reachable(problem: Problem) -> list[Fraction]:
-    """(K,): no assignment has a smaller greatest share of a target than this. What the tree puts below a node lies on
-    its brokers, and in whole replicas; each replica of the largest partition lies on some broker."""
+    """Return (K,): no assignment has a smaller greatest share of a target than this.
+
+    What the tree puts below a node lies on its brokers, and in whole replicas. Each replica of the largest partition
+    lies on some broker.
+    """
     tree, of, movable = problem.tree, np.flatnonzero(problem.allowed), problem.movable
     aim = np.where(problem.allowed, np.maximum(problem.target, 1), 0)
     fixed = loads(problem.current[~movable], problem.size[~movable], len(problem.allowed))
     kinds = by_factor(problem.rf, movable)
-    found = []
+    greatest = []
     for row in range(len(RESOURCES)):
         lies, holds = _up(problem, np.where(problem.allowed, fixed[row], 0)), _up(problem, aim[row])
         for r, which in kinds:
@@ -187,36 +192,36 @@ def reachable(problem: Problem) -> list[Fraction]:
             if row != DISK and left > 0:  # as many brokers take one more than their target, or one takes even more
                 below = of[(tree.path[of] == node).any(axis=1)] if node else of
                 share = max(share, Fraction(1, int(np.sort(aim[row, below])[-min(left, len(below))])) + 1)
-        found.append(share)
+        greatest.append(share)
     if movable.any():
         largest = int(np.where(movable, problem.size, -1).argmax())
         over = [Fraction(int(fixed[DISK, b] + problem.size[largest]), int(aim[DISK, b])) for b in of.tolist()]
-        found[DISK] = max(found[DISK], sorted(over)[problem.rf[largest] - 1])
-    return found
+        greatest[DISK] = max(greatest[DISK], sorted(over)[problem.rf[largest] - 1])
+    return greatest
 
 
 def _done(problem: Problem, replicas: Ints) -> Bools:
-    """(P,): which partitions have as many replicas as wanted, where they may be, and spread."""
+    """Return (P,): which partitions have the wanted number of replicas, all on allowed brokers, legally spread."""
     tree = problem.tree
     return done(replicas, problem.rf, problem.allowed, tree.path, tree.level, tree.extra)
 
 
 def _forced(problem: Problem) -> Bools:
-    """(N,): nodes below which each partition has a number of replicas that the tree dictates."""
+    """Return (N,): nodes below which each partition has a number of replicas that the tree dictates."""
     kinds = np.flatnonzero(np.bincount(problem.rf[problem.movable]))
     forced: Bools = (problem.tree.least[:, kinds] == problem.tree.most[:, kinds]).all(axis=1)
     return forced
 
 
 def _depth(path: Ints, nodes: int) -> Ints:
-    """(N,): how many nodes lie above each."""
+    """Return (N,): how many nodes lie above each."""
     depth = np.zeros(nodes, np.int32)
     depth[path] = np.arange(1, path.shape[1] + 1)
     return depth
 
 
 def _above(parent: Ints, forced: Bools) -> Ints:
-    """(N,): the nearest forced node above each; the root is its own."""
+    """Return (N,): the nearest forced node above each; the root is its own."""
     above = parent.copy()
     for node in range(1, len(parent)):
         if not forced[parent[node]]:
@@ -225,7 +230,7 @@ def _above(parent: Ints, forced: Bools) -> Ints:
 
 
 def _sum(nodes: int, place: Ints, *of: Bytes) -> Bytes:
-    """(len(of), N): sums per node that brokers count for."""
+    """Return (len(of), N): sums per node that brokers count for."""
     sums = np.zeros((len(of), nodes), np.int64)
     for row, values in enumerate(of):
         np.add.at(sums[row], place, values)
@@ -233,7 +238,7 @@ def _sum(nodes: int, place: Ints, *of: Bytes) -> Bytes:
 
 
 def _own(problem: Problem, forced: Bools, above: Ints) -> Bytes:
-    """(N, R + 1): how many replicas of a partition lie on the brokers of each forced node, without those of nodes
+    """Return (N, R + 1): replicas of a partition on the brokers of each forced node, without those of forced nodes
     below."""
     own = np.where(forced[:, None], problem.tree.least, 0).astype(np.int64)
     below = own.copy()
@@ -242,7 +247,8 @@ def _own(problem: Problem, forced: Bools, above: Ints) -> Bytes:
 
 
 def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
-    """(2, N): the bytes and the replicas that the brokers of each forced node gain, without those of nodes below."""
+    """Return (2, N): the bytes and replicas that the brokers of each forced node gain, without those of forced nodes
+    below."""
     movable, own = problem.movable, _own(problem, forced, above)
     lying = loads(problem.current[movable], problem.size[movable], len(place))
     change = -_sum(len(above), place, lying[DISK], lying[REPLICAS])
@@ -252,7 +258,7 @@ def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
 
 
 def _up(problem: Problem, leaves: Bytes) -> Bytes:
-    """(N,): sums below each node."""
+    """Return (N,): sums below each node."""
     sums = np.zeros(len(problem.tree.parent), np.int64)
     sums[0] = leaves.sum()
     for column in problem.tree.path.T:

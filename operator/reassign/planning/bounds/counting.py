@@ -1,4 +1,4 @@
-"""Counting for the bounds, over all replicas, compiled. It shares nothing with what makes plans."""
+"""Counts for the bounds, over all replicas, compiled. They share nothing with what makes plans."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from reassign.planning.problem.model import Bools, Bytes, Ints
 
 @compiled()
 def leaving(current: Ints, size: Bytes, order: Bytes, excess: Bytes, surplus: Bytes) -> tuple[Bytes, Bytes]:
-    """Per broker: bytes of its `surplus` smallest movable replicas, and how few of its largest make up `excess` bytes.
+    """Return the bytes of each broker's `surplus` smallest movable replicas, and how few of its largest make up
+    `excess` bytes.
 
-    `order` are the movable partitions by size, ascending.
+    `order` are the movable partitions by size, ascending. The results are (B,) each.
     """
     brokers = len(excess)
     driven, taken = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
@@ -33,8 +34,11 @@ def leaving(current: Ints, size: Bytes, order: Bytes, excess: Bytes, surplus: By
 
 @compiled()
 def _keepable(brokers: Ints, path: Ints, cap: Ints, level: Ints, extra: Ints, kept: Ints) -> None:
-    """`kept[d, i, n]`: below the node at depth d above brokers[i], of n replicas legally placed there, the most that
-    can be on these brokers. Filled where brokers[i] is the first below that node."""
+    """Fill `kept[d, i, n]`, for the node at depth d above brokers[i].
+
+    Of n replicas legally placed below it, that many at most can be on these brokers. It is filled where brokers[i] is
+    the first below that node.
+    """
     depths, replicas = path.shape[1], level.shape[1]
     kept[depths, : len(brokers), 0] = 0
     kept[depths, : len(brokers), 1:] = 1
@@ -61,10 +65,11 @@ def forced(
     current: Ints, rf: Ints, size: Bytes, parts: Bytes, stays: Bools, path: Ints, cap: Ints, level: Ints,
     extra: Ints, least: Ints, nodes: Bytes, depth: Ints, above: Ints,
 ) -> Bytes:  # fmt: skip
-    """(2, 2, N), the bytes and the replicas at each of the forced `nodes`, without those at forced nodes below it:
-    what the partitions `parts` must add, and what they must give up, of their replicas on brokers that `stays`.
+    """Return (2, 2, N): what the partitions `parts` must add, and give up, of their replicas on brokers that `stays`.
+
+    It is the bytes and the replicas at each of the forced `nodes`, without those at forced nodes below it.
     """
-    found = np.zeros((2, 2, len(cap)), np.int64)
+    changed = np.zeros((2, 2, len(cap)), np.int64)
     changes = np.zeros((2, len(cap)), np.int64)
     stay = np.empty(current.shape[1], np.int32)
     kept = np.empty((path.shape[1] + 1, current.shape[1], level.shape[1] + 1), np.int32)
@@ -90,6 +95,6 @@ def forced(
                     changes[row, above[node]] -= some
         for node in nodes:
             for row in range(2):
-                found[row, 0, node] += changes[row, node] * size[p]
-                found[row, 1, node] += changes[row, node]
-    return found
+                changed[row, 0, node] += changes[row, node] * size[p]
+                changed[row, 1, node] += changes[row, node]
+    return changed

@@ -1,8 +1,11 @@
 """The exact optimum of small plans, by mixed-integer programming (HiGHS, the extra `exact`).
 
-A binary variable per partition and broker that may hold it. Of one partition a node of the tree holds `tree.least` or
-`tree.most` replicas, which differ by no more than one, so that these bounds, node by node, are all that legality asks.
-One thread, a fixed seed and a limit of nodes rather than of seconds: the same input gives the same plan.
+There is a binary variable for each partition and broker that may hold it. A node of the tree holds `tree.least` or
+`tree.most` replicas of a partition. These differ by at most one, so such bounds, node by node, are all that legality
+asks.
+
+The solver has one thread, a fixed seed, and a limit of nodes rather than of seconds: the same input gives the same
+plan.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from reassign.planning.problem.problem import Problem
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 
 LARGEST = 3_000
-"""Variables of a plan that is polished; what is larger takes too long for what it brings."""
+"""Variables of a plan that is polished; larger ones take too long for what they gain."""
 
 NODES = 300
 GAP = 1e-4
@@ -31,14 +34,14 @@ MOVE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best plan that was found, None if none was, and the bytes that every plan must copy."""
+    """The best plan known, None if there is none, and the bytes that every plan must copy."""
 
     target: Ints | None
     bytes_bound: int
 
 
 def polish(problem: Problem, target: Ints) -> Ints:
-    """The plan, or one that balances as well and copies less, or one inside all bands where the plan is not.
+    """Return the plan, or one that balances as well and copies less, or one inside all bands where the plan is not.
 
     Raises PlanningError without HiGHS.
     """
@@ -55,7 +58,7 @@ def polish(problem: Problem, target: Ints) -> Ints:
 
 
 def optimum(problem: Problem, start: Ints | None = None, nodes: int = NODES) -> Optimum:
-    """The plan of fewest bytes inside all bands, or that misses them no further than `start` does.
+    """Return the plan of fewest bytes inside all bands, or that misses them no further than `start` does.
 
     The bound holds whether or not the nodes sufficed. Raises PlanningError without HiGHS.
     """
@@ -94,14 +97,14 @@ def _paid(problem: Problem, target: Ints) -> tuple[int, int]:
 
 
 def _inside(problem: Problem, target: Ints, start: Ints | None) -> bool:
-    """Whether a plan misses no limit further than `start` does."""
+    """Return whether a plan misses no limit further than `start` does."""
     low, high = _limits(problem, start)
     load = loads(target, problem.size, len(problem.alive))
     return bool(((load >= low) & (load <= high)).all())
 
 
 def _limits(problem: Problem, start: Ints | None) -> tuple[Bytes, Bytes]:
-    """The bands and the disks, widened to what `start` has."""
+    """Return the bands and the disks, widened to what `start` has."""
     after = None if start is None else loads(start, problem.size, len(problem.alive))
     low, high = limits(problem, after)
     high[DISK] = np.minimum(high[DISK], problem.room if after is None else np.maximum(problem.room, after[DISK]))
@@ -124,7 +127,7 @@ class _Program:
 
 
 def _replicas(problem: Problem, low: Bytes, high: Bytes) -> _Program:
-    """A column per movable partition and allowed broker: whether it holds a replica."""
+    """Return the program with a column for each movable partition and allowed broker: whether it holds a replica."""
     movable, allowed = np.flatnonzero(problem.movable), np.flatnonzero(problem.allowed)
     low, high = _left(problem, low), _left(problem, high)
     tree, scale = problem.tree, _scale(problem)
@@ -145,7 +148,10 @@ def _replicas(problem: Problem, low: Bytes, high: Bytes) -> _Program:
 
 
 def _leaders(problem: Problem, target: Ints, low: Bytes, high: Bytes) -> _Program:
-    """A column per place of each movable partition: whether the leader is there. As few change as can be."""
+    """Return the program with a column for each slot of each movable partition: whether the leader is there.
+
+    As few leaders as possible change.
+    """
     rows_of = target[problem.movable]
     place = np.arange(rows_of.size).reshape(rows_of.shape)
     low, high = _left(problem, low), _left(problem, high)
@@ -157,14 +163,14 @@ def _leaders(problem: Problem, target: Ints, low: Bytes, high: Bytes) -> _Progra
 
 
 def _left(problem: Problem, band: Bytes) -> Bytes:
-    """(K, allowed): a band without what is fixed."""
+    """Return (K, allowed): a band without what is fixed."""
     fixed = loads(problem.current[~problem.movable], problem.size[~problem.movable], len(problem.alive))
     left: Bytes = (band - fixed)[:, problem.allowed]
     return left
 
 
 def _solve(highspy: Any, program: _Program, nodes: int, start: Floats | None) -> tuple[Floats | None, float]:
-    """The columns' values, None when none were found, and a lower bound of the cost."""
+    """Return the columns' values, None without a feasible solution, and a lower bound of the cost."""
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.cost), len(program.rows)
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.cost, np.zeros(lp.num_col_), np.ones(lp.num_col_)
@@ -193,14 +199,14 @@ def _solve(highspy: Any, program: _Program, nodes: int, start: Floats | None) ->
 
 
 def _values(problem: Problem, target: Ints) -> Floats:
-    """The columns of a plan."""
+    """Return the columns of a plan."""
     allowed, rows = np.flatnonzero(problem.allowed), target[problem.movable]
     values: Floats = (rows[:, :, None] == allowed).any(axis=1).ravel().astype(np.float64)
     return values
 
 
 def _target(problem: Problem, values: Floats) -> Ints:
-    """The plan of these columns: what stays in its order, then what comes, by broker."""
+    """Return the plan of these columns: what stays in its order, then what comes, by broker."""
     movable, allowed = np.flatnonzero(problem.movable), np.flatnonzero(problem.allowed)
     width = max(problem.current.shape[1], int(problem.rf[movable].max(initial=0)))
     target = np.full((len(problem.rf), width), UNKNOWN, np.int32)
@@ -214,7 +220,7 @@ def _target(problem: Problem, values: Floats) -> Ints:
 
 
 def _led(problem: Problem, target: Ints, values: Floats) -> Ints:
-    """The plan with the leaders of these columns first."""
+    """Return the plan with the leaders of these columns first."""
     target = target.copy()
     rows = target[problem.movable]
     leads = values.reshape(rows.shape) > 0.5
@@ -223,5 +229,5 @@ def _led(problem: Problem, target: Ints, values: Floats) -> Ints:
 
 
 def _scale(problem: Problem) -> float:
-    """The mean size, in which the program counts bytes."""
+    """Return the mean size, in which the program counts bytes."""
     return max(1.0, float(problem.size[problem.movable].mean()))

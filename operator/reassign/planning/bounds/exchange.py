@@ -1,4 +1,7 @@
-"""What brokers that exchange replicas among themselves give and take at the fewest bytes, by classes of size."""
+"""The cheapest exchange: what brokers give each other at the fewest bytes, by classes of size (a linear program).
+
+Its solution guides plans (`kernel.apply_exchange`), and its prices prove bounds (`joint_bound`).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reassign.planning.bounds.interior_point import interior
+from reassign.planning.bounds.interior_point import interior_point
 from reassign.planning.machine_code import compiled
 from reassign.planning.problem.model import Bytes, Floats, Ints
 
 CLASSES = 160
+"""Size classes at most."""
 FEWEST = 4
-"""Size classes of partitions that must gain or lose as many replicas."""
+"""Size classes, at least, of partitions that must gain or lose the same number of replicas."""
 WORK = 700_000
-"""Brokers times classes squared at most, which is what a step of the interior point takes."""
+"""Brokers times classes squared at most: the work of one step of the interior point."""
 
 
 class Exchange(NamedTuple):
-    """Letters: b brokers that exchange, B all, C classes, P partitions."""
+    """Letters: b brokers that exchange, B all brokers, C classes, P partitions."""
 
     place: Bytes  # (B,) of each broker among those that exchange, -1 of others
     kind: Bytes  # (P,) the class, -1 of partitions without bytes
@@ -33,11 +37,14 @@ class Exchange(NamedTuple):
     high: Bytes  # (2, b)
 
 
-def exchange(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, high: Bytes) -> Exchange | None:
-    """What costs the fewest bytes; None where there is nothing to exchange.
+def cheapest_exchange(
+    rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes, high: Bytes
+) -> Exchange | None:
+    """Return the exchange that costs the fewest bytes; None where there is nothing to exchange.
 
-    `rows` (P, R) and `size` are of partitions by size, ascending; `wanted` (P,) how many replicas of each lie on these
-    `brokers` in the end; `low` and `high` (2, B) the bands of the bytes and replicas that these partitions bring.
+    `rows` (P, R) and `size` are of partitions by size, ascending. `wanted` (P,) is how many replicas of each lie on
+    these `brokers` in the end. `low` and `high` (2, B) are the bands of the bytes and replicas that these partitions
+    bring.
     """
     total = int(size.sum())
     if not total or not len(brokers):
@@ -58,21 +65,25 @@ def exchange(rows: Ints, size: Bytes, brokers: Bytes, wanted: Bytes, low: Bytes,
 
 @lru_cache(maxsize=16)
 def _solved(have: bytes, size: bytes, gain: bytes, change: bytes) -> tuple[Floats, Floats, Floats]:
-    """See `interior`. Remembered, since the bound of a plan most often asks for the same as the plan has: unless
-    something was not legal before, or is outside of its band in the end."""
+    """Return `interior_point`'s solution, remembered.
+
+    The bound of a plan usually asks for the same as the plan did. It does not if something was illegal before, or is
+    outside of its band in the end.
+    """
     sizes, gains, changes = (np.frombuffer(each).copy() for each in (size, gain, change))
     low, high = changes.reshape(2, 2, -1)
-    return interior(np.frombuffer(have).reshape(-1, len(sizes)).copy(), sizes, gains, low, high)
+    return interior_point(np.frombuffer(have).reshape(-1, len(sizes)).copy(), sizes, gains, low, high)
 
 
 @compiled()
 def _gather(
     rows: Ints, size: Bytes, place: Bytes, brokers: int, wanted: Bytes, classes: int
 ) -> tuple[Bytes, Floats, Floats, Floats, Bytes]:
-    """(b, C) replicas of each class on each broker, (C,) the mean size of its partitions and how many replicas they
-    gain, (2, b) the load of each broker.
+    """Sort partitions into classes: those that gain as many replicas (fewer than 0: lose) and are of about the same
+    size.
 
-    Partitions are of one class that gain as many replicas (fewer than 0: lose) and are of about the same size.
+    Return the class of each partition (P,), the replicas of each class on each broker (b, C), and the load of each
+    broker (2, b). Between these are, for each class (C,), the mean size and the replicas gained.
     """
     width = rows.shape[1]
     kinds = width + wanted.max() + 1

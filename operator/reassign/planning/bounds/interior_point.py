@@ -1,7 +1,8 @@
-"""The cheapest exchange of replicas between brokers, those of one class as one: a linear program of few columns.
+"""The linear program of the cheapest exchange, solved by an interior point method (Mehrotra's predictor-corrector).
 
-By an interior point (Mehrotra's predictor and corrector). Compiled, in plain loops of a fixed order, with nothing but
-sums, products, quotients and square roots: all machines find the same, while BLAS rounds as the processor has it.
+Replicas of one class count as one, so there are few columns. The code is compiled: plain loops of a fixed order with
+nothing but sums, products, quotients and square roots. All machines get the same result, while BLAS rounds as the
+processor does.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ CLOSE = 1e-7
 OPENED = 1e-6
 """By how much each range is widened, so that it has an inside."""
 NEARLY = 0.9995
-"""Of the way to where a value is 0, how much a step may go."""
+"""The part of the way to where a value is 0 that a step may go."""
 STEADY = 1e-10
 
 
 @compiled(error_model="numpy")
-def interior(have: Floats, size: Floats, gain: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    """(2, B) what a byte and what a replica more on each broker costs, of either sign; what leaves each broker, of each
-    class, and what comes to it, (B, C) each.
+def interior_point(
+    have: Floats, size: Floats, gain: Floats, low: Floats, high: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the prices (2, B) of a byte and of a replica more on each broker, of either sign, then the flows.
 
-    `have` (B, C) replicas of each class on each broker, `size` (C,) of one, in mean sizes; `gain` (C,) how many more
-    come than leave; `low` and `high` (2, B) what the loads of bytes and replicas may change by.
+    The flows are what leaves each broker, and what comes to it, of each class: (B, C) each. `have` (B, C) are replicas
+    of each class on each broker; `size` (C,) is of one, in mean sizes. `gain` (C,) is how many more come than leave.
+    `low` and `high` (2, B) are what the loads of bytes and replicas may change by.
 
     Columns: what leaves each broker, (B, C), at no cost; what comes, (B, C), at its size; the place of the loads inside
-    the bands, (2, B). All are at least 0, the first and the last have an upper end. Rows: the loads of each broker, the
+    the bands, (2, B). All are at least 0; the first and the last have an upper end. Rows: the loads of each broker, the
     gain of each class. The normal equations shrink to the classes.
     """
     brokers, classes = have.shape
@@ -103,7 +106,7 @@ def _inner(x: Floats, z: Floats, s: Floats, v: Floats) -> float:
 
 @compiled(error_model="numpy")
 def _reach(x: Floats, dx: Floats) -> float:
-    """How far values can go in a direction before one of them is 0."""
+    """Return how far values can go in a direction before one of them is 0."""
     far = np.inf
     for i in range(len(x)):
         if dx[i] < 0:
@@ -144,7 +147,7 @@ def _columns(y: Floats, pi: Floats, size: Floats) -> Floats:
 
 @compiled(error_model="numpy")
 def _blocks(both: Floats, size: Floats, place: Floats) -> Floats:
-    """(B, 3): the inverses of the brokers' blocks, which are symmetric."""
+    """Return (B, 3): the inverses of the brokers' blocks, which are symmetric."""
     brokers, classes = both.shape
     inverse = np.empty((brokers, 3))
     for b in range(brokers):
@@ -162,7 +165,7 @@ def _blocks(both: Floats, size: Floats, place: Floats) -> Floats:
 
 @compiled(error_model="numpy")
 def _schur(both: Floats, size: Floats, inverse: Floats) -> Floats:
-    """The upper half of what is left of the equations when the brokers' are solved."""
+    """Return the upper half of what remains of the equations when the brokers' are solved (the Schur complement)."""
     brokers, classes = both.shape
     sized, plain = np.empty((brokers, classes)), np.empty((brokers, classes))
     for b in range(brokers):
@@ -183,9 +186,11 @@ def _schur(both: Floats, size: Floats, inverse: Floats) -> Floats:
 
 @compiled(error_model="numpy")
 def _factor(a: Floats) -> Floats:
-    """Cholesky's, of the upper half, row by row. The sums of a row are formed side by side, so that none waits for
-    itself: a processor forms several at once, each of them in the same order; and by four rows above in one go, since
-    loops are so short that each takes as long to begin."""
+    """Return Cholesky's factor, of the upper half, row by row.
+
+    The sums of a row are formed side by side, so that none waits for itself: a processor forms several at once, each in
+    the same order. Four rows above are subtracted in one go, since such short loops take as long to begin as to run.
+    """
     for i in range(len(a)):
         row, k = a[i, i:], 0
         while k + 4 <= i:

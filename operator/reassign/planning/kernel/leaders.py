@@ -1,4 +1,4 @@
-"""Preferred leaders: a follower of the row takes the first place. No bytes move."""
+"""Preferred leaders: a follower of the row takes the first slot. No bytes move."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from reassign.planning.problem.model import Bools, Bytes, Ints
 
 @inner
 def swap(row: Ints, leads: Bytes, p: int, k: int) -> None:
+    """Make the replica in slot `k` the preferred leader."""
     leads[row[p, 0]] -= 1
     leads[row[p, k]] += 1
     row[p, 0], row[p, k] = row[p, k], row[p, 0]
@@ -17,8 +18,10 @@ def swap(row: Ints, leads: Bytes, p: int, k: int) -> None:
 
 @inner
 def hand_over(row: Ints, still: Bools, first: Ints, leads: Bytes, floor: Bytes, ceiling: Bytes, changed: bool) -> None:
-    """Brokers above their ceiling give leadership to the follower that lacks most; `changed`: only of partitions whose
-    leader changes anyway."""
+    """Let brokers above their ceiling hand leadership to the follower with the greatest deficit.
+
+    `changed`: only for partitions whose leader changes anyway.
+    """
     for p in range(len(row)):
         b = row[p, 0]
         if still[p] or leads[b] <= ceiling[b] or (changed and b == first[p]):
@@ -34,7 +37,7 @@ def hand_over(row: Ints, still: Bools, first: Ints, leads: Bytes, floor: Bytes, 
 
 @inner
 def edges(row: Ints, still: Bools, edge: Ints) -> None:
-    """(B, B) of each leader and follower a partition that they share; -1 for none."""
+    """Fill (B, B) with a partition that each leader and follower share; -1 for none."""
     edge.fill(-1)
     for p in range(len(row)):
         if not still[p]:
@@ -44,9 +47,11 @@ def edges(row: Ints, still: Bools, edge: Ints) -> None:
 
 
 @inner
-def chain(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue: Bytes, came: Bytes) -> int:
-    """The nearest broker that can take from `source`, which leads too many, or give to it; -1 for none. `came` (B,)
-    is the way back."""
+def augmenting_path(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue: Bytes, came: Bytes) -> int:
+    """Return the nearest broker that can take from `source`, which leads too many, or give to it; -1 for none.
+
+    `came` (B,) is the way back.
+    """
     over = leads[source] > high[source]
     came.fill(-1)
     came[source] = source
@@ -69,17 +74,17 @@ def chain(edge: Ints, leads: Bytes, low: Bytes, high: Bytes, source: int, queue:
 
 @entry
 def augment(row: Ints, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge: Ints) -> int:
-    """Chains of hand-overs, one for each broker that leads too many or too few, while their partitions are unused."""
-    brokers, found = len(leads), 0
+    """Hand over along augmenting paths, one at a time for each broker outside its band. Return how many there were."""
+    brokers, augmented = len(leads), 0
     edges(row, still, edge)
     queue, came = np.empty(brokers, np.int64), np.empty(brokers, np.int64)
     for source in range(brokers):
         while leads[source] > high[source] or leads[source] < low[source]:
             over = leads[source] > high[source]
-            c = chain(edge, leads, low, high, source, queue, came)
+            c = augmenting_path(edge, leads, low, high, source, queue, came)
             if c < 0:
                 break
-            found += 1
+            augmented += 1
             while c != source:
                 leader, follower = (came[c], c) if over else (c, came[c])
                 p = int(edge[leader, follower])
@@ -90,12 +95,12 @@ def augment(row: Ints, still: Bools, leads: Bytes, low: Bytes, high: Bytes, edge
                         swap(row, leads, p, k)
                         break
                 c = came[c]
-    return found
+    return augmented
 
 
 @entry
 def lead(row: Ints, still: Bools, first: Ints, leads: Bytes, band: Bytes, aim: Bytes, chains: int) -> None:
-    """Brings the leaders inside their band, as far as hand-overs can; `band` and `aim` are (2, B), low and high."""
+    """Bring the leaders inside their band, as far as hand-overs can. `band` and `aim` are (2, B), low and high."""
     hand_over(row, still, first, leads, aim[0], aim[1], True)
     hand_over(row, still, first, leads, aim[0], aim[1], False)
     edge = np.empty((len(leads), len(leads)), np.int32)

@@ -1,14 +1,14 @@
-"""What shedding left: brokers still outside a band are filled or emptied one replica at a time, bytes, then counts.
+"""Local search: brokers still outside a band give or take one replica at a time, for bytes, then for counts.
 
-While counts are put right, bytes may leave their band by a margin that grows from round to round; the next pass over
-the bytes repairs that with a few large replicas.
+In the passes for counts, bytes may leave their band by a margin that grows from round to round. The next pass for bytes
+repairs that with a few large replicas.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, first_not_above, fits, lists, measure, move, neediest, slot_of
+from reassign.planning.kernel.state import State, first_not_above, fits, lists, move, neediest, slot_of, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bytes, Ints
 
@@ -19,12 +19,12 @@ AT_ONCE = 400
 """Moves for one broker in one pass."""
 
 FAR = 1e18
-"""More than any cost in bytes: of moves that do not suffice the greatest is the best."""
+"""More than any cost in bytes: among moves that do not suffice, the greatest is the best."""
 
 
 @entry
 def outside(s: State) -> float:
-    """How far all brokers are outside their bands, in replicas."""
+    """Return how far all brokers are outside their bands, in replicas."""
     total = 0.0
     for b in range(s.load.shape[1]):
         much = max(0, s.load[0, b] - s.high[0, b]) + max(0, s.low[0, b] - s.load[0, b])
@@ -34,9 +34,12 @@ def outside(s: State) -> float:
 
 
 @inner
-def push(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
-    """Moves one replica away from a broker: for bytes the smallest that covers the excess, else a smaller one; for
-    counts the smallest. `margin` is how far the other kind may leave its band."""
+def move_from(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
+    """Move one replica away from a broker; return whether one could move.
+
+    For bytes it is the smallest that covers the excess, else a smaller one. For counts it is the smallest. `margin` is
+    how far the other kind may leave its band.
+    """
     wide, many = margin * kind, margin * (1 - kind)
     if kind == 0 and s.load[1, b] - 1 < s.low[1, b] - many:
         return False
@@ -64,14 +67,17 @@ def push(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
 
 
 @inner
-def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
-    """Moves one replica to a broker: for bytes the smallest that covers the lack from who can spare it, else the
-    greatest that can be spared; for counts the smallest."""
+def move_to(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
+    """Move one replica to a broker; return whether one could move.
+
+    For bytes it is the smallest spare one that covers the deficit, else the greatest spare one. For counts it is the
+    smallest. `margin` is how far the other kind may leave its band.
+    """
     wide, many = margin * kind, margin * (1 - kind)
     if s.load[1, b] + 1 > s.high[1, b] + many:
         return False
     best, slot, least = -1, -1, np.inf
-    lack = s.low[0, b] - s.load[0, b]
+    deficit = s.low[0, b] - s.load[0, b]
     for a in range(s.load.shape[1]):
         if a == b or s.load[1, a] - 1 < s.low[1, a] - many:
             continue
@@ -80,9 +86,9 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
         if spare <= 0:
             continue
         if kind == 0:
-            i = first_not_above(s, item, first, end, float(min(lack - 1, spare))) - 1
+            i = first_not_above(s, item, first, end, float(min(deficit - 1, spare))) - 1
             step = -1
-            if lack > spare or i < first:
+            if deficit > spare or i < first:
                 i, step = i + 1, 1
         else:
             i, step = end - 1, -1
@@ -99,7 +105,7 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
             k = slot_of(s, p, a)
             if k < 0 or s.load[0, b] + size > min(s.high[0, b] + wide, s.room[b]):
                 continue
-            cost = FAR - size if kind == 0 and size < lack else float(size)
+            cost = FAR - size if kind == 0 and size < deficit else float(size)
             if cost < least and fits(s, p, k, b):
                 best, slot, least = p, k, cost
                 break
@@ -110,14 +116,14 @@ def pull(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) ->
 
 
 @inner
-def price(s: State, p: int, slot: int) -> float:
-    """The bytes that it costs to move a replica: none for one that moves anyway."""
+def move_cost(s: State, p: int, slot: int) -> float:
+    """Return the bytes that moving a replica costs: none for one that moves anyway."""
     return 0.0 if s.row[p, slot] != s.home[p, slot] else float(s.size[p])
 
 
 @inner
-def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
-    """Brings a broker's bytes into the band, or nearer, by two replicas that change places: counts stay as they are."""
+def swap(s: State, start: Bytes, item: Bytes, b: int) -> bool:
+    """Bring a broker's bytes into the band, or nearer, by a swap of two replicas. Counts stay as they are."""
     over = s.load[0, b] > s.high[0, b]
     wanted = s.load[0, b] - s.high[0, b] if over else s.low[0, b] - s.load[0, b]
     best, other, at, least = -1, -1, -1, np.inf
@@ -146,7 +152,7 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
                 m = slot_of(s, q, taker)
                 if m < 0 or q == p or gain * 48 <= aim or gain > min(spare, wanted + s.high[0, b] - s.low[0, b]):
                     continue
-                cost = price(s, p, k) + price(s, q, m) if gain >= wanted else FAR - gain
+                cost = move_cost(s, p, k) + move_cost(s, q, m) if gain >= wanted else FAR - gain
                 if cost < least and s.load[0, taker] + gain <= s.room[taker] and fits(s, q, m, giver):
                     best, other, at, least = p, q, a, cost
             if least == 0.0:
@@ -162,8 +168,8 @@ def exchange(s: State, start: Bytes, item: Bytes, b: int) -> bool:
 
 
 @entry
-def worth(s: State) -> tuple[float, int, int]:
-    """How far from the bands, how many bytes, how many moves: the least is the best."""
+def plan_cost(s: State) -> tuple[float, int, int]:
+    """Return how far from the bands, how many bytes, how many moves: the least is the best."""
     copied, moves = 0, 0
     for p in range(len(s.row)):
         for k in range(s.row.shape[1]):
@@ -175,12 +181,14 @@ def worth(s: State) -> tuple[float, int, int]:
 
 @inner
 def inside(s: State, kind: int, b: int) -> bool:
+    """Return whether a broker is inside its band."""
     return bool(s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b])
 
 
 @entry
-def settle(s: State, kind: int, margin: int, moves: int) -> int:
-    """One pass over all brokers for bytes (0) or counts (1), of at most so many moves; returns how many are left."""
+def one_pass(s: State, kind: int, margin: int, moves: int) -> int:
+    """Pass over all brokers once, for bytes (0) or counts (1), with at most `moves` moves. Return how many of them
+    remain."""
     b = 0
     while b < s.load.shape[1] and inside(s, kind, b):
         b += 1
@@ -191,13 +199,15 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
     for b in range(s.load.shape[1]):
         going, left = True, min(moves, AT_ONCE)
         while going and left > 0 and not inside(s, kind, b):
-            going = kind == 0 and exchange(s, moved_start, moved_item, b)
+            going = kind == 0 and swap(s, moved_start, moved_item, b)
             if not going and s.load[kind, b] > s.high[kind, b]:
-                going = push(s, moved_start, moved_item, b, kind, margin) or push(s, start, item, b, kind, margin)
+                going = move_from(s, moved_start, moved_item, b, kind, margin) or move_from(
+                    s, start, item, b, kind, margin
+                )
             elif not going:
-                going = pull(s, moved_start, moved_item, b, kind, margin) or pull(s, start, item, b, kind, margin)
+                going = move_to(s, moved_start, moved_item, b, kind, margin) or move_to(s, start, item, b, kind, margin)
             if not going and kind == 0:
-                going = exchange(s, start, item, b)
+                going = swap(s, start, item, b)
             left -= 1
             moves -= 1
     return moves
@@ -205,19 +215,20 @@ def settle(s: State, kind: int, margin: int, moves: int) -> int:
 
 @inner
 def copy(source: Ints | Bytes, into: Ints | Bytes) -> None:
-    """Both (·, ·); by hand, since it compiles in less time."""
+    """Copy one (·, ·) array into another; by hand, since that compiles in less time."""
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
             into[i, j] = source[i, j]
 
 
 @entry
-def rounds(s: State, most: int, moves: int) -> None:
-    """Up to `most` rounds and `moves` moves, until all is inside or nothing comes nearer; keeps the best state seen."""
+def local_search(s: State, most: int, moves: int) -> None:
+    """Run up to `most` rounds of up to `moves` moves in all, until all bands are met or nothing improves. Keep the best
+    state."""
     row, load, least = np.empty_like(s.row), np.empty_like(s.load), outside(s)
     copy(s.row, row)
     copy(s.load, load)
-    measure(s)
+    update_deficits(s)
     idle = 0
     for n in range(most):
         if least == 0.0 or idle > 3 or moves <= 0:
@@ -226,7 +237,7 @@ def rounds(s: State, most: int, moves: int) -> None:
         for turn in range(3):  # bytes, counts, and bytes again
             kind = turn % 2
             if s.counts[kind] > 0:
-                moves = settle(s, kind, margin if kind else n % 2 * (1 - turn // 2), moves)
+                moves = one_pass(s, kind, margin if kind else n % 2 * (1 - turn // 2), moves)
         now = outside(s)
         idle += 1
         if now < least:

@@ -1,15 +1,16 @@
-"""What overloaded brokers give away: chosen so that bytes and counts come right together, at the fewest bytes."""
+"""Offloading: what overloaded brokers give, chosen so that bytes and counts meet their bands together at the fewest
+bytes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, first_not_above, measure, move, neediest, slot_of
+from reassign.planning.kernel.state import State, first_not_above, move, neediest, slot_of, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bytes
 
 FAILURES = 64
-"""Replicas of one broker that may find no place before the rest is left to the rounds."""
+"""Replicas of one broker that may have no receiver before the rest is left to local search."""
 
 
 @inner
@@ -19,9 +20,11 @@ def between(low: int, high: int, share: float) -> int:
 
 @entry
 def level(load: Bytes, low: Bytes, high: Bytes, group: Bytes, forced: Bytes) -> tuple[Bytes, Bytes]:
-    """(floor, ceiling) inside the band, each (B,), so that what is given equals what is taken, in each group of brokers
-    that can only exchange among themselves. What must move is the greater of the two, so the lesser side goes further
-    into its band. `forced` (B,) is what a broker gives at least, for another reason.
+    """Return (floor, ceiling) inside the band, each (B,), such that each group of brokers gives as much as it takes.
+
+    A group is brokers that can only exchange among themselves. The greater of what must be given and what must be taken
+    moves, so the other side goes further into its band. `forced` (B,) is what a broker gives at least, for another
+    reason.
     """
     floor, ceiling = low.copy(), high.copy()
     for g in range(group.max() + 1):
@@ -55,7 +58,7 @@ def level(load: Bytes, low: Bytes, high: Bytes, group: Bytes, forced: Bytes) -> 
 
 @entry
 def smallest(s: State, start: Bytes, item: Bytes) -> Bytes:
-    """(B,) the bytes of the smallest replicas that the excess of replicas forces out of each broker."""
+    """Return (B,) the bytes of the smallest replicas that the excess of replicas forces out of each broker."""
     forced = np.zeros(len(start) - 1, np.int64)
     for b in range(len(forced)):
         excess = s.load[1, b] - s.ceiling[1, b]
@@ -66,7 +69,7 @@ def smallest(s: State, start: Bytes, item: Bytes) -> Bytes:
 
 @inner
 def next_left(gone: Bytes, i: int) -> int:
-    """The first place from i on that is not gone, with the path to it made shorter."""
+    """Return the first index from i on that is not gone (union-find with path compression)."""
     while gone[i] != i:
         gone[i] = gone[gone[i]]
         i = gone[i]
@@ -75,7 +78,7 @@ def next_left(gone: Bytes, i: int) -> int:
 
 @inner
 def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Bytes, many: int, much: int) -> int:
-    """The place in a broker's list of what it should give next; -1 for none. `many` and `much` are its excesses."""
+    """Return the index in a broker's list of the replica to give next; -1 for none. `many`, `much` are its excesses."""
     wanted = max(0.0, much / many) if many > 1 else float(max(0, much))
     at = first_not_above(s, item, start, end, wanted)
     small = next_left(after, at - start) + start  # the greatest of at most what is wanted
@@ -95,9 +98,9 @@ def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Byte
 
 
 @entry
-def shed(s: State, start: Bytes, item: Bytes, turn: Bytes) -> None:
-    """Brokers, in turn, give away until they are down to their ceilings, each replica to the one that needs it most."""
-    measure(s)
+def offload(s: State, start: Bytes, item: Bytes, turn: Bytes) -> None:
+    """Let brokers, in turn, give replicas down to their ceilings, each to the broker that needs it most."""
+    update_deficits(s)
     longest = 0
     for b in range(len(start) - 1):
         longest = max(longest, start[b + 1] - start[b])

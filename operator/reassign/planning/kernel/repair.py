@@ -1,21 +1,24 @@
-"""What has to move: replicas that may not stay, replication factors, rows that racks do not allow.
+"""Repair of what has to move: replicas that may not stay, replication factors, and rows that racks do not allow.
 
-Greatest partitions first, each replica to where fewest of its partition are, from the top of the tree down, and there
-to the broker that needs it most. A row that cannot be made right for want of room stays as it was.
+The greatest partitions go first. Each replica goes to the subtree with the fewest of its partition, from the top of the
+tree down, and there to the broker that needs it most. A row that cannot be repaired for want of room stays as it was.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, fits, measure, move, need, weigh
+from reassign.planning.kernel.state import State, fits, move, need, update_deficit, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bools, Bytes
 
 
 @inner
 def legal(s: State, p: int, held: Bytes, over: Bytes) -> bool:
-    """Whether the row noted in `held` lies as evenly as it can below every node; `over` is zeros, and is again."""
+    """Return whether the row counted in `held` is spread as evenly as it can be below every node.
+
+    `over` (N,) is scratch space: zeros before and after.
+    """
     n = 0
     for k in range(s.row.shape[1]):
         n += s.row[p, k] >= 0
@@ -48,7 +51,8 @@ def legal(s: State, p: int, held: Bytes, over: Bytes) -> bool:
 
 @inner
 def crowding(s: State, held: Bytes, b: int) -> int:
-    """How many replicas of the partition in hand lie beside a broker: at the top first, as one number to compare."""
+    """Return how many replicas of the partition at hand lie beside a broker, the top level first, as one number to
+    compare."""
     key = 0
     for d in range(s.path.shape[1]):
         key = key * 32 + held[s.path[b, d]]
@@ -56,22 +60,24 @@ def crowding(s: State, held: Bytes, b: int) -> int:
 
 
 @inner
-def note(s: State, held: Bytes, b: int, change: int) -> None:
+def count_replica(s: State, held: Bytes, b: int, change: int) -> None:
+    """Add `change` to the number of replicas at each node above a broker."""
     for d in range(s.path.shape[1]):
         held[s.path[b, d]] += change
 
 
 @inner
-def wants(s: State, weight: Bytes, size: int, b: int) -> float:
-    """By need where something is balanced, else the emptiest first, by weight."""
+def preference(s: State, weight: Bytes, size: int, b: int) -> float:
+    """Return by how much a broker is preferred: by need where something is balanced, else the emptiest first, by
+    weight."""
     if s.counts[0] + s.counts[1] > 0:
         return need(s, size, b)
     return float(-(s.load[0, b] + size) / weight[b])
 
 
 @inner
-def loneliest(s: State, p: int, held: Bytes, weight: Bytes) -> int:
-    """The broker with room and without a replica of this partition that has fewest beside it; -1 for none."""
+def least_crowded(s: State, p: int, held: Bytes, weight: Bytes) -> int:
+    """Return the broker with room and no replica of this partition that has the fewest beside it; -1 for none."""
     best, fewest, most = -1, 0, 0.0
     for b in range(s.load.shape[1]):
         leaf = s.path[b, s.path.shape[1] - 1]
@@ -80,38 +86,41 @@ def loneliest(s: State, p: int, held: Bytes, weight: Bytes) -> int:
         key = crowding(s, held, b)
         if best >= 0 and key > fewest:
             continue
-        wanted = wants(s, weight, s.size[p], b)
+        wanted = preference(s, weight, s.size[p], b)
         if best < 0 or key < fewest or wanted > most:
             best, fewest, most = b, key, wanted
     return best
 
 
 @inner
-def put(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
+def add(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
     s.row[p, slot] = b
+    """Put a replica into a slot."""
     s.load[0, b] += s.size[p]
     s.load[1, b] += 1
-    weigh(s, b)
-    note(s, held, b, 1)
+    update_deficit(s, b)
+    count_replica(s, held, b, 1)
 
 
 @inner
-def take(s: State, p: int, slot: int, held: Bytes) -> None:
+def remove(s: State, p: int, slot: int, held: Bytes) -> None:
     b = s.row[p, slot]
+    """Empty a slot."""
     s.row[p, slot] = -1
     s.load[0, b] -= s.size[p]
     s.load[1, b] -= 1
-    weigh(s, b)
-    note(s, held, b, -1)
+    update_deficit(s, b)
+    count_replica(s, held, b, -1)
 
 
 @inner
-def drop(s: State, p: int, keep: Bools, rf: int, weight: Bytes, held: Bytes) -> None:
-    """Removes what may not stay, then what is too much: the most crowded, of these the least needed, the last."""
+def remove_excess(s: State, p: int, keep: Bools, rf: int, weight: Bytes, held: Bytes) -> None:
+    """Remove replicas that may not stay, then excess ones: the most crowded first, then the least needed, then the
+    last."""
     n = 0
     for k in range(s.row.shape[1]):
         if s.row[p, k] >= 0 and not keep[p, k]:
-            take(s, p, k, held)
+            remove(s, p, k, held)
         n += s.row[p, k] >= 0
     while n > rf:
         worst, crowd, least = -1, 0, 0.0
@@ -119,66 +128,69 @@ def drop(s: State, p: int, keep: Bools, rf: int, weight: Bytes, held: Bytes) -> 
             if s.row[p, k] < 0:
                 continue
             key = crowding(s, held, s.row[p, k])
-            wanted = wants(s, weight, s.size[p], s.row[p, k])
+            wanted = preference(s, weight, s.size[p], s.row[p, k])
             if worst < 0 or key > crowd or (key == crowd and wanted <= least):
                 worst, crowd, least = k, key, wanted
-        take(s, p, worst, held)
+        remove(s, p, worst, held)
         n -= 1
 
 
 @inner
-def fill(s: State, p: int, rf: int, weight: Bytes, held: Bytes) -> bool:
-    """Adds what lacks, each in the first free place."""
+def add_missing(s: State, p: int, rf: int, weight: Bytes, held: Bytes) -> bool:
+    """Add missing replicas, each in the first free slot. Return whether there was room for all."""
     n = 0
     for k in range(s.row.shape[1]):
         n += s.row[p, k] >= 0
     for k in range(s.row.shape[1]):
         if n < rf and s.row[p, k] < 0:
-            b = loneliest(s, p, held, weight)
+            b = least_crowded(s, p, held, weight)
             if b < 0:
                 return False
-            put(s, p, k, b, held)
+            add(s, p, k, b, held)
             n += 1
     return True
 
 
 @inner
-def unravel(s: State, p: int, weight: Bytes, held: Bytes) -> None:
-    """Moves single replicas while that spreads the row better: the greatest gain, then one that moves anyway, then
-    from the broker that needs it least."""
+def spread_row(s: State, p: int, weight: Bytes, held: Bytes) -> None:
+    """Move single replicas while that spreads the row better.
+
+    The greatest gain goes first, then a replica that moves anyway, then one of the broker that needs it least.
+    """
     for _ in range(4 * s.row.shape[1]):
         slot, to, gain, free, least = -1, -1, 0, False, 0.0
         for k in range(s.row.shape[1]):
             b = s.row[p, k]
             if b < 0:
                 continue
-            take(s, p, k, held)
+            remove(s, p, k, held)
             key = crowding(s, held, b)
-            wanted = wants(s, weight, s.size[p], b)
-            other = loneliest(s, p, held, weight)
+            wanted = preference(s, weight, s.size[p], b)
+            other = least_crowded(s, p, held, weight)
             gained = key - crowding(s, held, other) if other >= 0 else 0
-            put(s, p, k, b, held)
+            add(s, p, k, b, held)
             moves = b != s.home[p, k]
             better = gained > gain or (gained == gain and ((moves and not free) or (moves == free and wanted < least)))
             if gained > 0 and better:
                 slot, to, gain, free, least = k, other, gained, moves, wanted
         if slot < 0:
             return
-        take(s, p, slot, held)
-        put(s, p, slot, to, held)
+        remove(s, p, slot, held)
+        add(s, p, slot, to, held)
 
 
 @inner
-def note_row(s: State, p: int, held: Bytes, change: int) -> None:
+def count_row(s: State, p: int, held: Bytes, change: int) -> None:
+    """Add `change` to the number of replicas at each node above each broker of a row."""
     for k in range(s.row.shape[1]):
         if s.row[p, k] >= 0:
-            note(s, held, s.row[p, k], change)
+            count_replica(s, held, s.row[p, k], change)
 
 
 @entry
-def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, left: Bools) -> None:
-    """Makes all rows right; `left` marks those that cannot be for want of room, which stay as they were."""
-    measure(s)
+def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, unrepaired: Bools) -> None:
+    """Make all rows legal. `unrepaired` (P,) marks those without room for that, which stay as they were."""
+    update_deficits(s)
     held, over = np.zeros(len(s.cap), np.int64), np.zeros(len(s.cap), np.int64)
     wrong = np.zeros(len(s.row), np.bool_)
     for p in range(len(s.row)):
@@ -188,33 +200,33 @@ def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, left: Bools) -> None
         for k in range(s.row.shape[1]):
             n += s.row[p, k] >= 0
             stays = stays and (s.row[p, k] < 0 or keep[p, k])
-        note_row(s, p, held, 1)
+        count_row(s, p, held, 1)
         wrong[p] = not stays or n != rf[p] or not legal(s, p, held, over)
         if wrong[p]:
-            drop(s, p, keep, rf[p], weight, held)
-        note_row(s, p, held, -1)
+            remove_excess(s, p, keep, rf[p], weight, held)
+        count_row(s, p, held, -1)
     for p in range(len(s.row)):
         if wrong[p]:
-            note_row(s, p, held, 1)
-            right = fill(s, p, rf[p], weight, held)
+            count_row(s, p, held, 1)
+            right = add_missing(s, p, rf[p], weight, held)
             if right and not legal(s, p, held, over):
-                unravel(s, p, weight, held)
+                spread_row(s, p, weight, held)
                 right = legal(s, p, held, over)
             if not right:
-                left[p] = s.still[p] = True
+                unrepaired[p] = s.still[p] = True
                 for k in range(s.row.shape[1]):
                     if s.row[p, k] >= 0:
-                        take(s, p, k, held)
+                        remove(s, p, k, held)
                 for k in range(s.row.shape[1]):
                     if s.home[p, k] >= 0:
-                        put(s, p, k, s.home[p, k], held)
-            note_row(s, p, held, -1)
+                        add(s, p, k, s.home[p, k], held)
+            count_row(s, p, held, -1)
 
 
 @entry
-def reconsider(s: State, keep: Bools, sweeps: int) -> None:
-    """Of what a lower replication factor removes, the choice that balances best: no bytes move whichever stays."""
-    measure(s)
+def choose_removals(s: State, keep: Bools, sweeps: int) -> None:
+    """Choose what a lower replication factor removes so that it balances best. No bytes move either way."""
+    update_deficits(s)
     for _ in range(sweeps):
         better = 0
         for p in range(len(s.row)):

@@ -1,4 +1,4 @@
-"""Rows as the kernel wants them: greatest partitions first, and in each row first what it holds."""
+"""Rows in the order that the kernel needs: greatest partitions first, and in each row replicas before empty slots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ DIGIT = 11
 
 @entry
 def greatest_first(size: Bytes) -> Bytes:
-    """(P,) the partitions by size, and by number among equals: a radix sort, which takes a sixth of numpy's time."""
+    """Return (P,) the partitions by size, and by number among equals: a radix sort, which takes a sixth of numpy's
+    time."""
     order, sorted_ = np.arange(len(size)), np.empty(len(size), np.int64)
     last = (1 << DIGIT) - 1
     rest = 0
@@ -38,7 +39,8 @@ def greatest_first(size: Bytes) -> Bytes:
 
 @entry
 def close_up(row: Ints) -> int:
-    """Moves what a row (P, R) holds to its front, in the same order; returns how many places the fullest row takes."""
+    """Move the replicas of each row (P, R) to its front, in the same order. Return the number of replicas in the
+    longest row."""
     widest = 0
     for p in range(len(row)):
         held = 0

@@ -1,8 +1,8 @@
-"""What the parts of the kernel share: the state that they change, what a legal move is, and how a broker is chosen.
+"""The state that all parts of the kernel change, what a legal move is, and which broker gets a replica.
 
 Partitions are sorted by size, greatest first, so that a broker's list of partitions is sorted by size too. Everything
-is compiled (numba), whole numbers where they are compared with bands, with ties broken by the lower index: the same
-input gives the same bytes. Without Python's lock held, so that other threads go on.
+is compiled. Numbers that are compared with bands are whole, and ties go to the lower index: the same input gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class State(NamedTuple):
     All whole numbers but the brokers in rows are int64, so that each function is compiled once.
     """
 
-    row: Ints  # (P, R) brokers; -1 for a place that holds nothing
-    home: Ints  # (P, R) where the replica in this place was; -1 for none
+    row: Ints  # (P, R) brokers; -1 for an empty slot
+    home: Ints  # (P, R) the broker of the replica in this slot before; -1 for none
     still: Bools  # (P,) is not touched
     size: Bytes  # (P,)
     load: Bytes  # (2, B)
@@ -33,7 +33,7 @@ class State(NamedTuple):
     ceiling: Bytes  # (2, B) inside the band: brokers are emptied down to here
     counts: Floats  # (2,) whether bytes and replicas are balanced, 1.0 or 0.0
     mean: float  # bytes of a replica
-    lacks: Floats  # (2, B) up to the floor, in replicas of mean bytes; right after `measure`, and kept right by `move`
+    deficit: Floats  # (2, B) up to the floor, in replicas of mean bytes; `update_deficits` fills it, `move` updates it
     path: Bytes  # (B, D)
     cap: Bytes  # (N,)
     level: Bytes  # (N, R + 1)
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 @inlined
 def below(s: State, p: int, depth: int, node: int) -> int:
-    """How many replicas of a partition lie below a node."""
+    """Return how many replicas of a partition lie below a node."""
     n = 0
     for k in range(s.row.shape[1]):
         b = s.row[p, k]
@@ -55,7 +55,7 @@ def below(s: State, p: int, depth: int, node: int) -> int:
 
 @inlined
 def allows(s: State, p: int, slot: int, to: int) -> bool:
-    """Whether a legal row stays legal when the replica in `slot` goes to another broker."""
+    """Return whether a legal row stays legal when the replica in `slot` goes to another broker."""
     n = 0
     for k in range(s.row.shape[1]):
         if s.row[p, k] == to:
@@ -88,12 +88,13 @@ def allows(s: State, p: int, slot: int, to: int) -> bool:
 
 @inner
 def fits(s: State, p: int, slot: int, to: int) -> bool:
-    """The same, where it is called less often."""
+    """The same as `allows`, not inlined, for callers that ask less often."""
     return allows(s, p, slot, to)
 
 
 @inlined
 def slot_of(s: State, p: int, b: int) -> int:
+    """Return the slot of a partition's replica on a broker; -1 for none."""
     for k in range(s.row.shape[1]):
         if s.row[p, k] == b:
             return k
@@ -103,36 +104,39 @@ def slot_of(s: State, p: int, b: int) -> int:
 @inner
 def move(s: State, p: int, slot: int, to: int) -> None:
     origin = s.row[p, slot]
+    """Move the replica in `slot` to another broker."""
     s.load[0, origin] -= s.size[p]
     s.load[1, origin] -= 1
     s.load[0, to] += s.size[p]
     s.load[1, to] += 1
     s.row[p, slot] = to
-    weigh(s, origin)
-    weigh(s, to)
+    update_deficit(s, origin)
+    update_deficit(s, to)
 
 
 @inlined
-def weigh(s: State, b: int) -> None:
-    s.lacks[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
-    s.lacks[1, b] = s.floor[1, b] - s.load[1, b]
+def update_deficit(s: State, b: int) -> None:
+    s.deficit[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
+    """Compute how far a broker is below its floor."""
+    s.deficit[1, b] = s.floor[1, b] - s.load[1, b]
 
 
 @inner
-def measure(s: State) -> None:
+def update_deficits(s: State) -> None:
+    """Compute how far each broker is below its floor."""
     for b in range(s.load.shape[1]):
-        weigh(s, b)
+        update_deficit(s, b)
 
 
 @inlined
 def need(s: State, size: float, b: int) -> float:
-    """How much a broker lacks of what a replica of that size brings: the larger it is, the more its bytes count."""
-    return float(s.counts[0] * (size / s.mean) * s.lacks[0, b] + s.counts[1] * s.lacks[1, b])
+    """Return how much a broker needs a replica of that size. The larger the replica, the more its bytes count."""
+    return float(s.counts[0] * (size / s.mean) * s.deficit[0, b] + s.counts[1] * s.deficit[1, b])
 
 
 @inlined
 def confines(s: State, p: int, slot: int) -> int:
-    """The lowest node that the replica in `slot` of a legal row cannot leave, since too few would be left there."""
+    """Return the lowest node that the replica in `slot` of a legal row cannot leave, since too few would remain."""
     n = 0
     for k in range(s.row.shape[1]):
         n += s.row[p, k] >= 0
@@ -148,9 +152,9 @@ def confines(s: State, p: int, slot: int) -> int:
 
 @inner
 def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
-    """The broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none.
+    """Return the broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none.
 
-    Most often the neediest of all may: only if not, racks are looked at for each.
+    Usually the neediest of all brokers is legal. Only if it is not, racks are checked for each broker.
     """
     best, size, inside = -1, s.size[p], confines(s, p, slot)
     for careful in range(2):
@@ -171,8 +175,10 @@ def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int)
 
 @entry
 def lists(s: State) -> tuple[Bytes, Bytes]:
-    """(2, B + 1) where each broker's list starts, and (2, ·) the lists: partitions that may be moved, greatest first.
-    Row 0 is of all replicas, row 1 of those that are not where they were, which can go elsewhere at no cost."""
+    """Return (2, B + 1) where each broker's list starts, and (2, ·) the lists: movable partitions, greatest first.
+
+    Row 0 is of all replicas. Row 1 is of those that are away from home, which can go elsewhere at no cost.
+    """
     brokers = s.load.shape[1]
     start = np.zeros((2, brokers + 1), np.int64)
     for p in range(len(s.row)):
@@ -202,7 +208,7 @@ def lists(s: State) -> tuple[Bytes, Bytes]:
 
 @inlined
 def first_not_above(s: State, item: Bytes, start: int, end: int, size: float) -> int:
-    """The place in a broker's list of its greatest partition of at most that size; `end` for none."""
+    """Return the index in a broker's list of its greatest partition of at most that size; `end` for none."""
     while start < end:
         middle = (start + end) // 2
         if s.size[item[middle]] > size:

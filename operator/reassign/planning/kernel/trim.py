@@ -1,4 +1,4 @@
-"""Moves that the bands do not need are undone, the greatest first; others are made with a smaller replica instead."""
+"""Trimming: moves that the bands do not need are undone, the greatest first; others are made with a smaller replica."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from reassign.planning.machine_code import entry, inlined
 from reassign.planning.problem.model import Bools
 
 TRIES = 16
-WORTH = 256  # of a replica's mean bytes, what is not worth a look
+"""Smaller replicas that are tried for one move."""
+WORTH = 256
+"""Part of a replica's mean bytes below which a smaller replica is not searched for."""
 
 
 @inlined
 def came_from(s: State, p: int, k: int) -> int:
-    """Where the replica in a place was, if it is elsewhere now; else -1."""
+    """Return the former broker of the replica in a slot, if it is elsewhere now; else -1."""
     home, b = s.home[p, k], s.row[p, k]
     if b < 0 or b == home or s.still[p]:
         return -1
@@ -21,17 +23,19 @@ def came_from(s: State, p: int, k: int) -> int:
 
 @inlined
 def may_go(s: State, b: int, size: int) -> bool:
+    """Return whether a broker stays in its bands without a replica of that size."""
     return bool(s.load[0, b] - size >= s.low[0, b] and s.load[1, b] - 1 >= s.low[1, b])
 
 
 @inlined
 def may_come(s: State, b: int, size: int) -> bool:
+    """Return whether a broker has room and stays in its bands with a replica of that size more."""
     return bool(s.load[0, b] + size <= min(s.high[0, b], s.room[b]) and s.load[1, b] + 1 <= s.high[1, b])
 
 
 @entry
 def tidy(s: State) -> None:
-    """A replica that came to where another of its row was is put in that one's place: nothing moves between them."""
+    """Put a replica that came to a former broker of its row into that broker's slot: nothing moves between the two."""
     for p in range(len(s.row)):
         if s.still[p]:
             continue
@@ -45,7 +49,7 @@ def tidy(s: State) -> None:
 
 @entry
 def undo(s: State, keep: Bools) -> None:
-    """Takes back every move that both brokers can do without."""
+    """Undo every move that both brokers can do without."""
     for p in range(len(s.row)):
         for k in range(s.row.shape[1]):
             home = came_from(s, p, k)
@@ -56,11 +60,11 @@ def undo(s: State, keep: Bools) -> None:
 
 
 @entry
-def relent(s: State, keep: Bools, first: int, most: int) -> int:
-    """Takes back moves of brokers that need not give, whoever then lacks what they brought: of these, the greatest at
-    the top, `most` from the `first` on. The bytes that were taken back.
+def perturb(s: State, keep: Bools, first: int, most: int) -> int:
+    """Undo moves of brokers that need not give, whatever the receiver's band; return the bytes of what was undone.
 
-    What moves anyway can often be shared out so that nobody lacks it after all.
+    The greatest moves are undone: `most` of them, from the `first` on. Local search goes on from there. Other replicas
+    that move anyway can often make up for them.
     """
     taken, total = 0, 0
     for p in range(len(s.row)):
@@ -82,7 +86,7 @@ def relent(s: State, keep: Bools, first: int, most: int) -> int:
 
 @entry
 def shrink(s: State) -> None:
-    """Where a moved replica brings more than is needed, a smaller one of the same broker goes instead."""
+    """Where a moved replica brings more than is needed, move a smaller one of the same broker instead."""
     starts, items = lists(s)
     start, item = starts[0], items[0]
     for p in range(len(s.row)):

@@ -1,4 +1,4 @@
-"""What follows from where replicas are, for all partitions at once; brokers are indices, -1 fills rows."""
+"""Loads and changes of assignments, for all partitions at once. Brokers are indices, -1 fills rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Ints
 
 
 def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
-    """(K, B): bytes, replicas and preferred leaders on each broker."""
+    """Return (K, B): bytes, replicas and preferred leaders on each broker."""
     load = np.zeros((3, brokers), np.int64)
     _count(replicas, size, load)
     return load
@@ -27,13 +27,13 @@ def _count(replicas: Ints | Bytes, size: Bytes, load: Bytes) -> None:
 
 
 def by_factor(rf: Ints, which: Bools) -> list[tuple[int, Bools]]:
-    """Those of these partitions (P,) that have each replication factor."""
+    """Return each replication factor, with those of the partitions `which` (P,) that have it."""
     return [(r, which & (rf == r)) for r in np.flatnonzero(np.bincount(rf[which])).tolist()]
 
 
 def added(current: Ints, target: Ints) -> Bools:
-    """(P, R'): which replicas of a target (P, R') are on a broker that has none now (P, R)."""
-    found = np.zeros(target.shape, np.bool_)
+    """Return (P, R'): which replicas of a target (P, R') are on a broker that has none now (P, R)."""
+    is_added = np.zeros(target.shape, np.bool_)
     for slot, column in enumerate(target.T):
-        found[:, slot] = (column != UNKNOWN) & (current != column[:, None]).all(axis=1)
-    return found
+        is_added[:, slot] = (column != UNKNOWN) & (current != column[:, None]).all(axis=1)
+    return is_added

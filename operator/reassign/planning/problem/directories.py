@@ -1,7 +1,7 @@
 """Log directories: which of them share a volume, and which one a replica goes to on a broker with several volumes.
 
-Brokers put a new replica where the fewest partitions are (KIP-112), whatever its size. On one volume that is as good
-as any, and is left to them; between volumes it can fill one while another is empty, so there the plan names one.
+Brokers put a new replica where the fewest partitions are (KIP-112), whatever its size. On one volume that is as good as
+any choice, so the broker chooses. Between volumes it can fill one while another is empty, so there the plan names one.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from reassign.planning.problem.volume import shared
 
 
 def volumes(directories: Directories) -> Ints:
-    """The volume of each directory, (D,), counted up from 0 over all brokers.
+    """Return the volume of each directory, (D,), numbered from 0 over all brokers.
 
-    Directories of one broker that report the same size and nearly the same free bytes are on one volume; one that
-    reports none, or is offline, has a volume of its own.
+    Directories of one broker that report the same size and nearly the same free bytes are on one volume. A directory
+    that reports none, or is offline, has a volume of its own.
     """
     found = np.arange(len(directories.path), dtype=np.int32)
-    says = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
+    reported = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
     total, usable = directories.total.tolist(), directories.usable.tolist()
     for d, broker in enumerate(directories.broker):
-        if not says[d]:
+        if not reported[d]:
             continue
         for other in range(d - 1, -1, -1):
             if directories.broker[other] != broker:
                 break
-            if says[other] and shared(total[d], usable[d], total[other], usable[other]):
+            if reported[other] and shared(total[d], usable[d], total[other], usable[other]):
                 found[d] = found[other]
                 break
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
 
 
 def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple[Ints, list[int]]:
-    """The directory of each added replica, (P, R'), UNKNOWN where the broker may choose, and the partitions that fit
-    nowhere.
+    """Return the directory of each added replica, (P, R'), and the partitions that fit into no volume.
 
-    Largest first, each into the volume of its broker where the greatest share is free then, `min_free` of it left;
-    within a volume into its first directory. Cordoned and offline directories take nothing, nor do those that do not
-    say how large they are or what is free.
+    UNKNOWN stands where the broker may choose. The largest replica goes first, each into the volume of its broker with
+    the greatest free share; `min_free` of it stays free. Within a volume the first directory is named.
+
+    Cordoned and offline directories take nothing, nor do those that do not report their size. `sizes` (P,) are bytes of
+    a replica.
     """
     directories = cluster.directories
     named = np.full(target.shape, UNKNOWN, np.int32)
@@ -57,15 +58,15 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     several[list(choices)] = True
     rows, columns = np.nonzero(added(cluster.replicas, target) & several[target])
     free = directories.usable - np.ceil(directories.total * min_free).astype(np.int64)
-    homeless: list[int] = []
+    without_room: list[int] = []
     for i in np.lexsort((columns, rows, -sizes[rows])):
         row, column = int(rows[i]), int(columns[i])
         mine = choices[target[row, column]]
         share = free[mine] / directories.total[mine]
         best = mine[int(np.argmax(share))]
         if free[best] < sizes[row]:
-            homeless.append(row)
+            without_room.append(row)
             continue
         named[row, column] = best
         free[volume == volume[best]] -= sizes[row]
-    return named, sorted(set(homeless))
+    return named, sorted(set(without_room))

@@ -1,4 +1,4 @@
-"""A goal as people write it, in the words of the planner."""
+"""Goals of the API as goals of the planner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reassign.planning.problem.model import Goal
 
 
 def goal_of(goal: api.Goal, topics: api.Topics, racks: api.Racks, min_free_percent: int) -> Goal:
-    """What the planner is to reach; `min_free_percent` of each volume stay free."""
+    """Return the planner's goal; `min_free_percent` of each volume stays free."""
     balance = goal.balance
     return Goal(
         include=topics.include,

@@ -1,6 +1,7 @@
-"""Which partitions lie as they should: enough replicas, where they may be, and as even as the tree allows.
+"""Legal partitions: enough replicas, on allowed brokers, spread as evenly as the tree allows.
 
-Compiled, over all replicas. It shares nothing with what makes plans, so that certificates can judge those by it.
+The check runs over all replicas, compiled. It shares nothing with what makes plans, so that certificates can rely on
+it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from reassign.planning.problem.model import Bools, Ints
 
 @compiled()
 def ancestor(path: Ints, broker: int, depth: int) -> int:
-    """The node above a broker that has `depth` nodes above itself."""
+    """Return the node above a broker that has `depth` nodes above itself."""
     return path[broker, depth - 1] if depth else 0
 
 
 @compiled()
 def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
-    """Whether replicas there are spread as evenly as the tree allows."""
+    """Return whether replicas on these brokers are spread as evenly as the tree allows."""
     for depth in range(path.shape[1]):
         alone = True
         for first in range(len(brokers)):
@@ -50,7 +51,7 @@ def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
 
 @compiled()
 def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, extra: Ints) -> Bools:
-    """Which partitions have as many replicas as wanted, where they may be, and spread."""
+    """Return (P,): which partitions have the wanted number of replicas, all on allowed brokers, legally spread."""
     good = np.zeros(len(target), np.bool_)
     brokers = np.empty(target.shape[1], np.int32)
     for p in range(len(target)):

@@ -1,4 +1,4 @@
-"""What a plan is made from, what is wanted, and what comes out: arrays and small values, no client, no clock.
+"""The values of planning: a cluster, a goal, and the plan that comes out. Arrays and small values, no client, no clock.
 
 Letters of the shapes: B brokers, D log directories, T topics, P partitions, R replicas of one partition at most.
 Brokers are indices into `Cluster.brokers` everywhere but there, so that ids may be anything; -1 fills rows.
@@ -20,14 +20,14 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
-"""Bytes that are not known, and places in a row that hold nothing."""
+"""Bytes that are not known, and slots of a row that hold nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
     """The log directories (KIP-112) of all brokers, sorted by broker and path.
 
-    `total` and `usable` are bytes of the directory's volume; UNKNOWN where the broker does not say.
+    `total` and `usable` are bytes of the directory's volume. They are UNKNOWN where the broker does not report them.
     """
 
     broker: Ints  # (D,) index of the broker
@@ -40,10 +40,10 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One look at a whole cluster, sorted by topic name and partition.
+    """A whole cluster at one moment, sorted by topic name and partition.
 
-    `replicas` are in their order, the first is the preferred leader; of a partition in flight they are its target's.
-    `sizes` are the bytes of one replica (the leader's; the greatest that is known where that is not).
+    `replicas` are in their order; the first is the preferred leader. Of a partition in flight they are the target's.
+    `sizes` are the bytes of one replica: the leader's, or the greatest known one where the leader's is not known.
     """
 
     id: str
@@ -62,9 +62,9 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is wanted of a cluster. Broker ids, not indices; None: all of them.
+    """What is wanted of a cluster. It has broker ids, not indices; None stands for all of them.
 
-    Patterns are shell-like (`*`, `?`, `[seq]`); a topic is planned when one of `include` and none of `exclude` matches.
+    Patterns are shell-like (`*`, `?`, `[seq]`). A topic is planned when one of `include` and none of `exclude` matches.
     Without `balance` only what has to move moves.
     """
 
@@ -88,7 +88,7 @@ class Unmet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How evenly one resource lies before and after, in shares of each broker's target: 1 is just right.
+    """How evenly one resource lies before and after, in shares of each broker's target: 1 is exactly on target.
 
     `reachable` is a lower bound of the greatest share that any assignment has; `band` is what was asked for.
     """
@@ -102,7 +102,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How far from the optimum a plan is: what it costs beside what any plan must cost (shared bounds, no guesses)."""
+    """How far from the optimum a plan is: its costs, and proven lower bounds of the costs of every plan."""
 
     bytes: int
     bytes_bound: int
@@ -119,9 +119,10 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the replicas go: `target` (P, R') in the order of the cluster's partitions; `wave` (P,) from 0, -1: stays.
+    """Where the replicas go. `target` (P, R') is in the order of the cluster's partitions.
 
-    `target_directory` (P, R') is an index into the cluster's directories where one has to be named, else UNKNOWN.
+    `wave` (P,) counts from 0; -1 stays as it is. `target_directory` (P, R') is an index into the cluster's directories
+    where one has to be named, else UNKNOWN.
     """
 
     target: Ints

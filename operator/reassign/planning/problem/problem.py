@@ -1,6 +1,6 @@
-"""A cluster and a goal as dense arrays: what may move, where to, how much should lie on each broker in the end.
+"""A cluster and a goal as dense arrays: what may move, where to, and how much each broker should hold in the end.
 
-All that is wrong with a goal is found here, before anything is computed; what is left undone is said as `Unmet`.
+Every error of a goal is found here, before anything is computed. What the goal wants and no plan does becomes `Unmet`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
 """The rows of `Problem.target`, `low` and `high`."""
 
 UNLIMITED = 1 << 62
-"""Bytes that may lie on a broker that does not say how large its volumes are."""
+"""Bytes that may lie on a broker that does not report the size of its volumes."""
 
 MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
 """Of all replicas together, and of one. Sums of them, of bands and of the kernel's margins stay below 2^63 then."""
 
 MOST_VOLUME_BYTES = 1 << 53
-"""As which a larger volume counts: network file systems say 2^63, and a broker can have several."""
+"""The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Letters as in `model`; K = 3 resources, in the order of RESOURCES; L levels of racks.
 
-    Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte.
-    What is not movable counts as load and nothing else.
+    Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte. What is not
+    movable counts as load and nothing else.
     """
 
     brokers: Ints  # (B,) ids
@@ -47,7 +47,6 @@ class Problem:
     keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
     rf: Ints  # (P,) wanted replication factor
     size: Bytes  # (P,)
-    size_known: Bools  # (P,)
     movable: Bools  # (P,) selected, not in flight, with a replica that is alive
     alive: Bools  # (B,)
     allowed: Bools  # (B,) may hold movable replicas in the end
@@ -64,7 +63,10 @@ class Problem:
 
 
 def pose(cluster: Cluster, goal: Goal) -> Problem:
-    """Raises PlanningError (INVALID_GOAL, NOTHING_SELECTED, NOT_ENOUGH_BROKERS, INVALID_RACKS)."""
+    """Return the problem of reaching the goal in this cluster.
+
+    Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
+    """
     allowed = _allowed(cluster, goal)
     groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     held: Bools = cluster.replicas >= 0
@@ -76,7 +78,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     if goal.replication_factor is not None:
         rf[movable] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
-    size, known = sizes_or_means(cluster)
+    size = sizes_or_means(cluster)
     _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
     load = loads(cluster.replicas, size, len(cluster.brokers))
     weight = _weight(cluster, allowed)
@@ -92,7 +94,6 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         keep=keep,
         rf=rf,
         size=size,
-        size_known=known,
         movable=movable,
         alive=cluster.alive,
         allowed=allowed,
@@ -110,7 +111,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
 
 
 def online_replicas(cluster: Cluster) -> Bools:
-    """(P, R): which replicas are on a broker that is alive, and in a directory that is online."""
+    """Return (P, R): which replicas are on a live broker, and in a directory that is online."""
     online: Bools = (cluster.replicas >= 0) & cluster.alive[cluster.replicas]
     if cluster.directory.size and len(cluster.directories.online):
         online &= cluster.directories.online[cluster.directory] | (cluster.directory < 0)
@@ -162,7 +163,7 @@ def _selected(cluster: Cluster, goal: Goal) -> Bools:
 
 
 def _any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether one of the patterns matches; they may be as many as there are topics, where each is the name of one."""
+    """Return whether one of the patterns matches a topic. There may be one pattern for each topic, its name."""
     names = frozenset(patterns)
     wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
     return lambda topic: topic in names or any(fnmatchcase(topic, pattern) for pattern in wild)
@@ -174,26 +175,26 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
         return
     row = int(np.flatnonzero(movable & (rf == wanted))[0])
     dead = cluster.brokers[~cluster.alive].tolist()
-    said = f" (not alive: {_ids(dead)})" if dead else ""
+    dead_ones = f" (not alive: {_ids(dead)})" if dead else ""
     raise PlanningError(
         Reason.NOT_ENOUGH_BROKERS,
         f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
-        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}{said}; "
+        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
         "allow more brokers, or lower the replication factor",
     )
 
 
-def sizes_or_means(cluster: Cluster) -> tuple[Bytes, Bools]:
-    """(P,): bytes of a replica, and whether they are known; else they are the mean (see Problem)."""
+def sizes_or_means(cluster: Cluster) -> Bytes:
+    """Return (P,): bytes of a replica; means where they are not known (see Problem)."""
     known = cluster.sizes >= 0
     if known.all():
-        return cluster.sizes, known
+        return cluster.sizes
     total = np.zeros(len(cluster.topics), np.int64)
     np.add.at(total, cluster.topic[known], cluster.sizes[known])
     count = np.bincount(cluster.topic[known], minlength=len(total))
     mean = int(total.sum()) // int(count.sum()) if known.any() else 1
     guess = np.where(count > 0, total // np.maximum(count, 1), mean)
-    return np.where(known, cluster.sizes, guess[cluster.topic]), known
+    return np.where(known, cluster.sizes, guess[cluster.topic])
 
 
 def _check_bytes(cluster: Cluster, size: Bytes, replicas: Ints) -> None:
@@ -205,43 +206,43 @@ def _check_bytes(cluster: Cluster, size: Bytes, replicas: Ints) -> None:
     else:
         return
     raise PlanningError(
-        Reason.INVALID_SNAPSHOT, f"{what}: that is a mistake; look at what the brokers say of their log directories"
+        Reason.INVALID_SNAPSHOT, f"{what}: that is an error; check what the brokers report of their log directories"
     )
 
 
 def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
-    """The bytes of a broker's volumes that work, when every broker that may hold replicas says them, else all equal."""
+    """Return (B,): the bytes of a broker's online volumes if every allowed broker reports them, else 1 for all."""
     directories = cluster.directories
     online = directories.online
-    said = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
+    reported = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
     _, one = np.unique(volumes(directories), return_index=True)
     weight = np.zeros(len(allowed), np.int64)
-    np.add.at(weight, directories.broker[one], said[one])
-    silent = np.zeros(len(allowed), bool)
-    silent[directories.broker[online & (directories.total == UNKNOWN)]] = True
-    if (allowed & (silent | (weight == 0))).any():
+    np.add.at(weight, directories.broker[one], reported[one])
+    unreported = np.zeros(len(allowed), bool)
+    unreported[directories.broker[online & (directories.total == UNKNOWN)]] = True
+    if (allowed & (unreported | (weight == 0))).any():
         return np.ones(len(allowed), np.int64)
     return weight
 
 
 def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
-    """What lies there and what is usable beyond the share that stays free, of volumes that take replicas."""
+    """Return (B,): the bytes there, and those usable beyond the share to stay free, of volumes that take replicas."""
     directories = cluster.directories
     takes = directories.online & ~directories.cordoned
-    silent = (directories.total == UNKNOWN) | (directories.usable == UNKNOWN)
+    unreported = (directories.total == UNKNOWN) | (directories.usable == UNKNOWN)
     spared = np.array([ceil(goal.min_free * max(total, 0)) for total in directories.total.tolist()], np.int64)
-    says = np.flatnonzero(takes & ~silent)
-    _, one = np.unique(volumes(directories)[says], return_index=True)
+    reporting = np.flatnonzero(takes & ~unreported)
+    _, one = np.unique(volumes(directories)[reporting], return_index=True)
     room = lying.copy()
     left = np.clip(directories.usable - spared, 0, MOST_VOLUME_BYTES)
-    np.add.at(room, directories.broker[says[one]], left[says[one]])
-    room[directories.broker[takes & silent]] = UNLIMITED
+    np.add.at(room, directories.broker[reporting[one]], left[reporting[one]])
+    room[directories.broker[takes & unreported]] = UNLIMITED
     room[np.setdiff1d(np.arange(len(room)), directories.broker)] = UNLIMITED
     return room
 
 
 def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
-    """What the goal would have moved and that is not."""
+    """Return what the goal would have moved and no plan does."""
     unmet = []
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
@@ -262,7 +263,7 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
     if guessed:
         unmet.append(
             Unmet(
-                f"the sizes of {guessed} partitions are not known, since their brokers have not said them",
+                f"the sizes of {guessed} partitions are not known, since their brokers have not reported them",
                 "each counts as the mean of its topic; plan again when the brokers answer",
             )
         )

@@ -1,7 +1,7 @@
-"""How much of each resource should lie on each broker: in proportion to weight, as far as racks, disks and what cannot
-move allow, and the band around it.
+"""Shares of what brokers hold, in proportion to weight, as far as racks, disks and fixed replicas allow, and bands
+around them.
 
-Exact: whole numbers of any length, so that the same input gives the same targets on every machine.
+All numbers are whole and of any length, so that the same input gives the same shares on every machine.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ PARTS = 20
 def shares(
     tree: Tree, weight: Bytes, fixed: Bytes, amounts: dict[int, int], atleast: Bytes, atmost: Bytes, *, leaders: bool
 ) -> tuple[Bytes, Bytes]:
-    """Each broker's share (B,), and the same rounded down, of one resource: from the root down each node's load goes to
-    its children by weight, between the least and the most that legal placements put there.
+    """Return each broker's share (B,) of one resource, and the same rounded down.
 
-    `amounts` of movable partitions, by replication factor: bytes of one replica, or how many there are. `fixed` (B,) is
-    the load of others; in all a broker has from `atleast` to `atmost` (B,). Of `leaders` a partition has one, anywhere.
+    From the root down, each node's load goes to its children by weight, between the least and the most that legal
+    placements put there. `amounts` are those of movable partitions, by replication factor: bytes of one replica, or how
+    many there are.
+
+    `fixed` (B,) is the load of other partitions. In all, a broker has from `atleast` to `atmost` (B,). Of `leaders` a
+    partition has one, anywhere.
     """
     brokers = len(weight)
     children = tree.children
@@ -44,27 +47,29 @@ def shares(
     least = [max(a, b) for a, b in zip(least, _up(tree, atleast), strict=True)]
     most = [max(a, min(b, c)) for a, b, c in zip(least, most, _up(tree, np.maximum(fixed, atmost)), strict=True)]
     total = sum(fixed.tolist()) + sum(amount if leaders else amount * r for r, amount in amounts.items())
-    found = [
-        _down(children, weights, total << bits, *([limit << bits for limit in limits] for limits in (least, most)))
+    whole, fine = (
+        _down(children, weights, total << bits, *([limit << bits for limit in limits] for limits in (least, most)))[
+            -brokers:
+        ]
         for bits in (0, PARTS)
-    ]
-    whole, fine = (share[-brokers:] for share in found)
+    )
     return np.array(whole, np.int64), np.array([(part + brokers) >> PARTS for part in fine], np.int64)
 
 
 def band(least: Bytes, greatest: Bytes, tolerance: float) -> tuple[Bytes, Bytes]:
-    """(low, high), each (B,): the tolerance below the one share and above the other."""
+    """Return (low, high), each (B,): the tolerance below `least` and above `greatest`, rounded inward."""
     wide, of = Fraction(str(tolerance)).as_integer_ratio()
     low = [-((wide - of) * share // of) for share in least.tolist()]
     return np.array(low, np.int64), np.array([(of + wide) * share // of for share in greatest.tolist()], np.int64)
 
 
 def coverable(tree: Tree, share: Bytes, fixed: Bytes, atleast: Bytes, sizes: dict[int, Bytes], beside: Bytes) -> Bytes:
-    """(B,): the shares, lowered to where the replicas suffice. One that is larger than what any broker below a node
-    still lacks fills no more than that, and what lies `beside` it (B,) fills nothing.
+    """Return the shares (B,), lowered to where the replicas suffice.
 
-    `sizes` are the bytes of movable partitions, by replication factor; brokers have `fixed` bytes, and in the end
-    `atleast` (B,) whatever their share."""
+    A replica that is larger than the deficit of every broker below a node fills no more than that deficit. What lies
+    `beside` it (B,) fills nothing. `sizes` are the bytes of movable partitions, by replication factor. Brokers have
+    `fixed` bytes, and in the end `atleast` (B,) whatever their share.
+    """
     reach = share.copy()
     largest = max((int(size.max(initial=0)) for size in sizes.values()), default=0)
     for node, below in enumerate(tree.children):
@@ -79,11 +84,11 @@ def coverable(tree: Tree, share: Bytes, fixed: Bytes, atleast: Bytes, sizes: dic
             part: int, asked: Bytes = asked, floor: Bytes = floor, lies: Bytes = lies, most: dict[int, int] = most,
             wasted: int = wasted,
         ) -> bool:  # fmt: skip
-            lacks = np.maximum(np.maximum(_scaled(asked, part), floor) - lies, 0)
-            each = int(lacks.max())
+            deficit = np.maximum(np.maximum(_scaled(asked, part), floor) - lies, 0)
+            each = int(deficit.max())
             useful = sum(most[r] * int(np.minimum(size, each).sum()) for r, size in sizes.items())
             filled = sum(most[r] * int((size >= each).sum()) for r, size in sizes.items())
-            return int(lacks.sum()) <= useful - min(filled, len(asked)) * wasted
+            return int(deficit.sum()) <= useful - min(filled, len(asked)) * wasted
 
         if not suffices(1 << PARTS):
             part = bisect_left(range(1 << PARTS), True, key=lambda part: not suffices(part)) - 1
@@ -96,7 +101,7 @@ def _scaled(share: Bytes, part: int) -> Bytes:
 
 
 def _down(children: list[list[int]], weights: list[int], total: int, least: list[int], most: list[int]) -> list[int]:
-    """Shares of all nodes."""
+    """Return the shares of all nodes."""
     share = [0] * len(least)
     share[0] = total
     for node, below in enumerate(children):
@@ -108,7 +113,7 @@ def _down(children: list[list[int]], weights: list[int], total: int, least: list
 
 
 def _up(tree: Tree, leaves: Bytes) -> list[int]:
-    """Sums over the subtrees."""
+    """Return the sums over the subtrees."""
     sums: list[int] = [0] * (len(tree.parent) - len(leaves)) + leaves.tolist()
     for node in range(len(sums) - 1, 0, -1):
         sums[tree.parent[node]] += sums[node]
@@ -116,7 +121,8 @@ def _up(tree: Tree, leaves: Bytes) -> list[int]:
 
 
 def _split(total: int, weight: list[int], least: list[int], most: list[int]) -> list[int]:
-    """`total` in proportion to weight, each part between its least and its most; what rounding leaves goes in order."""
+    """Split `total` in proportion to weight, each part between its least and its most. What rounding leaves goes in
+    order."""
     share: list[int | None] = [None] * len(weight)
     while True:
         open_ = [i for i, part in enumerate(share) if part is None]
@@ -127,10 +133,10 @@ def _split(total: int, weight: list[int], least: list[int], most: list[int]) -> 
         over = [i for i in open_ if wish[i] > most[i]]
         if not short and not over:
             break
-        lacking = sum(least[i] - wish[i] for i in short)
+        deficit = sum(least[i] - wish[i] for i in short)
         spare = sum(wish[i] - most[i] for i in over)
-        for i in short if lacking >= spare else over:
-            share[i] = least[i] if lacking >= spare else most[i]
+        for i in short if deficit >= spare else over:
+            share[i] = least[i] if deficit >= spare else most[i]
     parts = [wish[i] if part is None else part for i, part in enumerate(share)]
     left = total - sum(parts)
     while left > 0:

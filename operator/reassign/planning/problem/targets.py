@@ -1,7 +1,7 @@
-"""What each broker should have in the end, and the band around it: the best that can be reached, as far as is known.
+"""What each broker should have in the end, and the band around it: the best that is known to be reachable.
 
-A share is by weight, and no more than racks, the room on disk or the replicas that a broker can have allow. A band is
-never so narrow that nobody could meet it, where that is simple to see.
+A share is by weight, and no more than racks, disk or the replicas that a broker can have allow. A band is never so
+narrow that no plan could meet it, where that is simple to see.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reassign.planning.problem.tree import Tree
 
 
 class Placing(NamedTuple):
-    """What there is to place and where; letters and fields as in `Problem`."""
+    """What there is to place, and where. Letters and fields are those of `Problem`."""
 
     current: Ints  # (P, R)
     keep: Bools  # (P, R)
@@ -36,7 +36,7 @@ class Placing(NamedTuple):
 
 
 class Aims(NamedTuple):
-    """Each (3, B): bytes, replicas, leaders; or (B,), one of them."""
+    """Each (3, B): bytes, replicas, leaders. Or each (B,): one of them."""
 
     target: Bytes
     low: Bytes
@@ -44,7 +44,7 @@ class Aims(NamedTuple):
 
 
 def aims(of: Placing) -> Aims:
-    """The shares and bands of all three resources."""
+    """Return the shares and bands of all three resources."""
     fixed = loads(of.current[~of.movable], of.size[~of.movable], len(of.allowed))
     free = np.zeros_like(of.room), np.full_like(of.room, OPEN)
     replicas = _counts(of, fixed[REPLICAS], *free, leaders=False)
@@ -67,7 +67,8 @@ def _counts(of: Placing, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders
 
 
 def _fitting(of: Placing, fixed: Bytes, high: Bytes) -> Bytes | None:
-    """The most replicas that brokers have room for, which are the smallest; None where that is enough anyway."""
+    """Return how many of the smallest replicas brokers have room for; None where there is room for all that they should
+    have."""
     sizes, room = of.size[of.movable], np.maximum(of.room - fixed[DISK], 0)
     mean = float(sizes.sum()) / max(1, len(sizes))
     if not (of.allowed & (room < (high - fixed[REPLICAS]) * mean)).any():
@@ -77,8 +78,11 @@ def _fitting(of: Placing, fixed: Bytes, high: Bytes) -> Bytes | None:
 
 
 def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
-    """A replica that is larger than a broker's share, and may stay, is as good as fixed: the others share the rest.
-    Brokers have `has` (B,) fixed replicas, and `few` in the end at least: beside a large one lie some small ones."""
+    """Return the share and band of bytes.
+
+    A replica that is larger than a broker's share, and may stay, counts as fixed: the other brokers share the rest.
+    Brokers have `has` (B,) fixed replicas, and at least `few` in the end, so some small ones lie beside a large one.
+    """
     moves, lies, atleast = of.movable, fixed, np.zeros_like(fixed)
     full: set[int] = set()
     while True:
@@ -108,29 +112,34 @@ def _aims(of: Placing, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> A
 
 
 def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
-    """(B,): the bytes of so many of them."""
+    """Return (B,): the bytes of that many smallest replicas."""
     sums = np.concatenate(([0], np.cumsum(np.sort(sizes))))
     return sums[np.clip(count, 0, len(sizes))]
 
 
 def _oversized(of: Placing, moves: Bools, most: Floats, full: set[int]) -> list[int]:
-    """Partitions with a replica of more than `most` (B,) on a broker, which may stay; of each broker the largest, and
-    none where one of those that are `full` has a replica."""
+    """Return partitions with a replica of more than `most` (B,) on a broker, which may stay.
+
+    Of each broker it is the largest one. There is none where a broker of `full` has a replica of it.
+    """
     some = np.flatnonzero(moves & (of.size > most[of.allowed].min()))
     some = some[_settled(of, some)]
-    found: list[int] = []
+    oversized: list[int] = []
     taken = set(full)
     for p in some[np.argsort(-of.size[some], kind="stable")].tolist():
         brokers = {b for b in of.current[p].tolist() if b >= 0}
         if not brokers & taken and any(of.size[p] > most[b] for b in brokers):
-            found.append(p)
+            oversized.append(p)
         taken |= brokers
-    return found
+    return oversized
 
 
 def _leadable(of: Placing, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]:
-    """The fewest and most leaders that brokers can have with the replicas that they should have; or, since leaders
-    alone move no bytes, with those that they have and what has to move anyway."""
+    """Return the fewest and the most leaders that brokers can have with the replicas that they should have.
+
+    Leaders alone move no bytes. Where nothing else is balanced, it is by the replicas that brokers have, and those that
+    have to move anyway.
+    """
     least, most = np.zeros_like(of.room), np.full_like(of.room, OPEN)
     if By.REPLICAS in of.balance:
         most = fixed[LEADERS] + np.maximum(replicas - fixed[REPLICAS], 0)
@@ -145,7 +154,7 @@ def _leadable(of: Placing, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]
 
 
 def _settled(of: Placing, some: Ints | Bytes) -> Bools:
-    """Which of these partitions have nothing that must move: their number of replicas, spread, where they may be."""
+    """Return which of these partitions need no move: number of replicas, spread and brokers are as wanted."""
     tree, held = of.tree, of.current[some] >= 0
     legal = done(of.current[some], of.rf[some], of.allowed, tree.path, tree.level, tree.extra)
     settled: Bools = legal & (of.keep[some] | ~held).all(axis=1)

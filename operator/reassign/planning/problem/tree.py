@@ -1,7 +1,7 @@
 """The tree of racks with the brokers as its leaves, and how many replicas of one partition each node may hold.
 
-The replicas of a partition spread over the children of a node as evenly as the children have brokers for: with n
-replicas below a node and the level the greatest with Σ min(cap, level) ≤ n, each child holds min(cap, level) or
+The replicas of a partition spread over the children of a node as evenly as the children have brokers for. Take n
+replicas below a node, and the greatest level with Σ min(cap, level) ≤ n. Then each child holds min(cap, level) or
 min(cap, level + 1) of them. That is what is called legal here.
 """
 
@@ -16,11 +16,11 @@ from reassign.planning.problem.model import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Letters: N nodes, the root is 0, then level by level, the last B are the brokers; D depth, without the root.
+    """N nodes: the root is 0, then level by level; the last B are the brokers. D is the depth without the root.
 
-    `level`, `extra`, `least` and `most` are tables by number of replicas, 0 to R. `extra` is what is left of n replicas
-    when each child has min(cap, level). `least` and `most` are how many replicas of a partition with that replication
-    factor lie below a node in any legal placement.
+    `level`, `extra`, `least` and `most` are tables by number of replicas, 0 to R. `extra` is what remains of n replicas
+    when each child has min(cap, level). `least` and `most` are the replicas of a partition with that factor below a
+    node in any legal placement.
     """
 
     path: Ints  # (B, D) the nodes from below the root down to the broker itself
@@ -33,7 +33,7 @@ class Tree:
 
     @property
     def children(self) -> list[list[int]]:
-        """Of each node, in order."""
+        """The children of each node, in order."""
         children: list[list[int]] = [[] for _ in self.parent]
         for node, parent in enumerate(self.parent.tolist()[1:], start=1):
             children[parent].append(node)
@@ -41,7 +41,7 @@ class Tree:
 
 
 def grow(groups: Ints, allowed: Bools, replicas: int) -> Tree:
-    """The tree of `groups` (L, B), a rack of each broker per level from the top down, for up to `replicas` replicas."""
+    """Return the tree of `groups` (L, B), a rack of each broker per level from the top, for up to so many replicas."""
     brokers = len(allowed)
     path = np.empty((brokers, len(groups) + 1), np.int32)
     parents: list[int] = [0]

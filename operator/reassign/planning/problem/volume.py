@@ -1,11 +1,11 @@
-"""Which log directories of a broker share a volume: none says so, what they report tells it."""
+"""Which log directories of a broker share a volume. Brokers do not report that; sizes and free bytes tell."""
 
 from __future__ import annotations
 
 SAME_VOLUME_BYTES = 16 * 2**20
-"""Two directories of one volume are measured one after another, and something is written in between."""
+"""How far free bytes of one volume may differ: directories are measured one after another, with writes in between."""
 
 
 def shared(total: int, usable: int, other_total: int, other_usable: int) -> bool:
-    """Whether two directories of one broker that report these bytes are on one volume."""
+    """Return whether two directories of one broker that report these bytes are on one volume."""
     return total == other_total and abs(usable - other_usable) < SAME_VOLUME_BYTES

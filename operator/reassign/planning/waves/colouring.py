@@ -1,12 +1,12 @@
 """Packs moves into a given number of waves, each broker's copies spread evenly over them.
 
-A plan is a bipartite multigraph (who gives, who takes), so this is an edge colouring, and it can always be had where
-every partition adds one replica (König 1916; de Werra 1971 with waves of equal size too). Partitions that add several
-stay together, and then it is tried only, and gives way where waves get shorter (`wave_exchange`).
+A plan is a bipartite multigraph of sources and destinations, so this is an edge colouring. It always exists where every
+partition adds one replica (König 1916; de Werra 1971 with waves of equal size too). Partitions that add several stay
+together; then an even spread is only tried, and gives way where waves get shorter (`waves.exchange`).
 
-A wave lasts as long as its busiest broker, and the next one waits for it. So the largest go first, each to where it
-makes the wave the least longer, which brings together those that are alike; what then finds no place is made one by
-swapping two waves along an alternating trail.
+A wave lasts as long as its busiest broker, and the next one waits for it. So the largest moves go first, each to where
+it makes the wave the least longer, which brings similar ones together. A move without a place gets one by swapping two
+waves along an alternating trail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reassign.planning.waves.placement import Filled, place
 TRAILS_TRIED = 64
 WAVES_TRIED = 5
 SURPLUS_TRIED = 4
-LOOKED_AT = 1_000_000
+MOVES_TRIED = 1_000_000
 IDLE_TURNS = 2
 
 
@@ -59,12 +59,8 @@ class Packing:
             self.left, self.load, self.longest, self.partitions, self.bytes, self.max_partitions, self.max_bytes
         )
 
-    @property
-    def even(self) -> bool:
-        return bool((self.left >= 0).all())
-
     def fill(self, order: Bytes) -> bool:
-        """Whether all found a wave, within the caps."""
+        """Return whether all fit into a wave, within the caps."""
         copies = self.moves.adds[order] > 0
         those = order[copies]
         while len(those := those[self._place(those) :]):
@@ -86,8 +82,10 @@ class Packing:
         return bool((self.partitions <= self.max_partitions).all())
 
     def _place(self, those: Bytes, evenly: bool = True) -> int:
-        """Put each where it makes the wave the least longer; of several, into the one that it fills the least. How many
-        there are before the first that finds no place."""
+        """Put each where it makes the wave the least longer; of several, into the one that it fills the least.
+
+        Return how many there are before the first without a place.
+        """
         moves = self.moves
         placed = place(self.filled, those, moves.ports, self.shares, moves.size, self.copied, self.wave, evenly)
         for move in those[:placed][moves.adds[those[:placed]] == 1].tolist():
@@ -95,7 +93,7 @@ class Packing:
         return placed
 
     def _put(self, move: int, wave: int) -> None:
-        """One of a single replica."""
+        """Put a move of one replica into a wave."""
         self._count(move, wave, 1)
         self.wave[move] = wave
         self.longest[wave] = max(self.longest[wave], self.load[self.pairs[move], wave].max())
@@ -106,7 +104,7 @@ class Packing:
             self.single[port, int(self.wave[move])].append(move)
 
     def bring(self, move: int, wave: int) -> None:
-        """Take it from its wave to this one."""
+        """Move it from its wave to this one."""
         self._count(move, int(self.wave[move]), -1)
         self._count(move, wave, 1)
         self.wave[move] = wave
@@ -123,7 +121,7 @@ class Packing:
         """Free a wave for a single replica by swapping it with another along a trail (König's proof).
 
         One wave has a place at its source, another one at its destination. The trail starts at the destination and
-        frees the first wave there. One that keeps the caps is preferred, otherwise `_level` mends what it can.
+        frees the first wave there. One that keeps the caps is preferred, otherwise `_level` repairs what it can.
         """
         if self.moves.adds[move] != 1:
             return False
@@ -153,7 +151,7 @@ class Packing:
         return True
 
     def _cost(self, wave: int, other: int, those: Sequence[int]) -> tuple[bool, int]:
-        """Whether a cap is broken, and how much longer the two waves get, if these single replicas swap.
+        """Return whether a cap is broken, and how much longer the two waves get, if these single replicas swap.
 
         One that is in no wave yet comes to `wave`.
         """
@@ -169,7 +167,8 @@ class Packing:
         return over, longer
 
     def _trail(self, start: int, wave: int, other: int) -> list[int] | None:
-        """Moves, by turns in `wave` and `other`, from a full port to one that has a place for what it would gain."""
+        """Return moves, by turns in `wave` and `other`, from a full port to one that has a place for what it would
+        gain."""
         trail: list[int] = []
         used: set[int] = set()
         port, leave, gain = start, wave, other
@@ -216,26 +215,26 @@ class Packing:
                 self._swap(best[1], wave, best[2])
 
     def _surplus(self, wave: int, other: int) -> Iterator[list[int]]:
-        """Trails that have one move more in `wave` than in `other`."""
+        """Return trails that have one move more in `wave` than in `other`."""
         return (trail for trail in self._trails(wave, other) if len(trail) % 2 and self.wave[trail[0]] == wave)
 
     def _polish(self) -> None:
-        """Swap trails of two waves where that makes them shorter together, until none does or enough were looked at."""
-        waves, looked_at, turn, idle = len(self.partitions), 0, 0, 0
+        """Swap trails of two waves where that shortens them together, up to the limit of work."""
+        waves, tried, turn, idle = len(self.partitions), 0, 0, 0
         shortest = self.load.sum(axis=1).max(initial=0)
         while idle < IDLE_TURNS:
             turn, idle = turn + 1, idle + 1
             for wave, other in ((at, at + by) for by in range(1, waves) for at in range(waves - by)):
-                if looked_at > LOOKED_AT or self.longest.sum() <= shortest:
+                if tried > MOVES_TRIED or self.longest.sum() <= shortest:
                     return
-                looked_at += int(self.partitions[[wave, other]].sum()) + self.moves.port_count
+                tried += int(self.partitions[[wave, other]].sum()) + self.moves.port_count
                 for trail in [*self._trails(wave, other, turn)]:
                     if self._cost(wave, other, trail) < (False, 0):
                         self._swap(trail, wave, other)
                         idle = 0
 
     def _trails(self, wave: int, other: int, turn: int = 0) -> Iterator[list[int]]:
-        """All moves of two waves as trails that take them by turns, each as long as can be, cycles last.
+        """Yield all moves of two waves as trails that take them by turns, each as long as can be, cycles last.
 
         At each port all are paired but the surplus of one wave. So whichever of these trails swap, no port has more in
         either wave than it had in the fuller one. At another `turn` others are paired.

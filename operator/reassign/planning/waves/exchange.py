@@ -1,7 +1,8 @@
-"""Makes waves shorter by exchanging moves between them, one for one or one for none, whichever brokers they are of.
+"""Shortens waves by exchanging moves between them, one for one or one for none, whichever brokers they are of.
 
-For plans where partitions add several replicas, which trails cannot swap. A wave gets shorter when its busiest broker
-has less in it, so only moves of that one are tried, the largest first, each with all moves of all other waves at once.
+It is for plans where partitions add several replicas, which trails cannot swap. A wave gets shorter when its busiest
+broker has less in it, so only moves of that broker are tried. The largest go first, each with all moves of all other
+waves at once.
 """
 
 from __future__ import annotations
@@ -10,43 +11,42 @@ import numpy as np
 
 from reassign.planning.problem.model import Bytes
 from reassign.planning.waves.colouring import Packing
-from reassign.planning.waves.placement import exchange
+from reassign.planning.waves.placement import best_exchange
 
-LOOKED_AT = 20_000_000
-"""Pairs of moves."""
+PAIRS_TRIED = 20_000_000
 TRIED = 8
 """Moves of a wave at a time."""
 
 
 def shorten(packing: Packing) -> None:
-    """Exchange until nothing gets shorter, or enough was looked at; caps hold, shares of brokers need not."""
+    """Exchange until nothing gets shorter, or the limit of work is reached. Caps hold; shares of brokers need not."""
     copied, wave, load = packing.copied, packing.wave, packing.load
     ports = np.maximum(packing.moves.ports, 0).astype(np.int64)
     weight = packing.shares * packing.moves.size[:, None]  # bytes at each of these ports
     there = np.flatnonzero(wave >= 0)
-    looked_at, found = 0, True
-    while found:
-        found = False
+    pairs, shortened = 0, True
+    while shortened:
+        shortened = False
         for here in np.argsort(-packing.longest, kind="stable").tolist():
             busy = load[:, here].argmax()
             those = np.flatnonzero(wave == here)
             those = those[((ports[those] == busy) & (weight[those] > 0)).any(axis=1)]
             for move in those[np.argsort(-copied[those], kind="stable")][:TRIED].tolist():
-                looked_at += len(there)
-                if looked_at > LOOKED_AT:
+                pairs += len(there)
+                if pairs > PAIRS_TRIED:
                     return
                 if _exchange(packing, ports, weight, there, move):
-                    found = True
+                    shortened = True
                     break
 
 
 def _exchange(packing: Packing, ports: Bytes, weight: Bytes, there: Bytes, move: int) -> bool:
-    """Exchange a move with the one, or with none, by which two waves get the most shorter together, if any does."""
+    """Exchange a move with the one, or with none, that shortens two waves the most together, if any does."""
     load, longest, copied, wave = packing.load, packing.longest, packing.copied, packing.wave
     here = int(wave[move])
     without = load[:, here].copy()
     np.subtract.at(without, ports[move], weight[move])
-    other, shorter = exchange(packing.filled, wave, copied, ports, weight, there, move, without)
+    other, shorter = best_exchange(packing.filled, wave, copied, ports, weight, there, move, without)
 
     waves = np.arange(len(longest))
     alone = np.maximum(longest, (load[ports[move]] + weight[move][:, None]).max(axis=0)) - longest

@@ -1,4 +1,4 @@
-"""What a plan moves: which broker gives, which ones take, and how many bytes."""
+"""What a plan moves: which broker is the source, which ones are destinations, and how many bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Ints
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The M of P partitions that a plan changes. A broker is two ports: b gives, brokers + b takes."""
+    """The M of P partitions that a plan changes. A broker is two ports: b sends, brokers + b receives."""
 
     partition: Ints  # (M,) ascending
     ports: Ints  # (M, N) the source, then each destination; UNKNOWN fills rows, and is all where nothing is copied
@@ -37,10 +37,10 @@ class Moves:
 
 
 def moves_of(current: Ints, target: Ints, size: Bytes, online: Bools) -> Moves:
-    """What changes between two assignments, (P, R) and (P, R') of broker indices; an order that changes does too.
+    """Return what changes between two assignments, (P, R) and (P, R') of broker indices; a change of order counts too.
 
     New replicas are copied from the leader. That is the first replica of those that are `online` (P, R): the preferred
-    leader, or whom Kafka elects in its place.
+    leader, or the broker that Kafka elects in its place. `size` (P,) are bytes of a replica.
     """
     width = max(current.shape[1], target.shape[1])
     old, new = (

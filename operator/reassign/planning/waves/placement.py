@@ -1,4 +1,4 @@
-"""Where a move goes among waves: what `colouring` and `wave_exchange` ask of all waves, or of all other moves."""
+"""Where a move goes among waves: what `colouring` and `exchange` ask of all waves, or of all other moves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOWHERE = 1 << 62
 
 
 class Filled(NamedTuple):
-    """What lies in W waves, and how much may: V are ports."""
+    """What lies in W waves, and how much may. V are ports."""
 
     left: Bytes  # (V, W) how much more of it a port may have
     load: Bytes  # (V, W) bytes
@@ -24,7 +24,7 @@ class Filled(NamedTuple):
 
 @inner
 def place_one(f: Filled, ports: Ints, shares: Bytes, size: int, copied: int, evenly: bool) -> int:
-    """The wave of one move, or -1."""
+    """Put one move into a wave, and return the wave; -1 for none."""
     best, least, added, filled = -1, NOWHERE, NOWHERE, 0.0
     for w in range(len(f.longest)):
         if f.partitions[w] >= f.max_partitions or f.bytes[w] + copied > f.max_bytes:
@@ -52,10 +52,11 @@ def place_one(f: Filled, ports: Ints, shares: Bytes, size: int, copied: int, eve
 def place(
     f: Filled, those: Bytes, ports: Ints, shares: Bytes, size: Bytes, copied: Bytes, wave: Ints, evenly: bool
 ) -> int:
-    """Put these moves one after another where each makes the wave the least longer; of several, into the one that it
-    fills the least. `evenly`: only where all its ports have that much left, else where the least is missing.
+    """Put these moves one after another where each makes the wave the least longer; of several, into the one it fills
+    least.
 
-    How many there are before the first that finds no place; `wave` (M,) says which. The others are of all moves, too.
+    `evenly`: only where all its ports have that much left, else where the least is missing. Return how many there are
+    before the first without a place. `wave` (M,) gets the waves; the other arrays are of all moves too.
     """
     for i in range(len(those)):
         move, n = those[i], 0
@@ -68,14 +69,14 @@ def place(
 
 
 @entry
-def exchange(
+def best_exchange(
     f: Filled, wave: Ints, copied: Bytes, ports: Bytes, weight: Bytes, there: Bytes, move: int, without: Bytes
 ) -> tuple[int, int]:
-    """The one of `there` with which a move exchanged makes two waves the most shorter together, and by how many bytes
-    they get longer; (-1, 0) if none makes them shorter.
+    """Return the one of `there` whose exchange with a move shortens two waves the most together, and the bytes they
+    change by.
 
-    `ports` and `weight` (M, N) are those of each move and its bytes there, `without` (V,) the load of the move's wave
-    without it.
+    That is (-1, 0) if none makes them shorter. `ports` and `weight` (M, N) are those of each move and its bytes there.
+    `without` (V,) is the load of the move's wave without it.
     """
     here, best, least = wave[move], -1, 0
     busiest = without.max()

@@ -1,7 +1,7 @@
 """Splits a plan into waves that run one after the other, each as large as its caps allow.
 
-The caps give the number of waves. Over these a broker's copies are spread evenly: in each wave it takes in, and gives
-out, no more than its share of them, rounded up.
+The caps give the number of waves. A broker's copies are spread evenly over these: in each wave it receives, and sends,
+at most its share of them, rounded up.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from reassign.planning.waves.exchange import shorten
 from reassign.planning.waves.moves import Moves
 
 CLASSES = 64
+"""Fractions of a wave for which the lower bound counts the partitions above them."""
 
 
 class Waves(NamedTuple):
-    """The waves of a plan: `wave` (P,) from 0, UNKNOWN: stays as it is.
+    """The waves of a plan: `wave` (P,) from 0; UNKNOWN stays as it is.
 
     There are `number` of them; `bound` is the least that any split within the caps needs. `alone` are the partitions
-    that copy more than a wave may: one wave each, the first ones. `even`: whether in the other waves each broker gives
-    and takes no more than its share.
+    that copy more than a wave may: one wave each, the first ones.
     """
 
     wave: Ints
     number: int
     bound: int
     alone: Ints
-    even: bool
 
 
 class Makespan(NamedTuple):
@@ -43,10 +42,10 @@ class Makespan(NamedTuple):
 
 
 def split(moves: Moves, max_partitions: int | None = None, max_bytes: int | None = None) -> Waves:
-    """The fewest waves of at most `max_partitions` that copy at most `max_bytes` each; None: no such cap.
+    """Return the fewest waves of at most `max_partitions` that copy at most `max_bytes` each; None: no such cap.
 
     Their number is `bound`, unless partitions nearly as large as a wave cannot be packed so tightly. A partition that
-    alone is larger than `max_bytes` is a wave of its own.
+    alone is larger than `max_bytes` is a wave of its own. Raises PlanningError for a cap below 1.
     """
     if min(max_partitions or 1, max_bytes or 1) < 1 or 0 in (max_partitions, max_bytes):
         raise PlanningError(Reason.INVALID_GOAL, "a wave's caps are below 1: give 1 or more partitions and bytes")
@@ -56,25 +55,24 @@ def split(moves: Moves, max_partitions: int | None = None, max_bytes: int | None
     alone, rest = largest_first[:too_large], largest_first[too_large:]
     wave[moves.partition[alone]] = np.arange(too_large)
     least = count = _fewest(moves.bytes[rest], max_partitions, max_bytes)
-    even = True
     while len(rest):
         packing = Packing(moves, rest, count, max_partitions or len(rest), max_bytes)
         if packing.fill(rest):
             if packing.mixed:
                 shorten(packing)
             numbers = np.unique(packing.wave[rest], return_inverse=True)[1]
-            count, even = int(numbers.max()) + 1, packing.even
+            count = int(numbers.max()) + 1
             wave[moves.partition[rest]] = too_large + numbers
             break
         count += max(1, count // 64)
-    return Waves(wave, too_large + count, too_large + least, np.sort(moves.partition[alone]), even)
+    return Waves(wave, too_large + count, too_large + least, np.sort(moves.partition[alone]))
 
 
 def makespan(moves: Moves, wave: Ints, rate: int) -> Makespan:
-    """How long the waves take where each broker gives, and takes, `rate` bytes per second.
+    """Return how long the waves take where each broker sends, and receives, `rate` bytes per second.
 
-    A wave lasts as long as its busiest broker gives or takes: some order of its copies keeps that one busy throughout
-    (preemptive open shop, Gonzalez and Sahni 1976). No schedule is shorter than the busiest broker of all.
+    A wave lasts as long as its busiest broker sends or receives: some order of its copies keeps that one busy
+    throughout (preemptive open shop, Gonzalez and Sahni 1976). No schedule is shorter than the busiest broker of all.
     """
     load = np.zeros((int(wave.max(initial=-1)) + 1, moves.port_count), np.int64)
     move, port = np.nonzero(moves.ports != UNKNOWN)
@@ -89,7 +87,8 @@ def makespan(moves: Moves, wave: Ints, rate: int) -> Makespan:
 
 
 def _fewest(copied: Bytes, max_partitions: int | None, max_bytes: int | None) -> int:
-    """The least number of waves: by partitions, by bytes, and since of what is above a k-th of one, k - 1 fit in."""
+    """Return the least number of waves: by partitions, by bytes, and since of what is above a k-th of one, k - 1 fit
+    in."""
     bounds = [min(len(copied), 1)]
     if max_partitions is not None:
         bounds.append(-(-len(copied) // max_partitions))
