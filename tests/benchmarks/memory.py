@@ -178,7 +178,7 @@ def main(*arguments: str) -> None:
         PROCESSES[what](brokers)
         return print(f"{(memory('VmHWM') - ours) / MIB:10.0f}", end="", flush=True)
     environment = os.environ | {"NUMBA_CPU_NAME": "generic"}
-    subprocess.run([sys.executable, "-m", "reassign.planning.compiled"], check=True, env=environment)
+    subprocess.run([sys.executable, "-m", "reassign.planning.compile_ahead"], check=True, env=environment)
     print(f"{'replicas':>10}", *(f"{what:>9}" for what in PROCESSES), "  MiB")
     for size in ("9k", "99k", "999k"):
         with tempfile.NamedTemporaryFile() as file:

@@ -22,7 +22,7 @@ from reassign.core.survey import roles, survey
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
 from reassign.kafka.throttles import Read
-from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
+from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
 
 TAKEN = datetime(2026, 1, 31, tzinfo=UTC)

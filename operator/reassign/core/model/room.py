@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
-from reassign.planning.volume import shared
+from reassign.planning.problem.volume import shared
 
 
 @dataclass(frozen=True, slots=True)
