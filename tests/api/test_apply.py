@@ -4,9 +4,8 @@ import json
 
 import pytest
 
+from reassign.api.limits import MAX_DETAILS, MAX_PARTITIONS
 from reassign.api.partition_reassignment import (
-    MAX_DETAILS,
-    MAX_PARTITIONS,
     PartitionDetail,
     PartitionReassignmentStatus,
     PartitionState,

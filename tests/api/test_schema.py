@@ -8,8 +8,9 @@ import pytest
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
-from reassign.api.reassignment_plan import MAX_BROKERS, ReassignmentPlanSpec
+from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, plan, reassignment
 
 Edit = Callable[[Object], Any]
@@ -175,7 +176,7 @@ BAD_PLANS: dict[str, tuple[Edit, str]] = {
     "a broker drained twice": (goal(drainBrokers=[5, 4, 5]), "spec.goal.drainBrokers: Invalid value"),
     "a broker twice among those that may have replicas": (goal(brokers=[1, 1]), "spec.goal.brokers: Invalid value"),
     "a negative broker id": (goal(brokers=[1, -1]), "spec.goal.brokers[1]"),
-    "too many brokers": (goal(brokers=list(range(MAX_BROKERS + 1))), "spec.goal.brokers: Too many"),
+    "too many brokers": (goal(brokers=list(range(MAX_PLAN_BROKERS + 1))), "spec.goal.brokers: Too many"),
     "a broker that is drained and may have replicas": (
         goal(brokers=[1, 2, 5], drainBrokers=[5]),
         "a broker that is drained cannot be one of brokers",
@@ -223,8 +224,8 @@ def test_a_plan_whose_name_is_no_label_is_refused(sandbox: Kubectl) -> None:
 
 
 def test_a_plan_of_as_many_brokers_as_there_may_be_is_judged_within_the_budget_for_that(sandbox: Kubectl) -> None:
-    many = list(range(MAX_BROKERS))
-    drained = list(range(MAX_BROKERS, 2 * MAX_BROKERS))
+    many = list(range(MAX_PLAN_BROKERS))
+    drained = list(range(MAX_PLAN_BROKERS, 2 * MAX_PLAN_BROKERS))
     sandbox.apply(plan(goal={"brokers": many, "drainBrokers": drained}), "--dry-run=server")
 
 

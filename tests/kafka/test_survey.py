@@ -11,11 +11,11 @@ import yaml
 
 from localplatform.brokers import rack
 from localplatform.workload import HELD
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.looking import client_of, take
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
-from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
 from reassign.files.snapshots import Config
 from reassign.kafka.connection import Connection

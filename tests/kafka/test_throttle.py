@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
 from confluent_kafka.admin import ConfigResource as AdminResource
 
+from reassign.api.limits import MAX_CONFIG_CHARACTERS
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
-from reassign.core.throttle.desired import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from reassign.core.throttle.diff import MAX_TEXT
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.kafka.test_log_dirs import copied, directory, other_directory
@@ -312,7 +312,7 @@ def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kaf
     assert kafka.change(Change(key, Op.SET, "*")).result is Result.APPLIED
     assert kafka.change(Change(key, Op.APPEND, "0:1")).result is Result.REFUSED
     too_long = ",".join(f"{number}:1" for number in range(5000))
-    assert len(too_long) > MAX_TEXT
+    assert len(too_long) > MAX_CONFIG_CHARACTERS
     assert kafka.change(Change(key, Op.SET, too_long)).result is not Result.APPLIED
     assert configs(kafka, resource)[key] == "*"
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.steps import AlterLogDirs
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.configs import ConfigKey
-from reassign.core.throttle.desired import LOG_DIR_RATE, copying, wanted
+from reassign.core.throttle.desired import copying, wanted
 from reassign.core.throttle.gate import ThrottleState, hold_back
 from reassign.core.tick import decide
 from tests.unit import sim

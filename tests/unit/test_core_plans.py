@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import WhenInFlight
-from reassign.api.reassignment_plan import MAX_WAVES, Unmet
+from reassign.api.reassignment_plan import Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.plans.decide import WRITES, decide

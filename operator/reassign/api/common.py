@@ -30,6 +30,17 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from reassign.api.limits import (
+    MAX_CONDITIONS,
+    MAX_LABEL_CHARACTERS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_OBSERVED_REPLICAS,
+    MAX_REPLICAS,
+    MAX_SHORT_TEXT_CHARACTERS,
+    MAX_TOPIC_NAME_CHARACTERS,
+)
+
 GROUP = "kafka.reassign.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -189,19 +200,19 @@ BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX)]
 TopicName = Annotated[
     str,
-    Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$"),
+    Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS, pattern=r"^[a-zA-Z0-9._-]+$"),
     Schema(rule("self != '.' && self != '..'", "a topic cannot be named '.' or '..'")),
 ]
 Replicas = Annotated[
     tuple[BrokerId, ...],
-    Field(min_length=1, max_length=16),
+    Field(min_length=1, max_length=MAX_REPLICAS),
     Schema(rule("self.all(r, self.exists_one(s, s == r))", "names a broker more than once")),
 ]
 """Broker ids, each once; the first is the preferred leader."""
-TopicPattern = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._*?-]+$")]
+TopicPattern = Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS, pattern=r"^[a-zA-Z0-9._*?-]+$")]
 """A name of topics, with * for any characters and ? for one."""
-ObservedTopic = Annotated[str, Field(max_length=249)]
-ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=1000)]
+ObservedTopic = Annotated[str, Field(max_length=MAX_TOPIC_NAME_CHARACTERS)]
+ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_OBSERVED_REPLICAS)]
 """Names and broker ids as Kafka reported them: not for this API to judge."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -213,8 +224,8 @@ def _cut(limit: int) -> BeforeValidator:
     )
 
 
-Text = Annotated[str, _cut(32768), Field(max_length=32768)]
-ShortText = Annotated[str, _cut(1024), Field(max_length=1024)]
+Text = Annotated[str, _cut(MAX_MESSAGE_CHARACTERS), Field(max_length=MAX_MESSAGE_CHARACTERS)]
+ShortText = Annotated[str, _cut(MAX_SHORT_TEXT_CHARACTERS), Field(max_length=MAX_SHORT_TEXT_CHARACTERS)]
 """Sentences of a status. One that is too long is cut: without its end it is worth more than no status at all."""
 Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
 
@@ -229,9 +240,13 @@ def _whole_seconds(time: datetime) -> datetime:
 Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]
 """UTC in whole seconds, as Kubernetes writes it: so that what was written equals what is read back."""
 
-NamespaceName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
-SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+NamespaceName = Annotated[
+    str, Field(min_length=1, max_length=MAX_LABEL_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+]
+ObjectName = Annotated[
+    str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+]
+SecretKey = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[-._a-zA-Z0-9]+$")]
 
 
 class SecretKeyRef(Model):
@@ -268,7 +283,7 @@ class Condition(Model):
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(max_length=32),
+    Field(max_length=MAX_CONDITIONS),
     Schema(list_map_keys=("type",)),
 ]
 

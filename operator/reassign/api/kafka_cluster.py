@@ -27,9 +27,28 @@ from reassign.api.common import (
     TopicPattern,
     rule,
 )
+from reassign.api.limits import (
+    MAX_ALLOWED_NAMESPACES,
+    MAX_BOOTSTRAP_CHARACTERS,
+    MAX_BROKERS,
+    MAX_COPIED_PARTITIONS,
+    MAX_CREDENTIAL_CHARACTERS,
+    MAX_FOREIGN,
+    MAX_ID_CHARACTERS,
+    MAX_MOVES_PER_BROKER,
+    MAX_PARTITIONS_IN_FLIGHT,
+    MAX_PATTERNS,
+    MAX_REASON_CHARACTERS,
+    MAX_SHORT_TEXT_CHARACTERS,
+    MAX_STORED_CONFIG_CHARACTERS,
+    MAX_THROTTLE_CONFIGS,
+    MAX_THROTTLED_BROKERS,
+    MAX_THROTTLED_TOPICS,
+    MAX_TOPIC_NAME_CHARACTERS,
+    MAX_URL_CHARACTERS,
+    MAX_USERS,
+)
 from reassign.api.partition_reassignment import Throttle
-
-MAX_FOREIGN = 100
 
 
 class Mechanism(StrEnum):
@@ -86,7 +105,7 @@ class Tls(Model):
 TokenEndpointUrl = Annotated[
     str,
     Field(
-        max_length=2048,
+        max_length=MAX_URL_CHARACTERS,
         pattern=r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)([/?][^\s#]*)?$",
     ),
 ]
@@ -98,11 +117,11 @@ class OAuth(Model):
     token_endpoint_url: TokenEndpointUrl
     """Address of the token endpoint: https, since the client's secret is sent there; http only to localhost,
     127.0.0.1 or [::1]."""
-    client_id: Annotated[str, Field(min_length=1, max_length=256)]
+    client_id: Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL_CHARACTERS)]
     """The client's id."""
     client_secret_ref: SecretKeyRef
     """The client's secret; sent by HTTP Basic authentication."""
-    scope: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    scope: Annotated[str, Field(min_length=1, max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """Scope to ask for; several are separated by spaces."""
     ca_secret_ref: SecretKeyRef | None = None
     """The certificate authorities, PEM, of the token endpoint. Unset: the system's."""
@@ -133,7 +152,7 @@ class Sasl(Model):
 
     mechanism: Mechanism
     """SASL mechanism that the listener asks for."""
-    username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    username: Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL_CHARACTERS)] | None = None
     """User name, in plain text; or use usernameSecretRef."""
     username_secret_ref: SecretKeyRef | None = None
     """User name, from a Secret."""
@@ -146,13 +165,13 @@ class Sasl(Model):
 class Limits(Model):
     """Bounds on what all PartitionReassignments of this cluster do together."""
 
-    partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)] = 200
+    partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] = 200
     """Partitions in flight at once."""
     pacing: Pacing = Pacing.FIXED
     """Whether partitionsInFlight holds as it is (Fixed), or is only the most (Adaptive): then half of what is in
     flight is the bound when partitions that nobody moves lose replicas in sync, and when they have them back it
     grows by one at a time. It only bounds what starts: what is in flight goes on. status.pacing shows it."""
-    moves_per_broker: Annotated[int, Field(ge=1, le=1000)] = 5
+    moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] = 5
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
     max_throttle: Rate | None = None
@@ -169,7 +188,7 @@ class AllowedNamespace(Model):
 
     name: NamespaceName
     """Name of the namespace."""
-    topics: Annotated[tuple[TopicPattern, ...], Field(min_length=1, max_length=100)]
+    topics: Annotated[tuple[TopicPattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
     """Topics that they may move: names, with * for any characters and ? for one."""
 
 
@@ -179,7 +198,9 @@ _HOST_PORT = r"([a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 class KafkaClusterSpec(Model):
     """How to reach a Kafka cluster, and what may be done to it."""
 
-    bootstrap_servers: Annotated[str, Field(min_length=3, max_length=4096, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")]
+    bootstrap_servers: Annotated[
+        str, Field(min_length=3, max_length=MAX_BOOTSTRAP_CHARACTERS, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")
+    ]
     """Brokers to begin with: host:port, several separated by commas. All others are learnt from these."""
     tls: Tls | None = None
     """TLS to the brokers. Unset: plain text. An empty object: TLS with the system's certificate
@@ -201,7 +222,7 @@ class KafkaClusterSpec(Model):
     and those that a PartitionReassignment still waits for. Looked at every 15 seconds while something waits."""
     allowed_namespaces: Annotated[
         tuple[AllowedNamespace, ...],
-        Field(max_length=100),
+        Field(max_length=MAX_ALLOWED_NAMESPACES),
         Schema(list_map_keys=("name",)),
     ] = ()
     """Other namespaces whose PartitionReassignments may refer to this KafkaCluster. Its own always may."""
@@ -212,7 +233,7 @@ class BrokerStatus(Model):
 
     id: BrokerId
     """The broker's id."""
-    rack: Annotated[str, Field(max_length=1024)] | None = None
+    rack: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """Its broker.rack."""
     fenced: bool = False
     """Registered, but not in service."""
@@ -247,17 +268,17 @@ class ThrottleUser(Model):
     """Its namespace."""
     name: ObjectName
     """Its name."""
-    uid: Annotated[str, Field(max_length=64)]
+    uid: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
     """Its uid."""
 
 
-ConfigText = Annotated[str, Field(max_length=262_144)]
+ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
 
 
 class ThrottleConfig(Model):
     """One throttle configuration that was set, and what it replaced."""
 
-    name: Annotated[str, Field(min_length=1, max_length=249)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
     """Name of the configuration."""
     value: ConfigText
     """What was set, or for a list of replicas what was appended to it."""
@@ -267,7 +288,7 @@ class ThrottleConfig(Model):
     """The value set for the rate before this one, until this one has been seen on the broker."""
 
 
-ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=8)]
+ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
 
 
 class CopiedTopic(Model):
@@ -275,7 +296,7 @@ class CopiedTopic(Model):
 
     topic: ObservedTopic
     """Name of the topic."""
-    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=100_000)]
+    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=MAX_COPIED_PARTITIONS)]
     """Numbers of the partitions."""
 
 
@@ -286,7 +307,7 @@ class BrokerThrottle(Model):
     """The broker's id."""
     configs: ThrottleConfigs
     """What is set, and what was there before."""
-    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=2000)] = ()
+    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """What the rate between log directories is set for."""
 
 
@@ -307,22 +328,22 @@ class ThrottleStatus(Model):
     """Rate between brokers, bytes per second."""
     log_dir: Count | None = None
     """Rate between log directories, bytes per second."""
-    users: Annotated[tuple[ThrottleUser, ...], Field(max_length=1000)] = ()
+    users: Annotated[tuple[ThrottleUser, ...], Field(max_length=MAX_USERS)] = ()
     """PartitionReassignments that they are set for, at most 1000; restored after the last."""
-    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=1000)] = ()
+    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
     """Set on brokers."""
-    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=2000)] = ()
+    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
-    reason: Annotated[str, Field(max_length=128)] | None = None
+    reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
     """What keeps a throttle from being set or restored now, as one word."""
-    message: Annotated[str, Field(max_length=1024)] | None = None
+    message: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """The same as a sentence."""
 
 
 class PacingStatus(Model):
     """What limits.pacing Adaptive makes of limits.partitionsInFlight."""
 
-    partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)]
+    partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)]
     """Partitions that may be in flight at once now."""
     last_halved_time: Time | None = None
     """When it was halved last; absent when it is at the limit."""
@@ -338,9 +359,9 @@ class KafkaClusterStatus(Model):
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
     pauseWhen. Stalled while True: the message says what stands in the way, and what to do."""
-    cluster_id: Annotated[str, Field(max_length=64)] | None = None
+    cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
-    brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=1000)] = ()
+    brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_BROKERS)] = ()
     """The registered brokers."""
     replication_factor_guard: ReplicationFactorGuard | None = None
     """Who forbids a change of the replication factor: Native, the brokers (Kafka 4.1 and later), or

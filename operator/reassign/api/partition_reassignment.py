@@ -27,10 +27,20 @@ from reassign.api.common import (
     TopicName,
     rule,
 )
+from reassign.api.limits import (
+    MAX_DETAILS,
+    MAX_ID_CHARACTERS,
+    MAX_LOG_DIR_CHARACTERS,
+    MAX_MOVES_PER_BROKER,
+    MAX_PARTITIONS,
+    MAX_PARTITIONS_IN_FLIGHT,
+    MAX_REASON_CHARACTERS,
+    MAX_RECORDED_PARTITIONS,
+    MAX_RECORDED_TOPICS,
+    MAX_REPLICAS,
+    MAX_TOPIC_CHARACTERS,
+)
 
-MAX_PARTITIONS = 2000
-MAX_TOPIC_CHARACTERS = 160_000
-MAX_DETAILS = 100
 ANY_LOG_DIR = "any"
 
 
@@ -75,7 +85,7 @@ class ClusterRef(Model):
     allowed by the KafkaCluster's spec.allowedNamespaces."""
 
 
-LogDir = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^(any|/.*)$")]
+LogDir = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
 
 
 class PartitionEntry(Model):
@@ -99,7 +109,7 @@ class PartitionEntry(Model):
     """Guard: the partition is moved only if it is on exactly these brokers, in any order, when its move
     begins. Replicas that are still being added do not count. Compared once; a mismatch blocks this partition
     alone."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=16)] | None = None
+    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
     choose, or leave it where it is. A replica that is in another directory of its broker is copied."""
 
@@ -128,9 +138,9 @@ class Throttle(Model):
 class Concurrency(Model):
     """How much of this resource may move at once, within the limits of the KafkaCluster."""
 
-    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    partitions: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] | None = None
     """Partitions of this resource in flight at once. Unset: no bound but the KafkaCluster's."""
-    moves_per_broker: Annotated[int, Field(ge=1, le=1000)] | None = None
+    moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] | None = None
     """Replicas that this resource adds to any one broker at once. Unset: no bound but the KafkaCluster's."""
 
 
@@ -222,7 +232,7 @@ class RecordState(StrEnum):
 
 
 Percent = Annotated[int, Field(ge=0, le=100)]
-ReasonText = Annotated[str, Field(max_length=128)]
+ReasonText = Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)]
 
 
 class Progress(Model):
@@ -296,7 +306,7 @@ class RecordPartition(Model):
     """The last step that was begun or confirmed."""
     reason: ReasonText | None = None
     """Why it ended other than completed, as one word."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=16)] | None = None
+    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=MAX_REPLICAS)] | None = None
     """The log directories that were named for the target replicas, or any."""
 
 
@@ -305,9 +315,9 @@ class RecordTopic(Model):
 
     topic: ObservedTopic
     """Name of the topic."""
-    topic_id: Annotated[str, Field(max_length=64)]
+    topic_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
     """Kafka's id of the topic: a topic deleted and made again has another."""
-    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=10_000)]
+    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_RECORDED_PARTITIONS)]
     """The partitions that were altered."""
 
 
@@ -334,7 +344,7 @@ class PartitionReassignmentStatus(Model):
     """Replicas being removed now, over all partitions."""
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
-    record: Annotated[tuple[RecordTopic, ...], Field(max_length=10_000)] = ()
+    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] = ()
     """Every partition that was altered, written before it is altered. The operator resumes and rolls back
     from it: do not edit it."""
 

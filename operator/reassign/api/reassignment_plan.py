@@ -22,6 +22,16 @@ from reassign.api.common import (
     rule,
 )
 from reassign.api.goal import Awareness, By
+from reassign.api.limits import (
+    MAX_LABEL_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_PATTERNS,
+    MAX_PLAN_BROKERS,
+    MAX_REPLICAS,
+    MAX_UNMET,
+    MAX_WAVE_PARTITIONS,
+    MAX_WAVES,
+)
 from reassign.api.partition_reassignment import (
     Admission,
     ClusterRef,
@@ -36,12 +46,6 @@ PLAN_LABEL = "kafka.reassign.dev/plan"
 """Name of the plan that a PartitionReassignment is a wave of."""
 PLAN_UID_LABEL = "kafka.reassign.dev/plan-uid"
 """Its uid: a plan made again under the same name is another plan."""
-MAX_NAME_CHARACTERS = 63
-"""What the value of a label can have."""
-MAX_WAVES = 1000
-"""What a status can list, and still be well under the size of an object."""
-MAX_BROKERS = 300
-MAX_UNMET = 100
 
 
 class Approval(StrEnum):
@@ -50,10 +54,10 @@ class Approval(StrEnum):
 
 
 _EACH_ONCE = "self.all(x, self.exists_one(y, y == x))"
-TopicPatterns = Annotated[tuple[TopicPattern, ...], Field(max_length=100)]
+TopicPatterns = Annotated[tuple[TopicPattern, ...], Field(max_length=MAX_PATTERNS)]
 Brokers = Annotated[
     tuple[BrokerId, ...],
-    Field(min_length=1, max_length=MAX_BROKERS),
+    Field(min_length=1, max_length=MAX_PLAN_BROKERS),
     Schema(rule(_EACH_ONCE, "names a broker more than once")),
 ]
 Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -73,7 +77,9 @@ class BalanceGoal(Model):
     """What is to lie evenly on the brokers."""
 
     by: Annotated[
-        tuple[By, ...], Field(min_length=1, max_length=3), Schema(rule(_EACH_ONCE, "names a resource more than once"))
+        tuple[By, ...],
+        Field(min_length=1, max_length=len(By)),
+        Schema(rule(_EACH_ONCE, "names a resource more than once")),
     ] = (By.DISK, By.REPLICAS, By.LEADERS)
     """What is balanced: Disk (bytes), Replicas (their number), Leaders (partitions whose first replica it is).
     Default: all three."""
@@ -100,7 +106,7 @@ class Goal(Model):
     """Ids of brokers that no replica stays on."""
     brokers: Brokers | None = None
     """Ids of the brokers that may have replicas: the others are drained. Unset: all."""
-    replication_factor: Annotated[int, Field(ge=1, le=16)] | None = None
+    replication_factor: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = None
     """How many replicas each partition has. Unset: as many as it has now."""
     balance: BalanceGoal | None = None
     """What is to lie evenly on the brokers. Unset: only what has to move moves."""
@@ -117,7 +123,7 @@ class Racks(Model):
 class Waves(Model):
     """How much one PartitionReassignment of the plan moves at most; they run one after the other."""
 
-    max_partitions: Annotated[int, Field(ge=1, le=500)] = 200
+    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = 200
     """Partitions of one wave."""
     max_bytes: Bytes | None = None
     """Bytes that one wave copies, from 1Ki to 1Pi, such as 500Gi; a partition that has more is a wave of its own.
@@ -225,7 +231,7 @@ class Shares(Model):
     """The broker that has most, in percent of its share."""
 
 
-ShareList = Annotated[tuple[Shares, ...], Field(max_length=3), Schema(list_map_keys=("by",))]
+ShareList = Annotated[tuple[Shares, ...], Field(max_length=len(By)), Schema(list_map_keys=("by",))]
 
 
 class BalanceStatus(Model):
@@ -240,7 +246,7 @@ class BalanceStatus(Model):
 class Wave(Model):
     """One PartitionReassignment of the plan."""
 
-    name: Annotated[str, Field(max_length=253)]
+    name: Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
     """Its name, in the plan's namespace."""
     partitions: Count
     """Partitions that it moves."""
@@ -300,8 +306,8 @@ class ReassignmentPlan(Resource):
 
     RULES: ClassVar = (
         rule(
-            f"size(self.metadata.name) <= {MAX_NAME_CHARACTERS}",
-            f"the name of a plan has at most {MAX_NAME_CHARACTERS} characters: its waves are labelled with it",
+            f"size(self.metadata.name) <= {MAX_LABEL_CHARACTERS}",
+            f"the name of a plan has at most {MAX_LABEL_CHARACTERS} characters: its waves are labelled with it",
         ),
     )
 

@@ -12,6 +12,7 @@ import structlog
 
 from reassign.api.common import GROUP
 from reassign.api.kafka_cluster import Execution, KafkaCluster, Pacing, PauseWhen
+from reassign.api.limits import MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS
 from reassign.controller.serving import permission_of
 from reassign.controller.store import ClusterKey
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
@@ -30,7 +31,6 @@ log = structlog.get_logger()
 SURVEY_SECONDS = 15.0
 LABEL = f"{GROUP}/cluster"
 DOCUMENT = "reassignment.json"
-LABEL_CHARACTERS, NAME_CHARACTERS = 63, 253
 
 
 def brake_of(execution: Execution) -> Problem | None:
@@ -128,7 +128,7 @@ class BrakeRecord:
     async def _create(self, document: str, now: datetime, part: int | None) -> None:
         namespace, cluster = self.key
         suffix = f"-cancelled-{now:%Y%m%d-%H%M%S-%f}" + (f"-{part}" if part else "")
-        name = cluster[: NAME_CHARACTERS - len(suffix)].rstrip(".-") + suffix
-        labels = {LABEL: cluster[:LABEL_CHARACTERS].rstrip(".-")}
+        name = cluster[: MAX_NAME_CHARACTERS - len(suffix)].rstrip(".-") + suffix
+        labels = {LABEL: cluster[:MAX_LABEL_CHARACTERS].rstrip(".-")}
         await self.kube.create_config_map(namespace, name, {DOCUMENT: document}, labels)
         log.info("kept what is cancelled", cluster=self.key, config_map=name)

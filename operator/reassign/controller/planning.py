@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reassign.api.common import INT32_MAX, bytes_of, bytes_per_second
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.limits import MAX_UNMET
 from reassign.api.reassignment_plan import (
-    MAX_UNMET,
     PLAN_LABEL,
     PLAN_UID_LABEL,
     BalanceStatus,

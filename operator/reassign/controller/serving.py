@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reassign.api.kafka_cluster import (
-    MAX_FOREIGN,
     BrokerStatus,
     Execution,
     ForeignInFlight,
@@ -18,6 +17,7 @@ from reassign.api.kafka_cluster import (
     ReplicationFactorGuard,
     ThrottleStatus,
 )
+from reassign.api.limits import MAX_FOREIGN
 from reassign.controller.store import Store
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy

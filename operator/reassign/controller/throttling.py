@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.limits import MAX_SHORT_TEXT_CHARACTERS
 from reassign.controller.memory import Memory
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
@@ -144,7 +145,7 @@ class Throttling:
         obj = self.store.cluster(self.key)
         if obj and record and problems:
             first = min(problems)
-            update = {"reason": problems[first].reason, "message": problems[first].message[:1024]}
+            update = {"reason": problems[first].reason, "message": problems[first].message[:MAX_SHORT_TEXT_CHARACTERS]}
             record = record.model_copy(update=update)
         elif record:
             record = record.model_copy(update={"reason": None, "message": None})
