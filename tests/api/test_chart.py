@@ -325,6 +325,7 @@ def test_a_snapshot_is_taken_with_a_pods_credentials_and_no_more_rights_than_it_
     install(cluster_helm, kubectl, snapshots={"enabled": True, "clusters": clusters})
     kubectl("create", "secret", "generic", "main-password", "--from-literal=other=x")
     sasl = {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "main-password", "key": "password"}}
+    sasl["allowPlaintext"] = True
     for name in ("main", "unlisted"):
         kubectl.apply(cluster(name, bootstrapServers="127.0.0.1:1", sasl=sasl))
 

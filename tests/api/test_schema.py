@@ -117,6 +117,22 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
     "an unknown execution": (set_to(execution="Stop"), "spec.execution: Unsupported value"),
     "an unknown pauseWhen": (set_to(pauseWhen="Always"), "spec.pauseWhen: Unsupported value"),
     "an unknown mechanism": (sasl("GSSAPI"), "spec.sasl.mechanism: Unsupported value"),
+    "sasl without tls": (
+        sasl(username="mover", passwordSecretRef=SECRET),
+        "spec.sasl: Invalid value: sasl without tls is not encrypted: set tls, or sasl.allowPlaintext: true",
+    ),
+    "a throttle above the maximum": (
+        set_to(limits={"maxThrottle": "50Mi"}, throttle={"interBroker": "51Mi"}),
+        "spec.throttle.interBroker: Invalid value: throttle.interBroker is above limits.maxThrottle",
+    ),
+    "a throttle of log directories above the maximum": (
+        set_to(limits={"maxThrottle": 1048576}, throttle={"interBroker": "1Mi", "logDir": 1048577}),
+        "spec.throttle.logDir: Invalid value: throttle.logDir is above limits.maxThrottle",
+    ),
+    "a number above the maximum": (
+        set_to(limits={"maxThrottle": "1.5Mi"}, throttle={"interBroker": 1572865}),
+        "throttle.interBroker is above limits.maxThrottle",
+    ),
     "both a username and a usernameSecretRef": (
         sasl(username="mover", usernameSecretRef=SECRET, passwordSecretRef=SECRET),
         "sasl needs exactly one of username and usernameSecretRef",
@@ -272,7 +288,7 @@ def test_the_api_server_fills_in_the_defaults_that_the_model_of_a_plan_has(sandb
     sandbox.apply(plan(goal={"balance": {}}))
     stored = sandbox.read("krp", "drain")["spec"]
     assert stored == ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}}).wire()
-    assert stored["topics"] == {"include": ["*"], "exclude": ["__*"]}
+    assert stored["topics"] == {"include": ["*"]}
 
 
 @pytest.mark.parametrize(("edit", "answer"), BAD_REASSIGNMENTS.values(), ids=BAD_REASSIGNMENTS.keys())
@@ -382,6 +398,7 @@ def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> 
         "sasl": {
             "mechanism": "OAUTHBEARER",
             "oauth": {**OAUTH, "scope": "kafka", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},
+            "allowPlaintext": True,
         },
         "execution": "CancelOurs",
         "limits": {
@@ -411,6 +428,34 @@ def test_the_api_server_fills_in_the_defaults_that_the_models_have(sandbox: Kube
     filled = KafkaClusterSpec.parse({"bootstrapServers": stored["bootstrapServers"]})
     assert KafkaClusterSpec.parse(deepcopy(stored)) == filled
     assert stored["limits"] == filled.limits.wire()
+
+
+PLAINTEXT_SASL = {"mechanism": "PLAIN", "username": "mover", "passwordSecretRef": SECRET}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"sasl": PLAINTEXT_SASL | {"allowPlaintext": True}},
+        {"sasl": PLAINTEXT_SASL, "tls": {}},
+        {"limits": {"maxThrottle": "50Mi"}, "throttle": {"interBroker": 50 * 2**20, "logDir": "51200Ki"}},
+        {"limits": {"maxThrottle": "50Mi"}, "throttle": {}},
+        {"throttle": {"interBroker": "1Ti"}},
+    ],
+)
+def test_a_cluster_within_the_rules_is_accepted(sandbox: Kubectl, spec: dict[str, Any]) -> None:
+    sandbox.apply(cluster(**spec), "--dry-run=server")
+
+
+def test_a_cluster_cannot_lose_tls_or_be_given_a_throttle_above_its_maximum(sandbox: Kubectl) -> None:
+    sandbox.apply(cluster(sasl=PLAINTEXT_SASL, tls={}, limits={"maxThrottle": "2Mi"}, throttle={"logDir": "1Mi"}))
+    for change, refused in (
+        ({"tls": None}, "sasl without tls"),
+        ({"throttle": {"logDir": "3Mi"}}, "above limits.maxThrottle"),
+        ({"limits": {"maxThrottle": "1000Ki"}}, "above limits.maxThrottle"),
+    ):
+        with pytest.raises(RefusedError, match=refused):
+            sandbox.patch("kcl", "main", {"spec": change})
 
 
 def test_empty_tls_stays_and_a_client_certificate_gets_its_usual_keys(sandbox: Kubectl) -> None:

@@ -50,12 +50,18 @@ INT32_MAX = 2**31 - 1
 YEAR_SECONDS = 365 * 24 * 3600
 VALIDATIONS = "x-kubernetes-validations"
 
-Rule = dict[str, str]
+Rule = dict[str, str | bool]
 
 
-def rule(expression: str, message: str, field_path: str = "") -> Rule:
-    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names."""
-    return {"rule": expression, "message": message} | ({"fieldPath": field_path} if field_path else {})
+def rule(expression: str, message: str, field_path: str = "", *, optional_old_self: bool = False) -> Rule:
+    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names.
+
+    With `optional_old_self` the rule is checked on creation too, and its `oldSelf` is an optional.
+    """
+    made: Rule = {"rule": expression, "message": message}
+    if field_path:
+        made["fieldPath"] = field_path
+    return made | ({"optionalOldSelf": True} if optional_old_self else {})
 
 
 class Schema:
@@ -216,6 +222,22 @@ ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_OBSERVED
 """Names and broker ids as Kafka reported them: not for this API to judge."""
 
 Count = Annotated[int, Field(ge=0)]
+
+NEVER_WRITTEN = -1
+"""The observedGeneration of a status that the operator has not written, or that was wiped: the schema's default.
+
+kstatus then calls a new object InProgress. The models read it as None.
+"""
+ObservedGeneration = Annotated[
+    Count | None,
+    BeforeValidator(lambda generation: None if generation == NEVER_WRITTEN else generation),
+    Field(json_schema_extra={"minimum": NEVER_WRITTEN, "default": NEVER_WRITTEN}),
+]
+
+
+def is_written(status: Mapping[str, Any]) -> bool:
+    """Whether the operator wrote this status, as it is on the wire, and no one wiped it since."""
+    return bool(status.get("observedGeneration", NEVER_WRITTEN) != NEVER_WRITTEN)
 
 
 def _cut(limit: int) -> BeforeValidator:

@@ -14,11 +14,13 @@ from reassign.api.common import (
     Model,
     NamespaceName,
     ObjectName,
+    ObservedGeneration,
     ObservedReplicas,
     ObservedTopic,
     PartitionId,
     Rate,
     Resource,
+    Rule,
     Schema,
     SecretKey,
     SecretKeyRef,
@@ -160,6 +162,9 @@ class Sasl(Model):
     """Password, from a Secret."""
     oauth: OAuth | None = None
     """Where tokens come from, with mechanism OAUTHBEARER."""
+    allow_plaintext: bool = False
+    """Whether SASL may be used without tls. Everything is then sent unencrypted; with PLAIN and OAUTHBEARER that
+    includes the password or the token."""
 
 
 class Limits(Model):
@@ -195,8 +200,35 @@ class AllowedNamespace(Model):
 _HOST_PORT = r"([a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 
 
+def _within_maximum(rate: str) -> Rule:
+    """A default rate may not be above the maximum. Both may stay as they were stored by a version without the rule."""
+    return rule(
+        f"!has(self.limits.maxThrottle) || !has(self.throttle) || !has(self.throttle.{rate})"
+        f" || quantity(string(self.throttle.{rate})).compareTo(quantity(string(self.limits.maxThrottle))) <= 0"
+        f" || oldSelf.?throttle.?{rate}.orValue('') == self.throttle.{rate}"
+        " && oldSelf.?limits.?maxThrottle.orValue('') == self.limits.maxThrottle",
+        f"throttle.{rate} is above limits.maxThrottle: lower it, or raise the maximum",
+        f".throttle.{rate}",
+        optional_old_self=True,
+    )
+
+
 class KafkaClusterSpec(Model):
     """How to reach a Kafka cluster, and what may be done to it."""
+
+    RULES: ClassVar = (
+        # what an older version stored stays: an edit of anything else, such as execution, must not be refused
+        rule(
+            "!has(self.sasl) || has(self.tls) || self.sasl.allowPlaintext"
+            " || oldSelf.hasValue() && !has(oldSelf.value().tls)"
+            " && has(oldSelf.value().sasl) && oldSelf.value().sasl == self.sasl",
+            "sasl without tls is not encrypted: set tls, or sasl.allowPlaintext: true",
+            ".sasl",
+            optional_old_self=True,
+        ),
+        _within_maximum("interBroker"),
+        _within_maximum("logDir"),
+    )
 
     bootstrap_servers: Annotated[
         str, Field(min_length=3, max_length=MAX_BOOTSTRAP_CHARACTERS, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")
@@ -215,7 +247,8 @@ class KafkaClusterSpec(Model):
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
-    """Rates for PartitionReassignments that name none, each by itself. Unset: not throttled."""
+    """Rates for PartitionReassignments that name none, each by itself; neither above limits.maxThrottle. Unset: not
+    throttled."""
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
     min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight
@@ -354,8 +387,8 @@ class PacingStatus(Model):
 class KafkaClusterStatus(Model):
     """The cluster as the operator finds it."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
     pauseWhen. Stalled while True: the message says what stands in the way, and what to do."""

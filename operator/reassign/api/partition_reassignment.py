@@ -14,6 +14,7 @@ from reassign.api.common import (
     Model,
     NamespaceName,
     ObjectName,
+    ObservedGeneration,
     ObservedReplicas,
     ObservedTopic,
     PartitionId,
@@ -324,8 +325,8 @@ class RecordTopic(Model):
 class PartitionReassignmentStatus(Model):
     """How far the moves have come."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end; Checked after a
     dry run; Drifted when replicas were moved away afterwards."""

@@ -14,6 +14,7 @@ from reassign.api.common import (
     Conditions,
     Count,
     Model,
+    ObservedGeneration,
     Resource,
     Schema,
     Seconds,
@@ -63,14 +64,22 @@ Brokers = Annotated[
 Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
+EXCLUDED_BY_DEFAULT = ("__*",)
+
+
 class Topics(Model):
     """The topics whose replicas may be moved: those that one of include matches, and none of exclude."""
 
     include: Annotated[TopicPatterns, Field(min_length=1), Schema(rule(_EACH_ONCE, "names a pattern twice"))] = ("*",)
     """Names of topics, with * for any characters and ? for one. Default: all."""
-    exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] = ("__*",)
-    """Names of topics that stay as they are, likewise. Default: those that begin with two underscores, such as
+    exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] | None = None
+    """Names of topics that stay as they are, likewise. Unset: those that begin with two underscores, such as
     __consumer_offsets. An empty list leaves none out."""
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The patterns of exclude, or those that hold where it is unset."""
+        return EXCLUDED_BY_DEFAULT if self.exclude is None else self.exclude
 
 
 class BalanceGoal(Model):
@@ -271,8 +280,8 @@ class Unmet(Model):
 class ReassignmentPlanStatus(Model):
     """The plan, and how far it has come."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready and Succeeded always; Reconciling, Stalled and PlanStale only while True."""
     summary: ShortText | None = None

@@ -132,7 +132,7 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
     wanted = job.plan.spec.topics
     names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
-    if all(matches(name, wanted.exclude) for name in names):
+    if all(matches(name, wanted.excluded) for name in names):
         raise PlanningError(
             Reason.NOTHING_SELECTED,
             f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "
