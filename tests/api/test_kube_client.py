@@ -280,6 +280,6 @@ def test_plans_are_read_and_get_a_finalizer_and_a_status(sandbox: Kubectl, names
     assert found["metadata"]["uid"] == applied["metadata"]["uid"]
     held = with_client(lambda kube: kube.add_finalizer(found))
     assert held is not None
-    written = with_client(lambda kube: kube.write_status(held, {"summary": "0/2 waves"}))
+    written = with_client(lambda kube: kube.write_status(held, {"observedGeneration": 1, "summary": "0/2 waves"}))
     assert written is not None
-    assert written["status"] == {"summary": "0/2 waves"}
+    assert written["status"] == {"observedGeneration": 1, "summary": "0/2 waves"}

@@ -11,7 +11,7 @@ from reassign.api.common import FINALIZER
 from reassign.controller.store import Store
 from reassign.core.model.resource import Resource
 from reassign.kube.client import Kind, KubeClient
-from reassign.kube.managed import field_manager, finalizer_is_ours, record_is_somebody_elses
+from reassign.kube.managed import field_manager, finalizer_is_ours, record_is_foreign
 from tests.api.kubectl import Kubectl, reassignment
 from tests.api.test_kube_client import kubeconfig as kubeconfig
 from tests.api.test_kube_client import with_client
@@ -89,7 +89,7 @@ def wipe_all_but_conditions(kubectl: Kubectl) -> None:
 def test_what_we_wrote_is_ours(in_flight: Kubectl) -> None:
     obj = read(in_flight)
     assert finalizer_is_ours(obj)
-    assert not record_is_somebody_elses(obj)
+    assert not record_is_foreign(obj)
     managers = {(entry["manager"], entry.get("subresource")) for entry in obj["metadata"]["managedFields"]}
     ours = field_manager(obj["metadata"]["uid"])
     assert {(ours, None), (ours, "status")} < managers
@@ -111,10 +111,10 @@ def test_a_record_that_somebody_else_wrote_is_known_until_we_write_ours(in_fligh
     before = read(in_flight)
     in_flight.write_status("kpr", "move", recorded("Cancelling"))
     edited = read(in_flight)
-    assert record_is_somebody_elses(edited)
+    assert record_is_foreign(edited)
     assert overwritten(before, edited)
     assert as_a_new_process_sees(edited).status_lost
-    assert not record_is_somebody_elses(write(in_flight, recorded("InFlight")))
+    assert not record_is_foreign(write(in_flight, recorded("InFlight")))
 
 
 def test_a_label_or_condition_of_somebody_else_changes_nothing(in_flight: Kubectl) -> None:

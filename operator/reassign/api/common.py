@@ -1,6 +1,6 @@
-"""What the resources are made of: names, types with their bounds, conditions, references.
+"""The parts of the resources: names, types with their bounds, conditions, references.
 
-The rule of this package: a model says everything once. Its fields, bounds, defaults and docstrings are the
+The rule of this package: a model defines everything once. Its fields, bounds, defaults and docstrings are the
 CustomResourceDefinition's schema (`reassign.api.crd` writes it out), and the same model parses what the API
 server sends. Python names are snake_case, names on the wire camelCase. Fields that this version does not
 know are ignored when read, so a newer CRD does not stop an older operator.
@@ -219,7 +219,7 @@ TopicPattern = Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHAR
 """A name of topics, with * for any characters and ? for one."""
 ObservedTopic = Annotated[str, Field(max_length=MAX_TOPIC_NAME_CHARACTERS)]
 ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_OBSERVED_REPLICAS)]
-"""Names and broker ids as Kafka reported them: not for this API to judge."""
+"""Names and broker ids as Kafka reported them; this API does not validate them."""
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -248,7 +248,7 @@ def _cut(limit: int) -> BeforeValidator:
 
 Text = Annotated[str, _cut(MAX_MESSAGE_CHARACTERS), Field(max_length=MAX_MESSAGE_CHARACTERS)]
 ShortText = Annotated[str, _cut(MAX_SHORT_TEXT_CHARACTERS), Field(max_length=MAX_SHORT_TEXT_CHARACTERS)]
-"""Sentences of a status. One that is too long is cut: without its end it is worth more than no status at all."""
+"""Sentences of a status. One that is too long is cut, so that the status can still be written."""
 Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
 
 
@@ -260,7 +260,7 @@ def _whole_seconds(time: datetime) -> datetime:
 
 
 Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]
-"""UTC in whole seconds, as Kubernetes writes it: so that what was written equals what is read back."""
+"""UTC in whole seconds, as Kubernetes writes it, so that a value that was written equals the one read back."""
 
 NamespaceName = Annotated[
     str, Field(min_length=1, max_length=MAX_LABEL_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -287,7 +287,7 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Model):
-    """One aspect of the resource's state, in the common shape of Kubernetes' conditions."""
+    """One part of the resource's state, in the common shape of Kubernetes' conditions."""
 
     type: Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[A-Za-z][A-Za-z0-9]*$")]
     """What the condition is about, such as Ready."""

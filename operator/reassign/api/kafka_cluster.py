@@ -173,9 +173,9 @@ class Limits(Model):
     partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] = 200
     """Partitions in flight at once."""
     pacing: Pacing = Pacing.FIXED
-    """Whether partitionsInFlight holds as it is (Fixed), or is only the most (Adaptive): then half of what is in
-    flight is the bound when partitions that nobody moves lose replicas in sync, and when they have them back it
-    grows by one at a time. It only bounds what starts: what is in flight goes on. status.pacing shows it."""
+    """Whether partitionsInFlight is the bound (Fixed), or its maximum (Adaptive). Adaptive halves the bound when
+    partitions that are not being moved lose in-sync replicas, and raises it by one at a time when they are back. Only
+    new moves are bounded: moves in flight go on. status.pacing shows the bound."""
     moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] = 5
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
@@ -184,8 +184,8 @@ class Limits(Model):
     per second; one that asks for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if
     that is set. Unset: no bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
-    """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
-    what is on its way there already counted. Volumes whose size is not known have room."""
+    """A move is blocked when it would leave less than this free on the volumes of a broker that gets a replica. Copies
+    in flight to that broker count. A volume of unknown size is taken to have room."""
 
 
 class AllowedNamespace(Model):
@@ -214,7 +214,7 @@ def _within_maximum(rate: str) -> Rule:
 
 
 class KafkaClusterSpec(Model):
-    """How to reach a Kafka cluster, and what may be done to it."""
+    """How to reach a Kafka cluster, and what the operator may do to it."""
 
     RULES: ClassVar = (
         # what an older version stored stays: an edit of anything else, such as execution, must not be refused
@@ -233,7 +233,7 @@ class KafkaClusterSpec(Model):
     bootstrap_servers: Annotated[
         str, Field(min_length=3, max_length=MAX_BOOTSTRAP_CHARACTERS, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")
     ]
-    """Brokers to begin with: host:port, several separated by commas. All others are learnt from these."""
+    """Bootstrap brokers: host:port, several separated by commas. The other brokers are discovered from these."""
     tls: Tls | None = None
     """TLS to the brokers. Unset: plain text. An empty object: TLS with the system's certificate
     authorities."""
@@ -241,9 +241,9 @@ class KafkaClusterSpec(Model):
     """Authentication by SASL. Unset: none, or the certificate of tls."""
     execution: Execution = Execution.RUN
     """The emergency brake. Run: carry out what is declared. Pause: start nothing new. CancelOurs: roll back
-    what this operator has in flight. CancelAll: roll back every move between brokers too, whoever began it,
-    and keep a copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON; what others copy
-    between log directories goes on. With Run, the declared moves start again."""
+    what this operator has in flight. CancelAll: also roll back every other move between brokers, and
+    keep a copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON. Copies between log directories
+    that others began go on. With Run, the declared moves start again."""
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
@@ -252,7 +252,7 @@ class KafkaClusterSpec(Model):
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
     min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight
-    and those that a PartitionReassignment still waits for. Looked at every 15 seconds while something waits."""
+    and those that a PartitionReassignment still waits for. Checked every 15 seconds while something waits."""
     allowed_namespaces: Annotated[
         tuple[AllowedNamespace, ...],
         Field(max_length=MAX_ALLOWED_NAMESPACES),
@@ -273,7 +273,7 @@ class BrokerStatus(Model):
 
 
 class ForeignPartition(Model):
-    """A partition that someone else is moving."""
+    """A partition that another client is moving."""
 
     topic: ObservedTopic
     """Name of the topic."""
@@ -286,7 +286,7 @@ class ForeignPartition(Model):
 
 
 class ForeignInFlight(Model):
-    """Moves on the cluster that no PartitionReassignment of this operator began."""
+    """Moves on the cluster that others began, not a PartitionReassignment of this operator."""
 
     count: Count = 0
     """How many partitions; exact."""
@@ -309,14 +309,14 @@ ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
 
 
 class ThrottleConfig(Model):
-    """One throttle configuration that was set, and what it replaced."""
+    """One throttle configuration that was set, and its prior value."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
     """Name of the configuration."""
     value: ConfigText
     """What was set, or for a list of replicas what was appended to it."""
     prior: ConfigText | None = None
-    """What was there before: absent if there was nothing, empty if there was an explicit empty value."""
+    """The value before: absent if none was set, empty if it was explicitly empty."""
     replacing: ConfigText | None = None
     """The value set for the rate before this one, until this one has been seen on the broker."""
 
@@ -354,8 +354,8 @@ class TopicThrottle(Model):
 
 
 class ThrottleStatus(Model):
-    """Throttles that are set on the cluster, for whom, and what to restore afterwards. Written before they
-    are set."""
+    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
+    they are set."""
 
     inter_broker: Count | None = None
     """Rate between brokers, bytes per second."""
@@ -368,30 +368,30 @@ class ThrottleStatus(Model):
     topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
     reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
-    """What keeps a throttle from being set or restored now, as one word."""
+    """Why a throttle cannot be set or restored now, as one word."""
     message: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """The same as a sentence."""
 
 
 class PacingStatus(Model):
-    """What limits.pacing Adaptive makes of limits.partitionsInFlight."""
+    """The bound that limits.pacing Adaptive sets within limits.partitionsInFlight."""
 
     partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)]
     """Partitions that may be in flight at once now."""
     last_halved_time: Time | None = None
     """When it was halved last; absent when it is at the limit."""
     message: ShortText | None = None
-    """Why, as a sentence, and what to do."""
+    """Why, and what to do, as a sentence."""
 
 
 class KafkaClusterStatus(Model):
-    """The cluster as the operator finds it."""
+    """The observed state of the cluster."""
 
     observed_generation: ObservedGeneration = None
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
-    pauseWhen. Stalled while True: the message says what stands in the way, and what to do."""
+    pauseWhen. Stalled while True: the message says what is wrong, and what to do."""
     cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_BROKERS)] = ()
@@ -400,11 +400,11 @@ class KafkaClusterStatus(Model):
     """Who forbids a change of the replication factor: Native, the brokers (Kafka 4.1 and later), or
     Emulated, the operator right before each alter."""
     in_flight: Count | None = None
-    """Partitions that PartitionReassignments of this operator have in flight."""
+    """Partitions in flight that PartitionReassignments of this operator move."""
     foreign_in_flight: ForeignInFlight | None = None
-    """Moves that someone else began."""
+    """Moves that others began."""
     pacing: PacingStatus | None = None
-    """How many partitions may be in flight now, with limits.pacing Adaptive; what it goes on from after a restart."""
+    """How many partitions may be in flight now, with limits.pacing Adaptive. A restarted operator continues from it."""
     throttle: ThrottleStatus | None = None
     """Throttles that are set, and what to restore afterwards."""
 
@@ -418,6 +418,6 @@ class KafkaCluster(Resource):
     SHORT_NAME = "kcl"
 
     spec: KafkaClusterSpec
-    """How to reach the cluster, and what may be done to it."""
+    """How to reach the cluster, and what the operator may do to it."""
     status: KafkaClusterStatus = KafkaClusterStatus()
-    """The cluster as the operator finds it. Written by the operator."""
+    """The observed state of the cluster. Written by the operator."""

@@ -1,4 +1,4 @@
-"""What names may look like, as patterns of the whole name; nothing heavy is imported here."""
+"""Patterns of whole names. This module imports nothing heavy."""
 
 from __future__ import annotations
 

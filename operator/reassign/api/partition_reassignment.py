@@ -1,4 +1,4 @@
-"""The PartitionReassignment resource: where replicas should be, how to get there, and how far it has come."""
+"""The PartitionReassignment resource: target replicas, options, and progress."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Concurrency(Model):
 
 
 class PartitionReassignmentSpec(Model):
-    """Where replicas should be, and how to bring them there."""
+    """Where replicas should be, and how to move them there."""
 
     cluster_ref: Annotated[
         ClusterRef,
@@ -192,25 +192,25 @@ class PartitionReassignmentSpec(Model):
     deletion_policy: DeletionPolicy = DeletionPolicy.CANCEL
     """What deleting this resource does to what is still in flight: Cancel brings those partitions back to
     their original replicas in their original order, Orphan leaves them moving. It can be changed while the
-    resource is being deleted, to let go of one that cannot be cancelled."""
+    resource is being deleted, to orphan moves that cannot be cancelled."""
     deletion_deadline_seconds: Seconds | None = None
-    """How long a deletion waits for its cancel to be confirmed before it lets go with a warning. Unset: for
-    ever."""
+    """How long a deletion waits for its cancel to be confirmed. After that the finalizer is removed, with a warning.
+    Unset: without limit."""
     mode: Annotated[
         Mode,
         Schema(rule("self == oldSelf || self == 'Execute'", "mode cannot be changed from Execute to DryRun")),
     ] = Mode.EXECUTE
-    """Execute moves replicas; DryRun makes every check, says what would be copied where, and writes nothing to
+    """Execute moves replicas. DryRun makes every check, reports what would be copied where, and writes nothing to
     Kafka. DryRun can be changed to Execute, not the reverse."""
     suspend: bool = False
-    """True: no new moves are started. What is in flight goes on to its end."""
+    """True: no new moves start. Moves in flight are finished."""
     stall_timeout_seconds: Seconds = 600
-    """After how long without coming nearer to its end a move in flight, or a cancel, is reported as Stalled, with the
-    reason. It goes on by itself when that is mended."""
+    """After how long without progress a move in flight, or a cancel, is reported as Stalled, with the reason. It
+    goes on by itself when the cause is fixed."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
-    with DeadlineExceeded. What is in flight goes on to its end. Raised or unset later, what it failed is judged
-    again. Unset: no deadline."""
+    with DeadlineExceeded. Moves in flight are finished. When it is raised or unset later, partitions that it
+    failed are checked again. Unset: no deadline."""
 
 
 class PartitionState(StrEnum):
@@ -248,7 +248,7 @@ class Progress(Model):
     partitions_pending: Count = 0
     """Partitions that wait for their turn."""
     partitions_blocked: Count = 0
-    """Partitions that a check holds back; it is judged again all the time."""
+    """Partitions that a check blocks; it is made again at each reconciliation."""
     partitions_failed: Count = 0
     """Partitions that will not be moved any more."""
     partitions_cancelled: Count = 0
@@ -256,13 +256,13 @@ class Progress(Model):
     bytes_total: Count | None = None
     """Bytes that the replicas being added have to copy, all together."""
     bytes_copied: Count | None = None
-    """Bytes of these that are there already."""
+    """Bytes of these that are copied already."""
     percent: Percent | None = None
     """bytesCopied in percent of bytesTotal; 100 only when every added replica is in sync."""
     bytes_per_second: Count | None = None
     """Bytes copied per second, lately."""
     estimated_completion_time: Time | None = None
-    """When everything is copied, should it go on at this rate."""
+    """When everything is copied, at this rate."""
 
 
 class PartitionDetail(Model):
@@ -295,7 +295,7 @@ class PartitionDetail(Model):
 
 
 class RecordPartition(Model):
-    """What was done to one partition: enough to go on, or back, after any crash."""
+    """What was done to one partition: enough to continue, or roll back, after a crash."""
 
     partition: PartitionId
     """Number of the partition."""
@@ -317,22 +317,22 @@ class RecordTopic(Model):
     topic: ObservedTopic
     """Name of the topic."""
     topic_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
-    """Kafka's id of the topic: a topic deleted and made again has another."""
+    """Kafka's id of the topic: a topic that was deleted and created again has another."""
     partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_RECORDED_PARTITIONS)]
     """The partitions that were altered."""
 
 
 class PartitionReassignmentStatus(Model):
-    """How far the moves have come."""
+    """Progress of the moves."""
 
     observed_generation: ObservedGeneration = None
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end; Checked after a
-    dry run; Drifted when replicas were moved away afterwards."""
+    dry run; Drifted when replicas were moved elsewhere afterwards."""
     start_time: Time | None = None
-    """When the resource was first looked at while it may start: not suspended, not a dry run, supported. Suspending
-    clears it. An edit after the end that adds or changes an entry sets it anew. deadlineSeconds counts from it."""
+    """When the resource was first reconciled while it may start: not suspended, not a dry run, supported. Suspending
+    clears it. An edit after the end that adds or changes an entry sets it again. deadlineSeconds counts from it."""
     completion_time: Time | None = None
     """When the last partition was settled."""
     summary: ShortText | None = None
@@ -346,7 +346,7 @@ class PartitionReassignmentStatus(Model):
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
     record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] = ()
-    """Every partition that was altered, written before it is altered. The operator resumes and rolls back
+    """Every partition that was altered; written before the alter. The operator resumes and rolls back
     from it: do not edit it."""
 
 
@@ -359,6 +359,6 @@ class PartitionReassignment(Resource):
     SHORT_NAME = "kpr"
 
     spec: PartitionReassignmentSpec
-    """Where replicas should be, and how to bring them there."""
+    """Where replicas should be, and how to move them there."""
     status: PartitionReassignmentStatus = PartitionReassignmentStatus()
-    """How far the moves have come. Written by the operator."""
+    """Progress of the moves. Written by the operator."""

@@ -24,7 +24,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import Kind, Object
-from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses
+from reassign.kube.managed import finalizer_is_ours, record_is_foreign
 
 log = structlog.get_logger()
 
@@ -240,7 +240,7 @@ def _overwritten(obj: Object, known: Object | None) -> bool:
         return True
     record = status.get("record")
     news = record != before.get("record") if known else _holds(record or ())
-    return news and record_is_somebody_elses(obj)
+    return news and record_is_foreign(obj)
 
 
 def _believed(obj: Object) -> Object:

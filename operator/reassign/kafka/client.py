@@ -243,7 +243,7 @@ class KafkaClient:
                 return None  # one broker that is down or slow hides its own directories only
 
         answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in holders.items()))
-        return {broker: found for broker, found in zip(holders, answers, strict=True) if found is not None}
+        return {broker: dirs for broker, dirs in zip(holders, answers, strict=True) if dirs is not None}
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking call in a thread of the adapter; the library's errors become ours."""
@@ -285,8 +285,8 @@ def _holders(
     holders: dict[int, list[TopicPartition]] = {}
     for tp in partitions:
         replicas = set(reassignments[tp].replicas) if tp in reassignments else set()
-        if tp.topic in topics and (found := topics[tp.topic].partitions.get(tp.partition)):
-            replicas |= set(found.replicas)
+        if tp.topic in topics and (partition := topics[tp.topic].partitions.get(tp.partition)):
+            replicas |= set(partition.replicas)
         for broker in replicas:
             holders.setdefault(broker, []).append(tp)
     return holders
