@@ -163,7 +163,7 @@ def test_a_new_process_sees_that_a_status_was_lost(sandbox: Kubectl, kubeconfig:
     assert status_lost()
 
 
-def test_a_status_without_a_generation_is_taken_and_reads_as_never_written(sandbox: Kubectl) -> None:
+def test_a_status_without_a_generation_reads_as_never_written(sandbox: Kubectl) -> None:
     sandbox.apply(reassignment())
     written = sandbox.write_status("kpr", "move", {"summary": "is rebuilt"})
     assert written["status"] == {"summary": "is rebuilt"} | NEVER

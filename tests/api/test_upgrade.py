@@ -70,7 +70,7 @@ def _wait_until_enforced(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "throttled"])
-def test_a_stored_cluster_that_breaks_a_rule_can_be_read_and_its_brake_pulled(upgraded: Kubectl, name: str) -> None:
+def test_the_brake_works_on_a_stored_cluster_that_breaks_a_rule(upgraded: Kubectl, name: str) -> None:
     assert KafkaCluster.parse(upgraded.read("kcl", name)).spec.execution == "Run"
     patched = upgraded.patch("kcl", name, {"spec": {"execution": "CancelOurs"}, "metadata": {"labels": {"a": "b"}}})
     assert patched["spec"]["execution"] == "CancelOurs"

@@ -50,7 +50,7 @@ def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
         writer.join()
 
 
-def test_a_throttle_below_the_produce_rate_is_said_by_name_and_no_more_when_it_is_gone(kafka: Kafka) -> None:
+def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=24)
     tp, recent = TopicPartition(name, 0), Recent(started=time.monotonic())
     entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)

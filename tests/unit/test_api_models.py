@@ -35,7 +35,7 @@ def test_an_object_without_a_status_reads_as_one_with_an_empty_status() -> None:
     assert bare.metadata.resource_version == "7"
 
 
-def test_a_spec_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+def test_a_minimal_spec_gets_the_defaults_of_the_contract() -> None:
     spec = PartitionReassignmentSpec.parse(SPEC)
     assert spec.mode is Mode.EXECUTE
     assert spec.deletion_policy is DeletionPolicy.CANCEL
@@ -112,14 +112,14 @@ def test_a_stored_cluster_that_the_rules_now_refuse_is_still_read() -> None:
     assert not spec.sasl.allow_plaintext
 
 
-def test_a_sentence_that_is_too_long_for_the_schema_is_cut_and_not_refused() -> None:
+def test_a_message_too_long_for_the_schema_is_cut() -> None:
     blocked = PartitionDetail(topic="orders", partition=0, state=PartitionState.BLOCKED, message="why " * 500)
     assert blocked.message is not None
     assert len(blocked.message) == 1024
     assert blocked.message.endswith("why…")
 
 
-def test_a_status_is_written_in_camel_case_without_nulls_and_reads_back_the_same() -> None:
+def test_a_status_is_written_in_camel_case_and_reads_back_the_same() -> None:
     status = PartitionReassignmentStatus(
         observed_generation=3,
         conditions=(
@@ -202,7 +202,7 @@ def test_what_is_no_quantity_or_out_of_bounds_is_refused(quantity: int | str) ->
         bytes_per_second(quantity)
 
 
-def test_a_plan_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+def test_a_minimal_plan_gets_the_defaults_of_the_contract() -> None:
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}})
     assert (spec.topics.include, spec.topics.exclude, spec.topics.excluded) == (("*",), None, ("__*",))
     assert spec.goal.balance is not None
