@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localplatform.controlplane import ApiServer
 from reassign.api.common import FINALIZER, Resource, is_written
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.controller.store import Store, holds
 from reassign.kube.client import Kind, KubeClient
-from tests.api.kubectl import Kubectl, by, cluster, plan, reassignment
+from tests.api.kubectl import Kubectl, RefusedError, by, cluster, plan, reassignment
+from tests.api.test_chart import Helm
 from tests.api.test_kube_client import kubeconfig as kubeconfig
 from tests.api.test_kube_client import with_client
 
 Object = dict[str, Any]
 NEVER = {"observedGeneration": -1}
 WRITTEN: Object = {"observedGeneration": 1, "summary": "0/1 partitions"}
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "observedGeneration": 1,
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "reason": "Succeeded",
+    "message": "",
+}
 RECORD = [
     {
         "topic": "orders",
@@ -167,3 +178,17 @@ def test_a_status_without_a_generation_reads_as_never_written(sandbox: Kubectl) 
     sandbox.apply(reassignment())
     written = sandbox.write_status("kpr", "move", {"summary": "is rebuilt"})
     assert written["status"] == {"summary": "is rebuilt"} | NEVER
+
+
+def test_helm_waits_until_the_operator_says_ready(api: ApiServer, sandbox: Kubectl, tmp_path: Path) -> None:
+    """helm reads statuses as kstatus does."""
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: moves\nversion: 0.1.0\n")
+    (chart / "templates" / "move.yaml").write_text(json.dumps(reassignment()))
+    helm = Helm(tmp_path, api.kubeconfig)
+    install = ("upgrade", "--install", "moves", str(chart), f"--namespace={sandbox.namespace}", "--wait")
+    with pytest.raises(RefusedError, match="InProgress"):
+        helm(*install, "--timeout=3s")
+    sandbox.write_status("kpr", "move", {"observedGeneration": 1, "conditions": [READY]})
+    helm(*install, "--timeout=10s")

@@ -57,7 +57,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
     moving = replace(moving, status=moving.status.model_copy(update={"record": write_record({tp: entry})}))
 
-    def look() -> Stall | None:
+    def reconcile() -> Stall | None:
         began = time.monotonic()
         snapshot = kafka.observe(name, sizes_of=[tp])
         recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs)
@@ -65,7 +65,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         return verdict.stalls.get(tp)
 
     def below_the_produce_rate() -> bool:
-        stall = look()
+        stall = reconcile()
         return stall is not None and stall.overdue and stall.problem.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
 
     operator = Operator(kafka.client)
@@ -76,5 +76,5 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         finally:
             unthrottled = operator.verdict("any", {tp: ([0, 1], [2, 1])}, None, begun=True)
             eventually(lambda: not tick(operator, kafka, unthrottled))
-        eventually(lambda: look() is None)
+        eventually(lambda: reconcile() is None)
         eventually(lambda: kafka.settled(tp, [2, 1]))

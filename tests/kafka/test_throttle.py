@@ -200,7 +200,7 @@ class Copy:
         self.step = AlterLogDirs(self.tp, ((0, self.there),))
         operator.know(kafka.observe(name))
 
-    def look(self, rate: str, *steps: AlterLogDirs) -> Verdict:
+    def reconcile(self, rate: str, *steps: AlterLogDirs) -> Verdict:
         named = {0: self.there}
         verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
         verdict.steps = list(steps)
@@ -209,7 +209,7 @@ class Copy:
 
     def begin(self, rate: str) -> None:
         """Look until it may be copied, copy it, and wait until that shows."""
-        eventually(lambda: bool(self.look(rate, self.step).steps))
+        eventually(lambda: bool(self.reconcile(rate, self.step).steps))
         assert self.kafka.perform(self.step) == [APPLIED]
         eventually(lambda: self.bytes > 0)
 
@@ -232,12 +232,12 @@ def test_a_log_dir_copy_has_its_rate_and_the_prior_one_is_restored(kafka: Kafka,
         copy.begin("1Ki")
         assert everything(kafka, name) == {**before, rate: "1024"}
         operator.restart()
-        copy.look("1Ki")
+        copy.reconcile("1Ki")
         assert 0 < copy.bytes < 4 * MEGABYTE
-        eventually(lambda: bool(copy.look("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
+        eventually(lambda: bool(copy.reconcile("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
         eventually(lambda: copy.done)
         operator.restart()
-        eventually(lambda: bool(copy.look("1Gi")) and operator.api.throttle is None)
+        eventually(lambda: bool(copy.reconcile("1Gi")) and operator.api.throttle is None)
         assert everything(kafka, name) == before
     finally:
         edit(kafka, broker(0), LOG_DIR_RATE, Op.DELETE)
@@ -251,16 +251,16 @@ def test_an_orphaned_log_dir_copy_stays_throttled_until_it_ends(kafka: Kafka, op
     during = everything(kafka, name)
     operator.restart()
 
-    def look() -> bool:
+    def reconcile() -> bool:
         placing = operator.throttling.placing()
         return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
 
     rate = ConfigKey(broker(0), LOG_DIR_RATE)
-    eventually(lambda: look() and operator.throttling._lately.settled(rate))
-    assert look()
+    eventually(lambda: reconcile() and operator.throttling._lately.settled(rate))
+    assert reconcile()
     assert everything(kafka, name) == during == {**before, rate: "1024"}
     assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]
-    eventually(lambda: not look())
+    eventually(lambda: not reconcile())
     assert everything(kafka, name) == before
 
 
