@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
-from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 from reassign.controller.store import Store
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
