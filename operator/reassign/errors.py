@@ -75,7 +75,7 @@ class Reason(StrEnum):
     CANNOT_BE_WRITTEN = "CannotBeWritten"
     INSUFFICIENT_MEMORY = "InsufficientMemory"
     PLANNING = "Planning"
-    APPROVAL_REQUIRED = "ApprovalRequired"
+    AWAITING_APPROVAL = "AwaitingApproval"
     APPROVED_DIGEST_MISMATCH = "ApprovedDigestMismatch"
     PLAN_STALE = "PlanStale"
     WAVE_EDITED = "WaveEdited"

@@ -259,7 +259,13 @@ class Stage:
 
     @property
     def true(self) -> set[str]:
-        return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE}
+        """The conditions that are True, but for GoalMet, which is there from the first."""
+        return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE} - {"GoalMet"}
+
+    @property
+    def goal(self) -> tuple[str, str] | None:
+        """Status and reason of GoalMet."""
+        return next(((c.status.value, c.reason) for c in self.status.conditions if c.type == "GoalMet"), None)
 
 
 def stage(waves: int = 2, **spec: Any) -> Stage:

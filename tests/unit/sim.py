@@ -5,7 +5,7 @@ For the pure core's tests only: what real brokers do is shown in tests/kafka.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -368,4 +368,6 @@ def true_conditions(driver: Driver, uid: str = "a") -> dict[str, str]:
     return {c.type: c.reason for c in driver.resources[uid].status.conditions if c.status == "True"}
 
 
-__all__: Iterable[str] = ("Driver", "SimKafka", "drive", "partitions", "resource", "spec", "states", "true_conditions")
+def ready_reason(driver: Driver, uid: str = "a") -> str:
+    """The reason of Ready."""
+    return next(c.reason for c in driver.resources[uid].status.conditions if c.type == "Ready")

@@ -31,7 +31,7 @@ def test_all_waves_are_made_at_once_and_suspended_and_wait_for_approval() -> Non
     assert len(plan.waves) == 3
     assert all(wave.spec.suspend for wave in plan.waves.values())
     assert plan.states == ["Pending"] * 3
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert plan.true == set()
     assert plan.status.digest is not None
     assert plan.status.digest in plan.message
@@ -57,7 +57,7 @@ def test_what_is_not_met_is_said() -> None:
     plan = stage(1, approval="NotRequired")
     plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
     plan.run()
-    assert plan.reason == "GoalPartlyMet"
+    assert (plan.reason, plan.goal) == ("Completed", ("False", "GoalPartlyMet"))
     assert "not met: broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
 
 
@@ -70,7 +70,7 @@ def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_wav
     assert plan.waves == {}
     plan.fails = None
     plan.tick(3)
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_more_waves_than_a_status_can_list_are_refused() -> None:
@@ -90,7 +90,7 @@ def test_waves_are_made_and_deleted_some_at_a_time() -> None:
     assert counts == [WRITES, 2 * WRITES, 2 * WRITES + 1]
     assert plan.reason == "Planning"
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     plan.deleted = True
     for _ in range(3):
         assert not plan.gone
@@ -184,7 +184,7 @@ def test_an_approval_that_is_taken_back_holds_back_what_has_not_begun() -> None:
     plan.finish()
     plan.tick(3)
     assert plan.states == ["Succeeded", "Pending"]
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_a_finished_plan_needs_nothing_of_us_when_it_is_deleted() -> None:
@@ -282,7 +282,7 @@ def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
     plan.begin()
     plan.tick()
     assert not plan.waves[plan.name(2)].spec.suspend
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert f"what has begun goes on: {plan.name(2)}" in plan.message
     plan.approve()
     plan.tick(3)
@@ -327,7 +327,12 @@ def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
     status = resource.status.model_copy(update={"conditions": (condition("Stalled", "BrokerFenced"),)})
     waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
     decision = decide(plan.plan, waves, plan.kafka.snapshot(), None, START)
-    assert {c.reason for c in decision.status.conditions} == {"BrokerFenced"}
+    assert {c.type: c.reason for c in decision.status.conditions} == {
+        "Ready": "BrokerFenced",
+        "Succeeded": "BrokerFenced",
+        "Stalled": "BrokerFenced",
+        "GoalMet": "GoalMet",
+    }
 
 
 # --- Suspend ---
@@ -465,7 +470,7 @@ def test_a_plan_that_no_longer_fits_waits_for_another_approval_on_a_cluster_that
     assert "remove spec.approvedDigest" in plan.message
     plan.edit(approvedDigest=None)
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert plan.true == set()
     plan.approve()
     plan.tick()
@@ -524,7 +529,7 @@ def test_a_partition_that_is_where_it_is_to_go_is_no_difference() -> None:
     plan.tick(4)
     plan.kafka.replicas[ORDERS[0]] = NEW
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_another_plan_ends_what_was_stale() -> None:

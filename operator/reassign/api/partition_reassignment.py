@@ -32,6 +32,8 @@ MAX_PARTITIONS = 2000
 MAX_TOPIC_CHARACTERS = 160_000
 MAX_DETAILS = 100
 ANY_LOG_DIR = "any"
+STALL_TIMEOUT_SECONDS = 600
+"""The default of stallTimeoutSeconds, and what holds for a KafkaCluster."""
 
 
 class ReplicationFactorChange(StrEnum):
@@ -193,9 +195,9 @@ class PartitionReassignmentSpec(Model):
     Kafka. DryRun can be changed to Execute, not the reverse."""
     suspend: bool = False
     """True: no new moves are started. What is in flight goes on to its end."""
-    stall_timeout_seconds: Seconds = 600
-    """After how long without coming nearer to its end a move in flight, or a cancel, is reported as Stalled, with the
-    reason. It goes on by itself when that is mended."""
+    stall_timeout_seconds: Seconds = STALL_TIMEOUT_SECONDS
+    """After how long a wait that ends by itself, or a move in flight or cancel that does not come nearer to its end, is
+    reported as Stalled, with the reason. It goes on by itself when that is fixed."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
     with DeadlineExceeded. What is in flight goes on to its end. Raised or unset later, what it failed is judged

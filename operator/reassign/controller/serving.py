@@ -25,7 +25,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, Snapshot
 from reassign.core.moves.brake import foreign
-from reassign.core.report.conditions import ConditionState, conditions
+from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import ClusterError, Reason, ReassignError
 
 
@@ -165,28 +165,23 @@ def cluster_status(
 
 
 def _serving(snapshot: Snapshot, stance: ClusterHold) -> list[ConditionState]:
-    aspects = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
     for kind, problem in (("Paused", stance.pause), ("Stalled", stance.stuck)):
         if problem:
-            aspects.append(ConditionState(kind, True, problem.reason, problem.message))
-    return aspects
+            states.append(ConditionState(kind, True, problem.reason, problem.message))
+    return states
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
     """The status of a cluster that cannot be used now: what was known of it stays."""
-    standing = "Reconciling" if problem.reason is Reason.CONNECTING else "Stalled"
-    aspects = [
-        ConditionState("Ready", False, problem.reason, problem.message),
-        ConditionState(standing, True, problem.reason, problem.message),
-    ]
-    return _judged(cluster, aspects, now)
+    return _judged(cluster, unready(problem.reason, problem.message), now)
 
 
-def _judged(cluster: KafkaCluster, aspects: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
+def _judged(cluster: KafkaCluster, states: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
     generation = cluster.metadata.generation
     return cluster.status.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": conditions(cluster.status.conditions, aspects, generation, now),
+            "conditions": conditions(cluster.status.conditions, states, generation, now),
         }
     )
