@@ -43,6 +43,7 @@ from reassign.core.plans.model import (
     Step,
     manifest_digest,
 )
+from tests.unit import kstatus
 from tests.unit.sim import START, SimKafka
 
 OLD, NEW = (1, 2, 3), (4, 2, 3)
@@ -149,6 +150,7 @@ class Stage:
                 self.made = None
                 return decision
             self.status = decision.status
+            kstatus.check(kstatus.seen(self.status, plan.generation, plan.deleted))
         return decision
 
     def _made_for(self, plan: Plan) -> bool:

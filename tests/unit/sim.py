@@ -34,6 +34,7 @@ from reassign.core.moves.settle import fold
 from reassign.core.report.statuses import report
 from reassign.core.tick import decide
 from reassign.errors import Reason
+from tests.unit import kstatus
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -341,6 +342,7 @@ class Driver:
     def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
         status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
         status = PartitionReassignmentStatus.parse(status.wire())
+        kstatus.check(kstatus.seen(status, verdict.resource.generation, verdict.resource.deleted))
         verdict.resource = replace(verdict.resource, status=status)
         self.resources[verdict.resource.uid] = verdict.resource
 

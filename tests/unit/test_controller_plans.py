@@ -628,7 +628,7 @@ def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_unti
     world.tick(until=lambda: world.says("CannotBeRead"))
     world.tick(3)
     assert f"{second}: this version of the operator cannot read spec.partitions" in world.message()
-    assert world.conditions("drain") == {"Stalled": "CannotBeRead"}
+    assert world.conditions("drain") == {"GoalMet": "GoalMet", "Stalled": "CannotBeRead"}
     assert [wave["state"] for wave in world.status["waves"]] == ["Pending", "Pending"]
     assert world.kafka.replicas[OURS] == (1, 2, 3)
     world.change(second, lambda obj: obj.update(spec=before))
