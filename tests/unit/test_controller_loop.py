@@ -409,6 +409,26 @@ def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebu
     assert move.status_lost
 
 
+def test_a_cluster_being_deleted_waits_only_for_what_is_not_settled(world: World) -> None:
+    world.delete("main")
+    world.tick(3)
+    assert "kafka/move" in world.ready("main")["message"]
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: world.store.get("uid-main") is None)
+    assert world.conditions("move") == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("field", [{"mode": "DryRun"}, {"suspend": True}], ids=["dry run", "suspended"])
+def test_a_dry_run_keeps_no_cluster_and_a_suspended_move_does(world: World, field: Object) -> None:
+    world.kafka.copy(OURS)
+    world.add("later", LATER, (4, 2, 3))
+    world.change("later", lambda obj: obj["spec"].update(field))
+    world.tick(3)
+    world.delete("main")
+    world.tick(3)
+    assert (world.store.get("uid-main") is None) is ("mode" in field)
+
+
 @pytest.fixture
 def in_two_batches(world: World) -> World:
     """The first batch is in flight."""

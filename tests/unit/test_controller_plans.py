@@ -586,8 +586,17 @@ def test_a_maximum_that_is_lowered_below_the_template_is_said_before_a_wave_is_l
     world.tick(until=lambda: world.says("Completed"))
 
 
-def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:
+def test_a_cluster_does_not_wait_for_a_plan_that_has_not_begun(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.delete("main")
+    world.tick()
+    assert world.store.get("uid-main") is None
+
+
+def test_a_cluster_that_is_deleted_waits_for_the_plan_under_way(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    asyncio.run(_ticks_until(world, lambda: OURS in world.kafka.reassignments))
     world.delete("main")
     world.tick(3)
     assert world.says("ClusterDeleted")

@@ -33,8 +33,9 @@ from reassign.controller.serving import (
     hold_of,
     permission_of,
     policy_of,
+    unsettled_on,
 )
-from reassign.controller.store import ClusterKey, Store, full_name
+from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttling import Throttling
 from reassign.core.judge import judge
 from reassign.core.model.log_dir_reports import remembered, sizes
@@ -166,9 +167,7 @@ class ClusterLoop:
         if await self._throttling.write_back(cluster):
             return AT_ONCE_SECONDS
         resources = await self._admitted(permission_of(cluster))
-        awaited = [f"{r.namespace}/{r.name}" for r in resources]
-        awaited += [full_name(unread.obj) for unread in self.store.unreadable(self.key)]
-        awaited += self.plans.names(self.key)
+        awaited = unsettled_on(self.key, resources, self.store)
         if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
@@ -330,8 +329,7 @@ class ClusterLoop:
     async def _cannot_read(self, obj: Object, problem: Problem) -> float | None:
         """Nothing is served; what waits for it, allowed or not, learns no more than that."""
         resources = self.store.resources(self.key)
-        referring = [*resources, *self.store.unreadable(self.key), *self.store.plans(self.key)]
-        unused = not referring and not obj.get("status", {}).get("throttle")
+        unused = not unsettled_on(self.key, resources, self.store) and not obj.get("status", {}).get("throttle")
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,28 +18,47 @@ from reassign.api.kafka_cluster import (
     ReplicationFactorGuard,
     ThrottleStatus,
 )
-from reassign.controller.store import Store
+from reassign.controller.store import ClusterKey, Store, has_finalizer
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, Snapshot
 from reassign.core.moves.brake import foreign
+from reassign.core.plans.model import Plan
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import ClusterError, Reason, ReassignError
 
 
-def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
-    """Why this cluster is not served, given what refers to it; what is in flight on it goes on."""
+def unsettled_on(key: ClusterKey, resources: Iterable[Resource], store: Store) -> list[str]:
+    """What keeps a KafkaCluster from being deleted: what has something in flight, or may come to. The waves of a plan
+    that has not begun do not; what cannot be read may."""
+    moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
+    unread = [
+        u for u in store.unreadable(key) if has_finalizer(u.obj) or "completionTime" not in u.obj.get("status", {})
+    ]
+    plans = [p for p in store.plans(key) if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
+    return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)]
+
+
+def _holds_nothing(resource: Resource) -> bool:
+    """Whether it is a dry run, or a wave that waits for its plan."""
+    waits = resource.dry_run or (resource.plan is not None and resource.asleep)
+    return waits and not active(resource.record)
+
+
+def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None:
+    """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
     if not cluster.metadata.deletion_timestamp:
         return None
-    if not referring:
+    if not unsettled:
         return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
-    names = ", ".join(sorted(referring)[:5])
+    names = ", ".join(sorted(unsettled)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,
-        f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
-        f"delete the {len(referring)} resources that do ({names})",
+        f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
+        f"delete the {len(unsettled)} resources that are not ({names})",
     )
 
 

@@ -69,6 +69,14 @@ class Plan:
         return self.spec.approval is Approval.NOT_REQUIRED or given
 
     @property
+    def under_way(self) -> bool:
+        """Whether it has begun and is not carried out."""
+        states = {wave.state for wave in self.status.waves}
+        return bool(states & {WaveState.RUNNING, WaveState.SUCCEEDED, WaveState.FAILED}) and states != {
+            WaveState.SUCCEEDED
+        }
+
+    @property
     def wave_prefix(self) -> str:
         """What the names of its waves begin with: others for each plan that is made, since waves that are done stay."""
         return f"{self.name}-{hashlib.sha256(f'{self.uid}/{self.generation}'.encode()).hexdigest()[:6]}"
