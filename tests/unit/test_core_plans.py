@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from reassign.api.common import ConditionStatus
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import MAX_WAVES, Unmet
 from reassign.core.model.problem import Problem
@@ -59,6 +60,37 @@ def test_what_is_not_met_is_said() -> None:
     plan.run()
     assert (plan.reason, plan.goal) == ("Completed", ("False", "GoalPartlyMet"))
     assert "not met: broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
+
+
+def test_what_is_not_met_is_named_before_approval() -> None:
+    plan = stage()
+    plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
+    plan.tick(4)
+    assert (plan.reason, plan.goal) == ("AwaitingApproval", ("False", "GoalPartlyMet"))
+    assert "broker 1 keeps 3 replicas" in plan.message
+
+
+def test_a_drain_that_leaves_excluded_topics_is_incomplete_before_approval() -> None:
+    plan = stage()
+    left = "3 replicas of excluded topics lie on brokers to be emptied: 1"
+    plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
+    plan.tick(4)
+    assert plan.goal == ("False", "DrainIncomplete")
+    plan.approve()
+    plan.run()
+    assert (plan.reason, plan.true, plan.goal) == (
+        "Completed",
+        {"Ready", "Succeeded"},
+        ("False", "DrainIncomplete"),
+    )
+
+
+def test_a_goal_that_will_be_met_says_so_from_when_the_plan_is_made() -> None:
+    plan = stage()
+    plan.tick()
+    assert plan.goal is None
+    plan.tick(3)
+    assert plan.goal == ("True", "GoalMet")
 
 
 def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_waves() -> None:
@@ -333,6 +365,39 @@ def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
         "Stalled": "BrokerFenced",
         "GoalMet": "GoalMet",
     }
+
+
+def test_a_wave_that_the_brake_suspends_suspends_its_plan() -> None:
+    plan = approved()
+    plan.tick()
+    resource = plan.waves[plan.name(1)].resource()
+    braked = condition("Ready", "Suspended").model_copy(update={"status": ConditionStatus.FALSE})
+    status = resource.status.model_copy(update={"conditions": (braked,)})
+    waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
+    said = {c.type: c.reason for c in decide(plan.plan, waves, plan.kafka.snapshot(), None, START).status.conditions}
+    assert (said["Ready"], said.keys() & {"Reconciling", "Stalled"}) == ("Suspended", set())
+
+
+def test_a_plan_whose_cluster_cannot_be_seen_is_stalled_once_that_has_lasted() -> None:
+    plan = approved(template={"stallTimeoutSeconds": 60})
+    plan.tick()
+    plan.begin()
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.tick()
+    assert (plan.reason, plan.true) == ("ClusterUnreachable", {"Reconciling"})
+    plan.now += 60
+    plan.tick()
+    assert plan.true == {"Reconciling", "Stalled"}
+
+
+def test_what_waits_for_approval_or_is_suspended_waits_for_no_cluster() -> None:
+    for spec in ({}, {"suspend": True}):
+        plan = stage(**spec)
+        plan.tick(4)
+        plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+        plan.now += 9999
+        plan.tick()
+        assert (plan.reason, plan.true) == ("Suspended" if spec else "AwaitingApproval", set())
 
 
 # --- Suspend ---
