@@ -593,7 +593,7 @@ def test_a_cluster_does_not_wait_for_a_plan_that_has_not_begun(world: Planning) 
     assert world.store.get("uid-main") is None
 
 
-def test_a_cluster_that_is_deleted_waits_for_the_plan_under_way(world: Planning) -> None:
+def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     asyncio.run(_ticks_until(world, lambda: OURS in world.kafka.reassignments))

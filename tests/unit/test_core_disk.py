@@ -100,7 +100,7 @@ def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_h
     assert states(driver) == {P0: "InFlight"}
 
 
-def test_a_broker_that_never_says_what_it_has_is_a_stall_in_the_end() -> None:
+def test_a_broker_that_never_says_what_it_has_is_a_stall_but_no_more_than_what_holds_back_all() -> None:
     driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
     driver.kafka.silent = {2}
     driver.ticks(40)
