@@ -337,7 +337,8 @@ class KafkaClusterStatus(Model):
     """The metadata.generation that this status is about."""
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
-    pauseWhen. Stalled while True: the message says what stands in the way, and what to do."""
+    pauseWhen. Reconciling while it connects, or cannot be reached for less than 10 minutes. Stalled while True: the
+    message says what is wrong, and what to do."""
     cluster_id: Annotated[str, Field(max_length=64)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=1000)] = ()

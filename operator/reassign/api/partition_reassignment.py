@@ -319,8 +319,9 @@ class PartitionReassignmentStatus(Model):
     observed_generation: Count | None = None
     """The metadata.generation that this status is about."""
     conditions: Conditions = ()
-    """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end; Checked after a
-    dry run; Drifted when replicas were moved away afterwards."""
+    """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end, Failed with Stalled;
+    Checked after a dry run; Drifted when replicas were moved away afterwards. Stalled: nothing goes on until a user
+    acts, or a wait has lasted stallTimeoutSeconds."""
     start_time: Time | None = None
     """When the resource was first looked at while it may start: not suspended, not a dry run, supported. Suspending
     clears it. An edit after the end that adds or changes an entry sets it anew. deadlineSeconds counts from it."""
