@@ -85,6 +85,7 @@ class Reason(StrEnum):
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CONNECTING = "Connecting"
     CLUSTER_DELETED = "ClusterDeleted"
+    RESTORING_THROTTLES = "RestoringThrottles"
     PAUSED = "Paused"
     CANCELLED_BY_BRAKE = "CancelledByBrake"
     CLUSTER_UNDER_MIN_ISR = "ClusterUnderMinIsr"

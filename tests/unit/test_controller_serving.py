@@ -79,6 +79,15 @@ def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
 
 
+def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
+    deleted = cluster("main")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    main = KafkaCluster.parse(deleted)
+    held = hold_of(main, [])
+    assert held is not None
+    assert {c.type for c in unready_status(main, held, START).conditions if c.status == "True"} == {"Reconciling"}
+
+
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
     seen = store(cluster("vanished"), cluster("main"))
     known = seen.uids()

@@ -53,7 +53,7 @@ def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None
     if not cluster.metadata.deletion_timestamp:
         return None
     if not unsettled:
-        return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
+        return Problem(Reason.RESTORING_THROTTLES, "being deleted: it goes when its throttles are restored")
     names = ", ".join(sorted(unsettled)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,

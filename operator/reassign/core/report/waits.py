@@ -13,6 +13,7 @@ GOES_ON = frozenset(
         Reason.CANCELLING,
         Reason.SUPERSEDING,
         Reason.PLANNING,
+        Reason.RESTORING_THROTTLES,
         Reason.WOULD_MOVE,
         Reason.ORDER_UNKNOWN,  # the move goes on, with less known of where it came from
         Reason.ELECTION_FAILED,  # the move is completed, without its preferred leader
