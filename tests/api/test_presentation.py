@@ -101,7 +101,7 @@ DIGEST = f"sha256:{'0a' * 32}"
 SHARES: Object = {"by": "Disk", "leastPercent": 0, "greatestPercent": 541}
 PLAN_STATUS: Object = {
     "observedGeneration": 1,
-    "conditions": [READY | {"reason": "ApprovalRequired", "message": "copy the digest"}],
+    "conditions": [READY | {"reason": "AwaitingApproval", "message": "copy the digest"}],
     "summary": "0/1 waves, 0/200 partitions",
     "digest": DIGEST,
     "plannedInputHash": DIGEST,
@@ -169,7 +169,7 @@ def test_the_columns_of_a_plan(sandbox: Kubectl) -> None:
     sandbox.write_status("krp", "drain", PLAN_STATUS)
     seen = columns(sandbox, "krp")
     assert seen.pop("AGE")
-    told = {"READY": "False", "REASON": "ApprovalRequired", "PROGRESS": "0/1 waves, 0/200 partitions"}
+    told = {"READY": "False", "REASON": "AwaitingApproval", "PROGRESS": "0/1 waves, 0/200 partitions"}
     assert seen == {"NAME": "drain", **told}
     wide = columns(sandbox, "krp", "-o", "wide")
     assert (wide["REPLICAS"], wide["BYTES"], wide["LEAST-BYTES"], wide["DIGEST"]) == (

@@ -97,7 +97,7 @@ def test_a_broker_that_is_down_is_waited_for(world: World) -> None:
     with world.brokers_frozen([3]):
         eventually("broker 3 is fenced", lambda: 3 not in world.brokers.registered(asked=0))
         name = world.move("fenced", {(orders, 0): [2, 3]})
-        world.wait_for(name, "Stalled", reason="BrokerFenced")
+        world.wait_for(name, "Ready", "False", "BrokerFenced")
     world.wait_for(name, "Succeeded")
 
 
@@ -156,14 +156,14 @@ def test_a_missing_kafka_cluster_is_named_and_found_when_it_comes(world: World, 
     stalled = world.wait_for(name, "Stalled", reason="ClusterNotFound")
     assert f"{world.prefix}-later" in stalled["message"]
     make.cluster("later", "127.0.0.1:1")
-    world.wait_for(name, "Stalled", reason="ClusterUnreachable", seconds=90)
+    world.wait_for(name, "Ready", "False", "ClusterUnreachable", seconds=90)
 
 
 def test_an_unreachable_kafka_cluster_is_said_on_it_and_on_what_waits_for_it(world: World, make: Clusters) -> None:
     cluster = make.cluster("nowhere", "127.0.0.1:1")
     world.wait_for(cluster, "Ready", "False", "ClusterUnreachable", kind="kafkacluster", seconds=90)
     name = world.move("waits", {("orders", 0): [1, 2]}, clusterRef={"name": cluster})
-    world.wait_for(name, "Stalled", reason="ClusterUnreachable")
+    world.wait_for(name, "Ready", "False", "ClusterUnreachable")
     world.delete(name)
     world.wait_gone(name)
 

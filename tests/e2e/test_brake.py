@@ -49,7 +49,7 @@ def test_paused_nothing_new_starts_and_what_is_in_flight_goes_on(braked: World) 
     pull(world, "Pause")
     world.wait_for("local", "Paused", reason="Paused", kind="kafkacluster")
     waiting = world.move("waiting", {(second, 0): [2, 3]})
-    world.wait_for(waiting, "Reconciling", reason="Paused")
+    world.wait_for(waiting, "Ready", "False", "Suspended")
     world.let_go(first)
     world.wait_for(moving, "Succeeded")
     world.stock_tool_says({(first, 0): [2, 3], (second, 0): [0, 1]})
@@ -75,7 +75,7 @@ def test_cancel_ours_then_cancel_all_then_run(braked: World, tmp_path: Path) -> 
     wait_not_in_flight(world, *targets)
     assert (theirs, 0) in world.kafka.in_flight([theirs])
     for name in names:
-        world.wait_for(name, "Reconciling", reason="CancelledByBrake")
+        world.wait_for(name, "Ready", "False", "Suspended")
     world.stock_tool_says(originals)
     status = (world.read("local", "kafkacluster") or {})["status"]
     assert (status["inFlight"], status["foreignInFlight"]["count"]) == (0, 1)
@@ -87,7 +87,7 @@ def test_cancel_ours_then_cancel_all_then_run(braked: World, tmp_path: Path) -> 
     pull(world, "CancelAll")
     wait_not_in_flight(world, *targets, *foreign)
     for name in names:
-        world.wait_for(name, "Reconciling", reason="CancelledByBrake")
+        world.wait_for(name, "Ready", "False", "Suspended")
     world.stock_tool_says(originals)
     assert sorted(world.kafka.replicas(theirs)[0]) == [0, 1, 2]  # the first order of their replicas is not known
     documents = kept(world)

@@ -59,7 +59,7 @@ def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world
     copy["metadata"]["finalizers"] = ["kafka.reassign.dev/cancel"]
     world.resources.append(name)
     world.apply(copy)
-    world.wait_for(name, "Stalled", reason="InFlightElsewhere")
+    world.wait_for(name, "Ready", "False", "InFlightElsewhere")
     world.delete(name)
     world.wait_gone(name)
     assert world.kafka.in_flight([orders]) == before
@@ -72,7 +72,7 @@ def test_somebody_elses_move_is_left_alone_unless_told_otherwise(world: World) -
     before = world.wait_in_flight((orders, 0), (orders, 1))
     waits = world.move("waits", {(orders, 0): [1, 3]}, whenInFlight="Wait")
     fails = world.move("fails", {(orders, 1): [1, 3]}, whenInFlight="Fail")
-    world.wait_for(waits, "Stalled", reason="InFlightElsewhere")
+    world.wait_for(waits, "Ready", "False", "InFlightElsewhere")
     world.wait_for(fails, "Failed", reason="InFlightElsewhere")
     world.wait_partition(fails, orders, 1, state="Failed", reason="InFlightElsewhere")
     foreign = (world.read("local", "kafkacluster") or {})["status"]["foreignInFlight"]

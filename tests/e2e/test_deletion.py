@@ -76,14 +76,14 @@ def test_while_kafka_does_not_answer_deletions_wait_and_say_so_and_then_go_on(wo
             world.delete(name)
         world.wait_gone(deadline, 90)
         assert ("Warning", "CancelAbandoned") in world.events(deadline)
-        assert "Orphan" in world.wait_for(waits, "Stalled", reason="ClusterUnreachable")["message"]
+        assert "Orphan" in world.wait_for(waits, "Ready", "False", "ClusterUnreachable")["message"]
         world.wait_for("local", "Ready", "False", "ClusterUnreachable", kind="kafkacluster")
         world.patch(way_out, {"deletionPolicy": "Orphan"})
         world.wait_gone(way_out)
         assert ("Normal", "ReassignmentOrphaned") in world.events(way_out)
         world.operator.kill()
         world.patch(waits, {"stallTimeoutSeconds": 601})  # a new generation, which the next operator has to judge
-        world.wait_for(waits, "Stalled", reason="ClusterUnreachable", seconds=90)
+        world.wait_for(waits, "Ready", "False", "ClusterUnreachable", seconds=90)
     world.wait_for("local", "Ready", kind="kafkacluster", seconds=90)
     world.wait_gone(waits, 90)
     world.stock_tool_says({(topics[0], 0): [1, 0]})

@@ -74,7 +74,7 @@ def on_broker(world: World, broker: int, *topics: str) -> int:
 def test_a_plan_is_made_by_the_code_that_the_image_keeps(world: World, plans: Plans) -> None:
     world.topic("orders", [0, 1], size=MB)
     name = plans.apply("drain", {"drainBrokers": [0], "balance": {}})
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     [pid] = world.operator.pids()
     used = list(Path(f"/proc/{pid}/root/tmp/.cache").rglob("*.nb[ci]"))
     assert used
@@ -84,7 +84,7 @@ def test_a_plan_is_made_by_the_code_that_the_image_keeps(world: World, plans: Pl
 def test_a_broker_is_drained_in_waves_when_the_plan_is_approved_and_not_before(world: World, plans: Plans) -> None:
     orders = world.topic("orders", *[[3, number % 3] for number in range(6)], size=MB)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 2})
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     waves = plans.waves(name)
     assert len(waves) == len(plans.status(name)["waves"]) == 3
     assert all(wave["spec"]["suspend"] for wave in waves.values())
@@ -121,7 +121,7 @@ def test_deleting_a_plan_takes_back_what_is_in_flight_and_leaves_what_is_done(wo
 def test_a_plan_that_no_longer_fits_lets_nothing_go(world: World, plans: Plans) -> None:
     orders = world.topic("orders", [3, 0], size=MB)
     name = plans.apply("drain", {"drainBrokers": [3]})
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     elsewhere = next(b for b in (1, 2) if b not in _target(plans, name))
     world.wait_for(world.move("other", {(orders, 0): [elsewhere, 0]}), "Succeeded")
     plans.wait(name, "PlanStale")
@@ -141,7 +141,7 @@ def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next
     orders = world.topic("orders", [3, 0], [3, 1], size=HELD_BYTES // 2)
     world.hold(orders)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1})
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     plans.approve(name)
     eventually("the first wave is in flight", lambda: world.kafka.in_flight([orders]))
     moving = world.kafka.in_flight([orders])
@@ -151,7 +151,7 @@ def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next
     assert partition not in moving
 
     world.patch(name, {"approvedDigest": None}, kind=PLAN)
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     assert world.kafka.in_flight([orders]) == moving
     world.let_go(orders)
     world.wait_for(first, "Succeeded")
@@ -171,7 +171,7 @@ def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next
     world.move("other", {partition: entry["expectedReplicas"]})
     world.wait_for(other, "Succeeded")
     world.patch(name, {"approvedDigest": None}, kind=PLAN)
-    plans.wait(name, "Ready", "False", "ApprovalRequired")
+    plans.wait(name, "Ready", "False", "AwaitingApproval")
     assert plans.waves(name)[second]["spec"]["suspend"]
     plans.approve(name)
     plans.wait(name, "Succeeded")

@@ -37,7 +37,7 @@ def test_an_unsafe_cancel_is_held_back_by_name_and_done_when_the_broker_is_back(
         world.delete(name)
         held = world.wait_partition(name, orders, state="Cancelling", reason="CancelUnsafe")
         assert "until broker 1 is alive" in held["message"]
-        assert held["message"] in world.wait_for(name, "Stalled", reason="CancelUnsafe")["message"]
+        assert held["message"] in world.wait_for(name, "Ready", "False", "CancelUnsafe")["message"]
         assert (orders, 0) in world.kafka.in_flight([orders])
     finally:
         world.brokers.restart(1)

@@ -62,7 +62,7 @@ def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka
     partitions = [TopicPartition(name, number) for number in range(4)]
     spec = {"topics": {"include": [name]}, "goal": {"drainBrokers": [3]}, "waves": {"maxPartitions": 2}}
     with closing(Operator(kafka, spec)) as operator:
-        operator.serve(until=lambda: operator.says("ApprovalRequired"))
+        operator.serve(until=lambda: operator.says("AwaitingApproval"))
         waves = operator.waves()
         assert [wave["spec"]["suspend"] for wave in waves] == [True, True]
         targets = {e["partition"]: tuple(e["replicas"]) for w in waves for e in w["spec"]["partitions"]}

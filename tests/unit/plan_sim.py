@@ -43,6 +43,7 @@ from reassign.core.plans.model import (
     Step,
     manifest_digest,
 )
+from tests.unit import kstatus
 from tests.unit.sim import START, SimKafka
 
 OLD, NEW = (1, 2, 3), (4, 2, 3)
@@ -149,6 +150,7 @@ class Stage:
                 self.made = None
                 return decision
             self.status = decision.status
+            kstatus.check(kstatus.seen(self.status, plan.generation, plan.deleted))
         return decision
 
     def _made_for(self, plan: Plan) -> bool:
@@ -259,7 +261,13 @@ class Stage:
 
     @property
     def true(self) -> set[str]:
-        return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE}
+        """The conditions that are True, but for GoalMet, which is there from the first."""
+        return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE} - {"GoalMet"}
+
+    @property
+    def goal(self) -> tuple[str, str] | None:
+        """Status and reason of GoalMet."""
+        return next(((c.status.value, c.reason) for c in self.status.conditions if c.type == "GoalMet"), None)
 
 
 def stage(waves: int = 2, **spec: Any) -> Stage:

@@ -5,7 +5,7 @@ For the pure core's tests only: what real brokers do is shown in tests/kafka.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -36,6 +36,7 @@ from reassign.core.throttle.diff import read_record
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, Prepared, decide, gate, settle
 from reassign.errors import Reason
+from tests.unit import kstatus
 from tests.unit.configs import Store, copy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -382,6 +383,7 @@ class Driver:
     def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
         status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
         status = PartitionReassignmentStatus.parse(status.wire())
+        kstatus.check(kstatus.seen(status, verdict.resource.generation, verdict.resource.deleted))
         self.resources[verdict.resource.uid] = replace(verdict.resource, status=status)
 
 
@@ -408,4 +410,6 @@ def true_conditions(driver: Driver, uid: str = "a") -> dict[str, str]:
     return {c.type: c.reason for c in driver.resources[uid].status.conditions if c.status == "True"}
 
 
-__all__: Iterable[str] = ("Driver", "SimKafka", "drive", "partitions", "resource", "spec", "states", "true_conditions")
+def ready_reason(driver: Driver, uid: str = "a") -> str:
+    """The reason of Ready."""
+    return next(c.reason for c in driver.resources[uid].status.conditions if c.type == "Ready")

@@ -1,4 +1,4 @@
-"""What Argo CD says of a PartitionReassignment's health, by the script that it is given."""
+"""What Argo CD says of the health of our resources, by the script that it is given."""
 
 from __future__ import annotations
 
@@ -10,53 +10,64 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "argocd"
-[(KEY, SCRIPT)] = yaml.safe_load((FOLDER / "argocd-cm.yaml").read_text())["data"].items()
+SCRIPTS = yaml.safe_load((FOLDER / "argocd-cm.yaml").read_text())["data"]
+SCRIPT = SCRIPTS["resource.customizations.health.kafka.reassign.dev_PartitionReassignment"]
 
 
-def health(conditions: dict[str, str], *, observed: int | None = 2, suspend: bool = False) -> tuple[str, str]:
-    """Status and message; `conditions` are those that are True, with their reasons."""
+def verdict(obj: Any) -> tuple[str, str]:
+    """Status and message of an object."""
     runtime = lua.LuaRuntime()
-    known = [
-        {"type": kind, "status": "True", "reason": reason, "message": "why"} for kind, reason in conditions.items()
-    ]
-    known.append({"type": "Ready", "status": "False", "reason": "InProgress", "message": "other"})
-    status: dict[str, Any] = {"conditions": known, "summary": "1 of 2"}
-    if observed is not None:
-        status["observedGeneration"] = observed
-    runtime.globals().obj = runtime.table_from(
-        {"metadata": {"generation": 2}, "spec": {"suspend": suspend}, "status": status}, recursive=True
-    )
+    runtime.globals().obj = runtime.table_from(obj, recursive=True)
     found = runtime.execute(SCRIPT)
     return str(found["status"]), str(found["message"])
 
 
-def test_it_is_for_our_kind() -> None:
-    assert KEY == "resource.customizations.health.kafka.reassign.dev_PartitionReassignment"
+def health(true: dict[str, str], *, ready: str = "InProgress", observed: int | None = 2) -> tuple[str, str]:
+    """Of one whose conditions `true` have these reasons; `ready` is the reason of Ready where that is False."""
+    known = [{"type": kind, "status": "True", "reason": reason, "message": "why"} for kind, reason in true.items()]
+    if "Ready" not in true:
+        known.append({"type": "Ready", "status": "False", "reason": ready, "message": "how to go on"})
+    status: dict[str, Any] = {"conditions": known, "summary": "1 of 2"}
+    if observed is not None:
+        status["observedGeneration"] = observed
+    return verdict({"metadata": {"generation": 2}, "spec": {}, "status": status})
+
+
+def test_it_is_for_our_kinds() -> None:
+    kinds = ("PartitionReassignment", "ReassignmentPlan", "KafkaCluster")
+    assert [*SCRIPTS] == [f"resource.customizations.health.kafka.reassign.dev_{kind}" for kind in kinds]
+    assert set(SCRIPTS.values()) == {SCRIPT}
 
 
 @pytest.mark.parametrize(
-    ("conditions", "options", "expected"),
+    ("true", "options", "expected"),
     [
-        ({"Succeeded": "AllInSync"}, {}, ("Healthy", "1 of 2")),
+        ({"Ready": "Completed", "Succeeded": "Completed"}, {}, ("Healthy", "1 of 2")),
+        ({"Ready": "ChecksPassed", "Checked": "ChecksPassed"}, {}, ("Healthy", "1 of 2")),
         ({"Reconciling": "InFlight"}, {}, ("Progressing", "1 of 2")),
         ({"Reconciling": "InFlight", "Stalled": "MoveStalled"}, {}, ("Degraded", "MoveStalled: why")),
-        ({"Failed": "CancelledExternally"}, {}, ("Degraded", "CancelledExternally: why")),
-        ({}, {"suspend": True}, ("Suspended", "1 of 2")),
-        ({"Succeeded": "AllInSync"}, {"suspend": True}, ("Healthy", "1 of 2")),
-        ({"Succeeded": "AllInSync"}, {"observed": 1}, ("Progressing", "waits for the operator to see the change")),
+        ({"Reconciling": "InFlightElsewhere"}, {"ready": "InFlightElsewhere"}, ("Progressing", "1 of 2")),
+        (
+            {"Failed": "CancelledExternally", "Stalled": "CancelledExternally"},
+            {},
+            ("Degraded", "CancelledExternally: why"),
+        ),
+        ({}, {"ready": "Suspended"}, ("Suspended", "how to go on")),
+        ({}, {"ready": "AwaitingApproval"}, ("Suspended", "how to go on")),
+        ({"Reconciling": "Suspended"}, {"ready": "Suspended"}, ("Progressing", "1 of 2")),
+        ({"Ready": "Completed"}, {"observed": 1}, ("Progressing", "waits for the operator to see the change")),
+        ({}, {"observed": -1}, ("Progressing", "waits for the operator to see the change")),
         ({}, {"observed": None}, ("Progressing", "waits for the operator to see the change")),
     ],
 )
-def test_a_wave_is_healthy_when_it_has_succeeded_and_not_before(
-    conditions: dict[str, str], options: dict[str, Any], expected: tuple[str, str]
+def test_a_wave_is_healthy_when_it_is_ready_and_not_before(
+    true: dict[str, str], options: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    assert health(conditions, **options) == expected
+    assert health(true, **options) == expected
 
 
 def test_an_object_that_the_operator_has_not_seen_yet_is_progressing() -> None:
-    runtime = lua.LuaRuntime()
-    runtime.globals().obj = runtime.table_from({"metadata": {"generation": 1}, "spec": {}}, recursive=True)
-    assert runtime.execute(SCRIPT)["status"] == "Progressing"
+    assert verdict({"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
 
 
 def test_an_application_prunes_and_retries_after_a_stalled_wave() -> None:

@@ -28,6 +28,7 @@ from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason,
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
 from reassign.kube.managed import field_manager
+from tests.unit import kstatus
 from tests.unit.sim import SimKafka
 
 OURS, THEIRS, LATER = TopicPartition("ours", 0), TopicPartition("theirs", 0), TopicPartition("later", 0)
@@ -75,6 +76,7 @@ class Kube:
     async def write_status(self, obj: Object, status: Object) -> Object:
         if obj["metadata"]["uid"] in self.unwritable:
             raise ApiServerError("500: failed calling webhook")
+        kstatus.check(obj | {"status": status})
         return self._write(obj, lambda new: new.update(status=status))
 
     async def create(self, obj: Object) -> Object:
@@ -228,6 +230,11 @@ class World:
     def conditions(self, name: str) -> dict[str, str]:
         obj = self.store.get(f"uid-{name}") or {}
         return {c["type"]: c["reason"] for c in obj["status"]["conditions"] if c["status"] == "True"}
+
+    def ready(self, name: str) -> Object:
+        """The condition Ready."""
+        obj = self.store.get(f"uid-{name}") or {}
+        return next(c for c in obj["status"]["conditions"] if c["type"] == "Ready")
 
     def kept(self) -> list[list[str]]:
         return [[move["topic"] for move in moves] for moves in self.kube.config_maps]
@@ -397,10 +404,31 @@ def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebu
     world.brokers.reachable = False
     world.loop._recent = Recent()  # nothing seen yet
     world.tick()
-    assert world.conditions("move") == {"Reconciling": "Cancelling", "Stalled": "ClusterUnreachable"}
+    assert world.conditions("move") == {"Reconciling": "Cancelling"}
+    assert world.ready("move")["reason"] == "ClusterUnreachable"
     move = world.store.resource("uid-move")
     assert move
     assert move.status_lost
+
+
+def test_a_cluster_being_deleted_waits_only_for_what_is_not_settled(world: World) -> None:
+    world.delete("main")
+    world.tick(3)
+    assert "kafka/move" in world.ready("main")["message"]
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: world.store.get("uid-main") is None)
+    assert world.conditions("move") == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("field", [{"mode": "DryRun"}, {"suspend": True}], ids=["dry run", "suspended"])
+def test_a_dry_run_keeps_no_cluster_and_a_suspended_move_does(world: World, field: Object) -> None:
+    world.kafka.copy(OURS)
+    world.add("later", LATER, (4, 2, 3))
+    world.change("later", lambda obj: obj["spec"].update(field))
+    world.tick(3)
+    world.delete("main")
+    world.tick(3)
+    assert (world.store.get("uid-main") is None) is ("mode" in field)
 
 
 @pytest.fixture
@@ -427,7 +455,7 @@ def test_moves_that_start_again_after_a_pause_are_counted_in_the_first_event(in_
     world.change("move", lambda obj: obj["spec"].update(suspend=True))
     world.kafka.copy(OURS)
     world.tick(2)
-    assert world.conditions("move") == {"Reconciling": "Suspended"}
+    assert (world.conditions("move"), world.ready("move")["reason"]) == ({}, "Suspended")
     world.change("move", lambda obj: obj["spec"].update(suspend=False))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
     assert world.kube.events == ["ReassignmentStarted", "a repeat"]

@@ -99,7 +99,8 @@ def test_what_is_wrong_is_named_and_once_corrected_it_goes_on(
     world.tick()
     assert (ready(world)["status"], ready(world)["reason"]) == ("False", reason)
     assert said in ready(world)["message"]
-    assert world.conditions("move")["Stalled"] == reason
+    kind = "Reconciling" if reason == "TokenEndpointUnreachable" else "Stalled"
+    assert world.conditions("move")[kind] == reason
     use(world, tokenEndpointUrl=endpoint.url)
     world.tick()
     assert ready(world)["reason"] == "Connected"

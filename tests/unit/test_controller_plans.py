@@ -134,7 +134,7 @@ def world() -> Planning:
 
 
 def test_a_plan_is_its_suspended_reassignments_and_waits_for_approval(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
     assert {wave["metadata"]["labels"][PLAN_UID_LABEL] for wave in world.waves()} == {"uid-drain"}
     assert all("ownerReferences" not in wave["metadata"] for wave in world.waves())
@@ -151,7 +151,7 @@ def test_a_plan_is_its_suspended_reassignments_and_waits_for_approval(world: Pla
 
 
 def test_approved_by_its_digest_it_moves_what_it_says_wave_by_wave(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.tick(until=lambda: world.says("Completed"))
     assert world.kafka.replicas == {OURS: NEW, LATER: NEW, THEIRS: (1, 2, 3)}
@@ -169,16 +169,16 @@ def test_an_approval_that_was_taken_back_lets_nothing_go_though_the_watch_lags_b
         del obj["spec"]["approvedDigest"]
         obj["metadata"]["generation"] += 1
 
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.kube.write("uid-drain", "kubectl", take_back)
     world.tick(3)
     assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
-    assert world.says("ApprovalRequired")
+    assert world.says("AwaitingApproval")
 
 
 def test_waves_behind_the_next_one_are_looked_at_only_now_and_then(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.tick(2)
     assert world.brokers.asked == {OURS.topic}
     world.approve()
@@ -188,7 +188,7 @@ def test_waves_behind_the_next_one_are_looked_at_only_now_and_then(world: Planni
 
 
 def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.delete("drain")
     world.tick(until=lambda: world.store.get("uid-drain") is None)
     assert [wave for wave in world.waves() if wave["metadata"].get("finalizers")] == []
@@ -200,7 +200,7 @@ def test_an_operator_that_ends_between_making_waves_and_saying_so_begins_again(w
     assert "digest" not in world.status
     world.planner = Planner(world.work)
     world.restart()
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     alive = [wave for wave in world.waves() if not wave["metadata"].get("deletionTimestamp")]
     assert {wave["metadata"]["name"] for wave in alive} == {wave["name"] for wave in world.status["waves"]}
 
@@ -214,7 +214,7 @@ def test_a_wave_that_is_there_already_will_do_when_it_is_the_same(world: Plannin
         raise ApiServerError("no answer")
 
     world.kube.create = answer_lost  # type: ignore[method-assign]
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     assert len(world.waves()) == 2
 
 
@@ -228,7 +228,7 @@ def test_another_object_of_a_waves_name_is_left_alone_and_named(world: Planning)
 
 
 def test_a_wave_whose_label_is_taken_off_is_no_part_of_the_plan_and_counts_as_deleted(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     name = world.waves()[0]["metadata"]["name"]
     world.change(name, lambda obj: obj["metadata"]["labels"].pop(PLAN_UID_LABEL))
     world.approve()
@@ -249,7 +249,7 @@ def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, m
     assert world.conditions("drain") == {"Stalled": "NotEnoughBrokers"}
     world.work.fails = None
     monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
 def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_again(
@@ -262,7 +262,7 @@ def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_agai
     assert len(world.work.jobs) == 1
     world.work.fails = None
     world.change("drain", lambda obj: obj["spec"].update(topics={"include": ["o*"]}))
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
 def test_what_a_plan_came_to_is_forgotten_when_the_plan_is_gone(world: Planning) -> None:
@@ -446,7 +446,7 @@ def test_a_permission_that_is_withdrawn_holds_the_next_wave_back_and_tells_nothi
     plan = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
     plan["metadata"] |= {"namespace": "team-a"}
     world.put(plan)
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=[{"name": "team-a", "topics": ["others"]}]))
     world.kafka.replicas[OURS] = (5, 2, 3)
     world.approve()
@@ -516,7 +516,7 @@ def test_what_was_planned_for_other_limits_of_the_cluster_is_planned_anew_before
 ) -> None:
     world.tick(until=lambda: bool(world.work.jobs))
     world.change("main", lambda obj: obj["spec"].update(change))
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     assert len(world.work.jobs) == 2
 
 
@@ -572,12 +572,12 @@ def test_a_template_that_asks_for_more_than_the_maximum_is_said_before_it_is_pla
     assert world.conditions("drain") == {"Stalled": "ThrottleAboveMaximum"}
     assert world.work.jobs == []
     template("2Mi")
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
 def test_a_maximum_that_is_lowered_below_the_template_is_said_before_a_wave_is_let_go(world: Planning) -> None:
     world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "3Mi"}}))
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
     world.approve()
     world.tick(until=lambda: world.says("ThrottleAboveMaximum"))
@@ -586,8 +586,17 @@ def test_a_maximum_that_is_lowered_below_the_template_is_said_before_a_wave_is_l
     world.tick(until=lambda: world.says("Completed"))
 
 
+def test_a_cluster_does_not_wait_for_a_plan_that_has_not_begun(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.delete("main")
+    world.tick()
+    assert world.store.get("uid-main") is None
+
+
 def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    asyncio.run(_ticks_until(world, lambda: OURS in world.kafka.reassignments))
     world.delete("main")
     world.tick(3)
     assert world.says("ClusterDeleted")
@@ -621,14 +630,14 @@ def _unreadable(obj: Object) -> None:
 
 
 def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_until_it_can(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     second, before = world.waves()[1]["metadata"]["name"], deepcopy(world.waves()[1]["spec"])
     world.change(second, _unreadable)
     world.approve()
     world.tick(until=lambda: world.says("CannotBeRead"))
     world.tick(3)
     assert f"{second}: this version of the operator cannot read spec.partitions" in world.message()
-    assert world.conditions("drain") == {"Stalled": "CannotBeRead"}
+    assert world.conditions("drain") == {"GoalMet": "GoalMet", "Stalled": "CannotBeRead"}
     assert [wave["state"] for wave in world.status["waves"]] == ["Pending", "Pending"]
     assert world.kafka.replicas[OURS] == (1, 2, 3)
     world.change(second, lambda obj: obj.update(spec=before))
@@ -639,7 +648,7 @@ def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_unti
 def test_a_wave_that_cannot_be_read_keeps_its_plan_from_being_deleted_no_longer_than_is_safe(
     world: Planning, moving: bool
 ) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     first = world.waves()[0]["metadata"]["name"]
     if moving:
         world.approve()
@@ -653,7 +662,7 @@ def test_a_wave_that_cannot_be_read_keeps_its_plan_from_being_deleted_no_longer_
 
 
 def test_a_wave_that_is_done_and_cannot_be_read_stays_when_its_plan_is_deleted(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.tick(until=lambda: world.says("Completed"))
     first = world.waves()[0]["metadata"]["name"]
@@ -676,5 +685,5 @@ async def _ticks_until(world: Planning, true: Callable[[], bool]) -> None:
 
 
 def test_the_planner_status_survives_what_the_api_server_says(world: Planning) -> None:
-    world.tick(until=lambda: world.says("ApprovalRequired"))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
     assert ReassignmentPlanStatus.parse(world.status).wire() == world.status

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.store import Store
+from reassign.core.cluster import check_identity, duplicate_of, hold_of, permission_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
+from tests.unit.sim import START
 
 
 def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
@@ -77,12 +79,31 @@ def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
 
 
+def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
+    deleted = cluster("main")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    main = KafkaCluster.parse(deleted)
+    held = hold_of(main, [])
+    assert held is not None
+    assert {c.type for c in unready_status(main, held, START).conditions if c.status == "True"} == {"Reconciling"}
+
+
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
     seen = store(cluster("vanished"), cluster("main"))
     known = seen.uids()
     seen.put(cluster("new"))
     seen.take_over([cluster("main")], known)
     assert {obj["metadata"]["name"] for obj in seen.clusters()} == {"main", "new"}
+
+
+def test_a_cluster_that_is_unreachable_is_stalled_once_that_has_lasted() -> None:
+    main, unreachable = KafkaCluster.parse(cluster("main")), Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    for seconds, kinds in ((0, {"Reconciling"}), (599, {"Reconciling"}), (600, {"Stalled", "Reconciling"})):
+        status = unready_status(main, unreachable, START + timedelta(seconds=seconds))
+        main = main.model_copy(update={"status": status})
+        assert {c.type for c in status.conditions if c.status == "True"} == kinds
+    duplicate = unready_status(main, Problem(Reason.DUPLICATE_CLUSTER, "use the other"), START)
+    assert {c.type for c in duplicate.conditions if c.status == "True"} == {"Stalled"}
 
 
 class EndingLoop:

@@ -283,7 +283,7 @@ in_flight_before = {
 def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World, status: Object) -> None:
     copied(world, **status)
     world.tick(3)
-    assert world.conditions("copy") == {"Stalled": "InFlightElsewhere"}
+    assert world.conditions("copy") == {"Reconciling": "InFlightElsewhere"}
     world.delete("copy")
     world.tick(until=lambda: world.store.get("uid-copy") is None)
     assert set(world.kafka.reassignments) == {OURS, THEIRS}

@@ -12,7 +12,7 @@ from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
 from reassign.core.moves.brake import documents, foreign, held_by, refusals, undo_foreign, undone_by
 from reassign.errors import Reason
-from tests.unit.sim import Driver, SimKafka, drive, partitions, refused, resource, states, true_conditions
+from tests.unit.sim import Driver, SimKafka, drive, partitions, ready_reason, refused, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
 
@@ -33,7 +33,10 @@ def test_while_paused_nothing_new_starts_and_what_is_in_flight_goes_on_to_its_en
     driver.kafka.copy(P0)
     driver.ticks(3)
     assert states(driver) == {P0: "Completed", P1: "Pending"}
-    assert true_conditions(driver) == {"Reconciling": "Paused"}
+    assert (true_conditions(driver), ready_reason(driver)) == ({}, "Suspended")
+    driver.now += 3600  # a wish to wait never times out
+    driver.tick()
+    assert true_conditions(driver) == {}
     pull(driver, Execution.RUN)
     driver.finish()
     assert driver.kafka.replicas == {P0: (4, 2, 3), P1: (4, 2, 3)}
@@ -50,7 +53,7 @@ def test_cancel_ours_brings_everything_back_at_the_next_tick_and_run_starts_it_a
     driver.ticks(10)
     assert kafka.replicas == {P0: (1, 2, 3), P1: (1, 2, 3)}
     assert states(driver, "a") | states(driver, "b") == {P0: "Pending", P1: "Pending"}
-    assert true_conditions(driver, "a") == {"Reconciling": "CancelledByBrake"}
+    assert (true_conditions(driver, "a"), ready_reason(driver, "a")) == ({}, "Suspended")
     pull(driver, Execution.RUN)
     driver.finish()
     assert kafka.replicas == {P0: (4, 2, 3), P1: (2, 3, 5)}
@@ -97,7 +100,7 @@ def test_the_brake_holds_back_a_cancel_of_ours_that_is_unsafe() -> None:
     pull(driver, Execution.CANCEL_OURS)
     driver.ticks(5)
     assert P0 in driver.kafka.reassignments
-    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+    assert ready_reason(driver) == "CancelUnsafe"
 
 
 def theirs_in_flight(*tps: TopicPartition, min_insync: int = 1) -> SimKafka:

@@ -10,7 +10,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, Reassignment
 from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
-from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import SimKafka, detail, drive, partitions, ready_reason, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
 
@@ -131,7 +131,7 @@ def test_a_cancel_that_would_go_below_min_insync_replicas_is_held_back_until_it_
     driver.delete("a")
     driver.ticks(5)
     assert not any(isinstance(step, Cancel) for step in kafka.writes)
-    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+    assert (true_conditions(driver).keys(), ready_reason(driver)) == ({"Reconciling"}, "CancelUnsafe")
     kafka.isr[P0] = frozenset({2, 3, 4, 5})
     kafka.brokers |= {2: Broker(2)}
     driver.ticks(5)
@@ -262,7 +262,7 @@ def test_a_suspended_resource_starts_nothing_and_follows_what_is_in_flight() -> 
     driver.kafka.copy(P0)
     driver.ticks(3)
     assert states(driver) == {P0: "Completed", P1: "Pending"}
-    assert true_conditions(driver)["Reconciling"] == "Suspended"
+    assert (true_conditions(driver), ready_reason(driver)) == ({}, "Suspended")
 
 
 def test_what_is_pending_when_a_resource_is_deleted_is_never_started() -> None:
@@ -326,7 +326,7 @@ def test_a_cancel_held_back_for_a_removed_entry_is_said_in_the_conditions() -> N
     driver.kafka.isr[P0] = frozenset({2, 3})
     driver.edit("a", {P1: (4, 2, 3)})
     driver.ticks(2)
-    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+    assert (true_conditions(driver).keys(), ready_reason(driver)) == ({"Reconciling"}, "CancelUnsafe")
 
 
 def test_an_override_by_others_that_hangs_is_cancelled_when_the_resource_is_deleted() -> None:

@@ -42,7 +42,8 @@ def test_a_target_that_must_not_be_is_blocked_with_its_reason(
     detail = driver.resources["a"].status.partitions[0]
     assert (detail.state, detail.reason) == (PartitionState.BLOCKED, reason)
     assert says in (detail.message or "")
-    assert true_conditions(driver) == {"Stalled": reason}
+    kind = "Reconciling" if reason == "BrokerFenced" else "Stalled"
+    assert true_conditions(driver) == {kind: reason}
     assert kafka.writes == []
 
 

@@ -38,7 +38,7 @@ def test_at_the_deadline_what_has_not_begun_fails_and_what_is_in_flight_goes_on_
     assert true_conditions(driver)["Reconciling"] == "PartitionsInFlight"
     driver.finish()
     assert kafka.replicas == {P0: (3, 1, 2), P1: (0, 1, 2), P2: (0, 1, 2)}
-    assert true_conditions(driver) == {"Failed": "DeadlineExceeded"}
+    assert true_conditions(driver) == {"Failed": "DeadlineExceeded", "Stalled": "DeadlineExceeded"}
     assert driver.resources["a"].record[P1].original == (0, 1, 2)
 
 

@@ -104,7 +104,10 @@ def test_a_broker_that_never_says_what_it_has_is_a_stall_but_no_more_than_what_h
     driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
     driver.kafka.silent = {2}
     driver.ticks(40)
-    assert true_conditions(driver) == {"Stalled": "RequestFailed"}
+    assert (states(driver), true_conditions(driver)) == ({P0: "Blocked"}, {"Reconciling": "RequestFailed"})
+    driver.now += 600
+    driver.tick()
+    assert true_conditions(driver) == {"Reconciling": "RequestFailed", "Stalled": "RequestFailed"}
     driver.hold = Problem(Reason.DUPLICATE_CLUSTER, "use the other one")
     driver.ticks(1)
     assert true_conditions(driver) == {"Stalled": "DuplicateCluster"}

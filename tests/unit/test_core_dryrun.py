@@ -51,7 +51,7 @@ def test_what_is_blocked_fails_the_check_with_its_reason_and_goes_when_that_is_m
     driver.kafka.brokers[4] = Broker(4, fenced=True)
     driver.ticks(3)
     assert states(driver) == {P0: "Pending", P1: "Blocked"}
-    assert true_conditions(driver) == {"Stalled": "BrokerFenced"}
+    assert true_conditions(driver) == {"Reconciling": "BrokerFenced"}
     status, reason, message = condition(driver, "Checked")
     assert (status, reason) == ("False", "BrokerFenced")
     assert "orders-1: broker 4 is fenced" in message

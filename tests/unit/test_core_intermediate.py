@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reassign.core.checks.in_sync import cancel_problem, droppable, holding_up
 from reassign.core.model.snapshot import Broker, Partition
 from reassign.core.report.events import cancellations
-from tests.unit.sim import SimKafka, detail, drive, partitions, resource, true_conditions
+from tests.unit.sim import SimKafka, detail, drive, partitions, ready_reason, resource, true_conditions
 
 P0, P1 = partitions(2)
 
@@ -123,7 +123,7 @@ def test_a_cancel_that_the_brokers_refuse_says_what_remains_to_be_done_and_is_as
     driver.kafka.unsafe = {P0}
     driver.delete("a")
     driver.ticks(2)
-    assert true_conditions(driver)["Stalled"] == "CancelUnsafe"
+    assert (true_conditions(driver).keys(), ready_reason(driver)) == ({"Reconciling"}, "CancelUnsafe")
     assert "Start broker 1, 2, 3" in (detail(driver, P0).message or "")
     driver.kafka.unsafe = set()
     driver.ticks(20)

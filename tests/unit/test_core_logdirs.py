@@ -11,7 +11,7 @@ from reassign.api.kafka_cluster import Execution
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
-from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, ready_reason, resource, states, true_conditions
 from tests.unit.test_core_brake import pull
 
 P0, P1 = partitions(2)
@@ -337,7 +337,7 @@ def test_a_cancel_that_waits_for_a_broker_is_stalled_and_says_for_which(deleted:
     start(driver, 1)
     driver.ticks(10)
     assert deleted == bool(driver.gone)
-    assert deleted or true_conditions(driver) == {"Reconciling": "CancelledByBrake"}
+    assert deleted or (true_conditions(driver), ready_reason(driver)) == ({}, "Suspended")
 
 
 def test_a_broker_that_is_not_registered_any_more_holds_no_deletion() -> None:
@@ -367,7 +367,7 @@ def test_the_brake_ends_a_copy_at_the_next_tick_and_run_starts_it_again(executio
     assert futures(driver) == set()
     driver.ticks(15)
     assert (futures(driver), driver.kafka.directory(P0, 1)) == (set(), "/a")
-    assert true_conditions(driver) == {"Reconciling": "CancelledByBrake"}
+    assert (true_conditions(driver), ready_reason(driver)) == ({}, "Suspended")
     pull(driver, Execution.RUN)
     driver.finish()
     assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
@@ -447,14 +447,14 @@ def test_a_copy_of_somebody_else_fails_the_entry_that_does_not_wait() -> None:
     driver = drive(copied_by_others(), with_dirs(resource({P0: (0, 1)}, whenInFlight="Fail"), ("/b", "any")))
     driver.ticks(10)
     assert (driver.kafka.writes, futures(driver)) == ([], {(0, "/c")})
-    assert true_conditions(driver) == {"Failed": "InFlightElsewhere"}
+    assert true_conditions(driver) == {"Failed": "InFlightElsewhere", "Stalled": "InFlightElsewhere"}
 
 
 def test_an_entry_that_came_too_late_for_its_directory_has_failed() -> None:
     driver = asking((0, 1), ("/b", "any"), deadlineSeconds=5)
     driver.kafka.log_dirs[0]["/b"] = LogDir(online=False)
     driver.ticks(15)
-    assert true_conditions(driver) == {"Failed": "DeadlineExceeded"}
+    assert true_conditions(driver) == {"Failed": "DeadlineExceeded", "Stalled": "DeadlineExceeded"}
 
 
 @pytest.mark.parametrize("named", ["/a", "/b"])

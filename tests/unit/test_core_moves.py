@@ -91,7 +91,7 @@ def test_a_move_that_somebody_else_cancels_is_reported_and_not_submitted_again()
     driver.finish()
     assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
     assert states(driver) == {P0: "Cancelled"}
-    assert true_conditions(driver) == {"Failed": "CancelledExternally"}
+    assert true_conditions(driver) == {"Failed": "CancelledExternally", "Stalled": "CancelledExternally"}
 
 
 def test_a_move_that_somebody_else_changes_is_reported_and_left_alone() -> None:
@@ -124,7 +124,11 @@ def test_drift_is_reported_where_another_partition_has_failed_too() -> None:
     driver.finish()
     driver.kafka.move_as_another(P0, (5, 1, 2))
     driver.finish()
-    assert true_conditions(driver) == {"Failed": "CancelledExternally", "Drifted": "MovedAfterwards"}
+    assert true_conditions(driver) == {
+        "Failed": "CancelledExternally",
+        "Stalled": "CancelledExternally",
+        "Drifted": "MovedAfterwards",
+    }
 
 
 def test_what_cannot_be_done_does_not_hide_what_is_in_flight() -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from reassign.api.common import ConditionStatus
 from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
@@ -33,7 +34,7 @@ def test_all_waves_are_made_at_once_and_suspended_and_wait_for_approval() -> Non
     assert len(plan.waves) == 3
     assert all(wave.spec.suspend for wave in plan.waves.values())
     assert plan.states == ["Pending"] * 3
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert plan.true == set()
     assert plan.status.digest is not None
     assert plan.status.digest in plan.message
@@ -59,8 +60,39 @@ def test_what_is_not_met_is_said() -> None:
     plan = stage(1, approval="NotRequired")
     plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
     plan.run()
-    assert plan.reason == "GoalPartlyMet"
+    assert (plan.reason, plan.goal) == ("Completed", ("False", "GoalPartlyMet"))
     assert "not met: broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
+
+
+def test_what_is_not_met_is_named_before_approval() -> None:
+    plan = stage()
+    plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
+    plan.tick(4)
+    assert (plan.reason, plan.goal) == ("AwaitingApproval", ("False", "GoalPartlyMet"))
+    assert "broker 1 keeps 3 replicas" in plan.message
+
+
+def test_a_drain_that_leaves_excluded_topics_is_incomplete_before_approval() -> None:
+    plan = stage()
+    left = "3 replicas of excluded topics lie on brokers to be emptied: 1"
+    plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
+    plan.tick(4)
+    assert plan.goal == ("False", "DrainIncomplete")
+    plan.approve()
+    plan.run()
+    assert (plan.reason, plan.true, plan.goal) == (
+        "Completed",
+        {"Ready", "Succeeded"},
+        ("False", "DrainIncomplete"),
+    )
+
+
+def test_a_goal_that_will_be_met_says_so_from_when_the_plan_is_made() -> None:
+    plan = stage()
+    plan.tick()
+    assert plan.goal is None
+    plan.tick(3)
+    assert plan.goal == ("True", "GoalMet")
 
 
 def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_waves() -> None:
@@ -72,7 +104,7 @@ def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_wav
     assert plan.waves == {}
     plan.fails = None
     plan.tick(3)
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_more_waves_than_a_status_can_list_are_refused() -> None:
@@ -92,7 +124,7 @@ def test_waves_are_made_and_deleted_some_at_a_time() -> None:
     assert counts == [WRITES, 2 * WRITES, 2 * WRITES + 1]
     assert plan.reason == "Planning"
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     plan.deleted = True
     for _ in range(3):
         assert not plan.gone
@@ -186,7 +218,7 @@ def test_an_approval_that_is_taken_back_holds_back_what_has_not_begun() -> None:
     plan.finish()
     plan.tick(3)
     assert plan.states == ["Succeeded", "Pending"]
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_a_finished_plan_needs_nothing_of_us_when_it_is_deleted() -> None:
@@ -284,7 +316,7 @@ def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
     plan.begin()
     plan.tick()
     assert not plan.waves[plan.name(2)].spec.suspend
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert f"what has begun goes on: {plan.name(2)}" in plan.message
     plan.approve()
     plan.tick(3)
@@ -329,7 +361,45 @@ def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
     status = resource.status.model_copy(update={"conditions": (condition("Stalled", "BrokerFenced"),)})
     waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
     decision = decide(plan.plan, waves, plan.kafka.snapshot(), None, START)
-    assert {c.reason for c in decision.status.conditions} == {"BrokerFenced"}
+    assert {c.type: c.reason for c in decision.status.conditions} == {
+        "Ready": "BrokerFenced",
+        "Succeeded": "BrokerFenced",
+        "Stalled": "BrokerFenced",
+        "GoalMet": "GoalMet",
+    }
+
+
+def test_a_wave_that_the_brake_suspends_suspends_its_plan() -> None:
+    plan = approved()
+    plan.tick()
+    resource = plan.waves[plan.name(1)].resource()
+    braked = condition("Ready", "Suspended").model_copy(update={"status": ConditionStatus.FALSE})
+    status = resource.status.model_copy(update={"conditions": (braked,)})
+    waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
+    said = {c.type: c.reason for c in decide(plan.plan, waves, plan.kafka.snapshot(), None, START).status.conditions}
+    assert (said["Ready"], said.keys() & {"Reconciling", "Stalled"}) == ("Suspended", set())
+
+
+def test_a_plan_whose_cluster_cannot_be_seen_is_stalled_once_that_has_lasted() -> None:
+    plan = approved(template={"stallTimeoutSeconds": 60})
+    plan.tick()
+    plan.begin()
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.tick()
+    assert (plan.reason, plan.true) == ("ClusterUnreachable", {"Reconciling"})
+    plan.now += 60
+    plan.tick()
+    assert plan.true == {"Reconciling", "Stalled"}
+
+
+def test_what_waits_for_approval_or_is_suspended_waits_for_no_cluster() -> None:
+    for spec in ({}, {"suspend": True}):
+        plan = stage(**spec)
+        plan.tick(4)
+        plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+        plan.now += 9999
+        plan.tick()
+        assert (plan.reason, plan.true) == ("Suspended" if spec else "AwaitingApproval", set())
 
 
 # --- Suspend ---
@@ -498,7 +568,7 @@ def test_a_plan_that_no_longer_fits_waits_for_another_approval_on_a_cluster_that
     assert "remove spec.approvedDigest" in plan.message
     plan.edit(approvedDigest=None)
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
     assert plan.true == set()
     plan.approve()
     plan.tick()
@@ -557,7 +627,7 @@ def test_a_partition_that_is_where_it_is_to_go_is_no_difference() -> None:
     plan.tick(4)
     plan.kafka.replicas[ORDERS[0]] = NEW
     plan.tick()
-    assert plan.reason == "ApprovalRequired"
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_another_plan_ends_what_was_stale() -> None:

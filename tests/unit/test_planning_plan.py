@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from reassign.api.goal import By
+from reassign.core.plans.conditions import EXCLUDED
 from reassign.planning.plan import make
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal, Plan
 
@@ -82,3 +83,8 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
     assert counts.sum() > counts.max()
     assert plan.certificate.waves == plan.certificate.waves_bound == len(counts)
     assert make(cluster, GOAL).certificate.waves == 1
+
+
+def test_what_a_drain_leaves_of_excluded_topics_is_said_as_the_condition_knows_it() -> None:
+    left = make(two_sites(), Goal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
+    assert [EXCLUDED in part.what for part in left] == [True]

@@ -158,7 +158,8 @@ class Template(Model):
     deletion_deadline_seconds: Seconds | None = None
     """How long the deletion of a wave waits for its cancel to be confirmed. Unset: without limit."""
     stall_timeout_seconds: Seconds | None = None
-    """After how long without progress a move is reported as Stalled. Unset: 600."""
+    """After how long a wait that ends by itself, or a move that does not come nearer to its end, is reported as
+    Stalled. Unset: 600."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since its start a wave starts no new move. Unset: no deadline."""
 
@@ -282,7 +283,8 @@ class ReassignmentPlanStatus(Model):
     observed_generation: ObservedGeneration = None
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
-    """Ready and Succeeded always; Reconciling, Stalled and PlanStale only while True."""
+    """Ready and Succeeded always: whether the plan is carried out. GoalMet from when it is made: whether its goal is
+    reached. Reconciling, Stalled and PlanStale only while True."""
     summary: ShortText | None = None
     """Progress in one line, for people."""
     digest: Digest | None = None

@@ -74,10 +74,6 @@ class Plans:
         self._reporter = reporter
         self.planner = planner
 
-    def names(self, key: ClusterKey) -> list[str]:
-        """The plans that refer to a cluster, as NAMESPACE/NAME."""
-        return [f"{plan.namespace}/{plan.name}" for plan in self._store.plans(key)]
-
     def next_waves(self, key: ClusterKey) -> set[str]:
         """The uids of the waves that are compared with a cluster at the next look at it."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, Plan)]

@@ -23,22 +23,22 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.moves.brake import foreign, held_by
-from reassign.core.report.conditions import ConditionState, conditions
+from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
 
 
-def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
-    """Why this cluster is not served, given what refers to it; what is in flight on it goes on."""
+def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None:
+    """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
     if not cluster.metadata.deletion_timestamp:
         return None
-    if not referring:
-        return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
-    names = ", ".join(sorted(referring)[:5])
+    if not unsettled:
+        return Problem(Reason.RESTORING_THROTTLES, "being deleted: it goes when its throttles are restored")
+    names = ", ".join(sorted(unsettled)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,
-        f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
-        f"delete the {len(referring)} resources that do ({names})",
+        f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
+        f"delete the {len(unsettled)} resources that are not ({names})",
     )
 
 
@@ -177,28 +177,23 @@ def cluster_status(
 
 
 def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
-    aspects = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
     for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck)):
         if problem:
-            aspects.append(ConditionState(kind, True, problem.reason, problem.message))
-    return aspects
+            states.append(ConditionState(kind, True, problem.reason, problem.message))
+    return states
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
     """The status of a cluster that cannot be used now: what was known of it stays."""
-    standing = "Reconciling" if problem.reason is Reason.CONNECTING else "Stalled"
-    aspects = [
-        ConditionState("Ready", False, problem.reason, problem.message),
-        ConditionState(standing, True, problem.reason, problem.message),
-    ]
-    return _judged(cluster, aspects, now)
+    return _judged(cluster, unready(problem.reason, problem.message), now)
 
 
-def _judged(cluster: KafkaCluster, aspects: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
+def _judged(cluster: KafkaCluster, states: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
     generation = cluster.metadata.generation
     return cluster.status.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": conditions(cluster.status.conditions, aspects, generation, now),
+            "conditions": conditions(cluster.status.conditions, states, generation, now),
         }
     )

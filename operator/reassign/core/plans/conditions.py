@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Wave, WaveState
+from reassign.api.common import Condition
+from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import amount
+from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.core.plans.model import Plan, Seen, Unread, stall_of
-from reassign.core.report.conditions import ConditionState
+from reassign.core.plans.model import Plan, Seen, Unread, held_of, says, stall_of
+from reassign.core.report.conditions import ConditionState, unsettled
+from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
 
+EXCLUDED = "excluded topics"
+"""What of status.unmet says that spec.topics keeps replicas on brokers that are drained."""
 
-def aspects_of(
+
+def states_of(
     plan: Plan,
     current: Resource | None,
     seen: Seen,
@@ -21,24 +27,48 @@ def aspects_of(
     differs: Sequence[str],
     ahead: Sequence[Resource],
 ) -> list[ConditionState]:
+    """The conditions of a plan that is made and not carried out yet."""
     told = f"; what has begun goes on: {names(ahead)}" if ahead else ""
-    if isinstance(seen, Problem):
-        return stalled(seen.reason, f"{seen.message}{told}")
+    moving = any(active(wave.record) for wave in (current, *ahead) if wave)
+    wished = plan.spec.suspend or not (plan.approved or plan.spec.approved_digest)
+    if isinstance(seen, Problem) and not (seen.reason in PASSES and wished and not moving):
+        return unsettled(seen.reason, f"{seen.message}{told}")
     if spoilt:
-        return stalled(spoilt.reason, f"{spoilt.message}{told}")
+        return unsettled(spoilt.reason, f"{spoilt.message}{told}")
     if plan.spec.suspend:
         message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
-        return waits(Reason.SUSPENDED, f"{message}; {plan.status.summary}")
+        message = f"{message}; {plan.status.summary}"
+        states = unsettled(Reason.SUSPENDED, message)
+        return [*states, ConditionState("Reconciling", True, Reason.SUSPENDED, message)] if moving else states
     if differs or plan.status.stale_digest:
         message = f"{_stale(plan, differs)}{told}"
-        return [*stalled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
+        return [*unsettled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
     if not plan.approved:
         return _unapproved(plan, told)
-    if current and not current.spec.suspend and (stall := stall_of(current)):
-        reason, message = stall
-        return [*waits(reason, f"{current.name}: {message}"), ConditionState("Stalled", True, reason, message)]
+    if current and not current.spec.suspend and (held := held_of(current)):
+        return _as_its_wave(current, held)
     turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
-    return waits("WaveInFlight", f"{plan.status.summary}; {turn}{told}")
+    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{told}")
+
+
+def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
+    """Stalled, or suspended by the brake; Reconciling where the wave is."""
+    reason, message = held.reason, f"{wave.name}: {held.message}"
+    ready = ConditionState("Ready", False, reason, message)
+    true = [kind for kind in ("Stalled", "Reconciling") if says(wave, kind)]
+    return [ready, ready._replace(type="Succeeded"), *(ConditionState(kind, True, reason, message) for kind in true)]
+
+
+def goal_met(status: ReassignmentPlanStatus) -> list[ConditionState]:
+    """Whether the goal is reached once the plan is carried out: known from when it is made."""
+    if status.digest is None:
+        return []
+    if not status.unmet:
+        return [ConditionState("GoalMet", True, "GoalMet", "the plan reaches all that the goal asks for")]
+    excluded = [part for part in status.unmet if EXCLUDED in part.what]
+    reason = "DrainIncomplete" if excluded else "GoalPartlyMet"
+    parts = [*excluded, *(part for part in status.unmet if part not in excluded)]
+    return [ConditionState("GoalMet", False, reason, _unmet(parts).removeprefix("; "))]
 
 
 def _stale(plan: Plan, differs: Sequence[str]) -> str:
@@ -48,14 +78,14 @@ def _stale(plan: Plan, differs: Sequence[str]) -> str:
         return f"the cluster is not as the next wave expects it: {what}. Bring it back to that, {anew}"
     return (
         f"the cluster was not as the next wave expects it, so nothing begins until the plan is approved again: {what}. "
-        f"Once it is as expected, remove spec.approvedDigest, wait for ApprovalRequired, and set it again; {anew}"
+        f"Once it is as expected, remove spec.approvedDigest, wait for AwaitingApproval, and set it again; {anew}"
     )
 
 
 def _unapproved(plan: Plan, told: str) -> list[ConditionState]:
     digest, given = plan.status.digest, plan.spec.approved_digest
     if given:
-        return stalled(
+        return unsettled(
             Reason.APPROVED_DIGEST_MISMATCH,
             f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest there{told}",
         )
@@ -63,7 +93,7 @@ def _unapproved(plan: Plan, told: str) -> list[ConditionState]:
         f"{_said(plan.status)}; read the suspended PartitionReassignments (label {PLAN_LABEL}={plan.name}), then copy "
         f"status.digest, {digest}, to spec.approvedDigest{told}"
     )
-    return _unready(Reason.APPROVAL_REQUIRED, message)
+    return unsettled(Reason.AWAITING_APPROVAL, message)
 
 
 def _said(status: ReassignmentPlanStatus) -> str:
@@ -73,20 +103,20 @@ def _said(status: ReassignmentPlanStatus) -> str:
     what = f"{waves}: {partitions} partitions"
     if moves:
         what += f", {moves.replicas} new replicas, {amount(moves.bytes)}"
-    return what + _unmet(status)
+    return what + _unmet(status.unmet)
 
 
-def done_aspects(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]:
-    reason = "GoalPartlyMet" if status.unmet else "Completed"
-    message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status)}"
+def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]:
+    """The conditions of a plan that was carried out."""
+    message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status.unmet)}"
     if status.waves and not approved:
         message += "; it was not approved: somebody let its waves go by hand"
-    return [ConditionState("Ready", True, reason, message), ConditionState("Succeeded", True, reason, message)]
+    return [ConditionState(kind, True, "Completed", message) for kind in ("Ready", "Succeeded")]
 
 
-def _unmet(status: ReassignmentPlanStatus) -> str:
-    parts = "; ".join(f"{part.what} (nearest: {part.nearest})" for part in status.unmet[:3])
-    more = f"; and {len(status.unmet) - 3} more, see status.unmet" if len(status.unmet) > 3 else ""
+def _unmet(unmet: Sequence[Unmet]) -> str:
+    parts = "; ".join(f"{part.what} (nearest: {part.nearest})" for part in unmet[:3])
+    more = f"; and {len(unmet) - 3} more, see status.unmet" if len(unmet) > 3 else ""
     return f"; not met: {parts}{more}" if parts else ""
 
 
@@ -96,25 +126,9 @@ def summary_of(waves: Sequence[Wave]) -> str:
     return f"{len(done)}/{len(waves)} waves, {sum(wave.partitions for wave in done)}/{partitions} partitions"
 
 
-def planning(message: str) -> list[ConditionState]:
-    return waits(Reason.PLANNING, message)
-
-
-def _unready(reason: str, message: str) -> list[ConditionState]:
-    return [ConditionState("Ready", False, reason, message), ConditionState("Succeeded", False, reason, message)]
-
-
-def waits(reason: str, message: str) -> list[ConditionState]:
-    return [*_unready(reason, message), ConditionState("Reconciling", True, reason, message)]
-
-
-def stalled(reason: str, message: str) -> list[ConditionState]:
-    return [*_unready(reason, message), ConditionState("Stalled", True, reason, message)]
-
-
 def stalls(waves: Sequence[Resource]) -> str:
     stall = next(filter(None, map(stall_of, waves)), None)
-    return f"; {stall[1]}" if stall else ""
+    return f"; {stall.message}" if stall else ""
 
 
 def names(waves: Sequence[Resource | Unread]) -> str:

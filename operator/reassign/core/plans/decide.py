@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from reassign.api.common import ConditionStatus
 from reassign.api.limits import MAX_WAVES
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.conditions import aspects_of, done_aspects, names, planning, stalled, stalls, summary_of, waits
+from reassign.core.plans.conditions import done, goal_met, names, stalls, states_of, summary_of
 from reassign.core.plans.model import (
     Create,
     Decision,
@@ -37,11 +39,13 @@ from reassign.core.plans.model import (
     state_of,
 )
 from reassign.core.plans.staleness import differences
-from reassign.core.report.conditions import ConditionState, conditions
+from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
 
 WRITES = 50
 """Waves that are made, or deleted, in one look at a plan: the moves of its cluster wait meanwhile."""
+
+planning = partial(unsettled, Reason.PLANNING)
 
 
 def decide(
@@ -74,8 +78,8 @@ def _take_down(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     if not waited:
         return Decision([LetGo()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
-    aspects = waits("Deleting", f"{message}: {names(waited)}{stalls(left)}")
-    return Decision(_deletes(waited), _status(plan, plan.status, aspects, now))
+    states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
+    return Decision(_deletes(waited), _status(plan, plan.status, states, now))
 
 
 def _deletes(waves: Sequence[Resource | Unread]) -> list[Delete]:
@@ -95,8 +99,8 @@ def _plan_anew(
 ) -> Decision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
-    def so_far(steps: Sequence[Step], aspects: Sequence[ConditionState]) -> Decision:
-        return Decision(steps, _status(plan, nothing, aspects, now))
+    def so_far(steps: Sequence[Step], states: Sequence[ConditionState]) -> Decision:
+        return Decision(steps, _status(plan, nothing, states, now))
 
     if not plan.has_finalizer:
         return so_far([Keep()], planning("the plan is about to be made"))
@@ -107,18 +111,18 @@ def _plan_anew(
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     if lost := [wave for wave in unread if not wave.ended]:
         problem = _unreadable(lost[0])
-        return so_far([], stalled(problem.reason, problem.message))
+        return so_far([], unsettled(problem.reason, problem.message))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
     if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
         return so_far(_deletes(obsolete), planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
     if isinstance(seen, Problem):
-        return so_far([], stalled(seen.reason, seen.message))
+        return so_far([], unsettled(seen.reason, seen.message))
     if made is None:
         return so_far([Make()], planning("the plan is being worked out"))
     if isinstance(made, Planned) and len(made.waves) > MAX_WAVES:
         made = _too_many(made)
     if isinstance(made, Problem):
-        return so_far([Make()], stalled(made.reason, made.message))
+        return so_far([Make()], unsettled(made.reason, made.message))
     there = {wave.name for wave in waves}
     if missing := [manifest for manifest in made.manifests if manifest["metadata"]["name"] not in there]:
         creates = [Create(manifest) for manifest in missing[:WRITES]]
@@ -165,13 +169,13 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     spoilt = _unreadable(found) if first and found else _spoilt(planned, there)
     if first is None and spoilt is None:
         told = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-        done = any(condition.type == "Succeeded" for condition in told)
-        steps: list[Step] = [LetGo()] if done and plan.has_finalizer else []
-        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in told]
-        aspects = as_before if done else done_aspects(status, plan.approved)
-        return Decision(steps, _status(plan, status, aspects, now))
+        was_done = any(condition.type == "Succeeded" for condition in told)
+        steps: list[Step] = [LetGo()] if was_done and plan.has_finalizer else []
+        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in told if c.type != "GoalMet"]
+        states = as_before if was_done else done(status, plan.approved)
+        return Decision(steps, _status(plan, status, states, now))
     if not plan.has_finalizer:
-        return Decision([Keep()], _status(plan, status, waits("WaveDue", "a wave is not done any more"), now))
+        return Decision([Keep()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now))
     current = there.get(first.name) if first else None
     due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
     differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
@@ -182,11 +186,11 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
     ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
     holds: list[Step] = [Hold(wave) for wave in back]
-    aspects = aspects_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
+    states = states_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
     release = due and free and not let_go and isinstance(seen, Snapshot)
     if release and current:
-        return Decision([*holds, Release(current)], _status(plan, status, aspects, now))
-    return Decision(holds, _status(plan, status, aspects, now))
+        return Decision([*holds, Release(current)], _status(plan, status, states, now))
+    return Decision(holds, _status(plan, status, states, now))
 
 
 def next_wave(plan: Plan, waves: Sequence[Resource]) -> Resource | None:
@@ -252,7 +256,8 @@ def _stale_digest(plan: Plan, differs: bool) -> str | None:
 
 
 def _status(
-    plan: Plan, status: ReassignmentPlanStatus, aspects: Sequence[ConditionState], now: datetime
+    plan: Plan, status: ReassignmentPlanStatus, states: Sequence[ConditionState], now: datetime
 ) -> ReassignmentPlanStatus:
-    said = conditions(plan.status.conditions, aspects, plan.generation, now)
+    timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
+    said = conditions(plan.status.conditions, [*states, *goal_met(status)], plan.generation, now, timeout)
     return status.model_copy(update={"observed_generation": plan.generation, "conditions": said})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from reassign.api.common import ConditionStatus
+from reassign.api.common import Condition, ConditionStatus
 from reassign.api.digest import hashed, spec_digest
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.api.reassignment_plan import (
@@ -31,6 +31,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
+from reassign.errors import Reason
 
 Manifest = Mapping[str, Any]
 Seen = Snapshot | Problem
@@ -77,6 +78,14 @@ class Plan:
         return self.spec.approval is Approval.NOT_REQUIRED or given
 
     @property
+    def under_way(self) -> bool:
+        """Whether it has begun and is not carried out."""
+        states = {wave.state for wave in self.status.waves}
+        return bool(states & {WaveState.RUNNING, WaveState.SUCCEEDED, WaveState.FAILED}) and states != {
+            WaveState.SUCCEEDED
+        }
+
+    @property
     def wave_prefix(self) -> str:
         """What the names of its waves begin with: others for each plan that is made, since waves that are done stay."""
         return f"{self.name}-{hashlib.sha256(f'{self.uid}/{self.generation}'.encode()).hexdigest()[:6]}"
@@ -112,14 +121,14 @@ def state_of(wave: Resource) -> WaveState:
     if wave.deleted:
         return WaveState.MISSING
     if ended(wave):
-        return WaveState.SUCCEEDED if _says(wave, "Succeeded") else WaveState.FAILED
+        return WaveState.SUCCEEDED if says(wave, "Succeeded") else WaveState.FAILED
     return WaveState.RUNNING if begun(wave) or not wave.spec.suspend else WaveState.PENDING
 
 
 def ended(wave: Resource) -> bool:
     """Whether all its partitions are settled, well or not: it moves nothing any more by itself."""
     settled = wave.up_to_date and wave.status.completion_time is not None and not active(wave.record)
-    return settled and (_says(wave, "Succeeded") or _says(wave, "Failed"))
+    return settled and (says(wave, "Succeeded") or says(wave, "Failed"))
 
 
 def begun(wave: Resource) -> bool:
@@ -127,14 +136,25 @@ def begun(wave: Resource) -> bool:
     return any(entry.original != entry.target or entry.log_dirs or entry.problem for entry in wave.record.values())
 
 
-def stall_of(wave: Resource) -> tuple[str, str] | None:
-    """Reason and message of what keeps a wave from coming nearer to its end."""
-    said = [c for c in wave.status.conditions if c.type == "Stalled" and c.status is ConditionStatus.TRUE]
-    return (said[0].reason, said[0].message) if said and wave.up_to_date else None
+def stall_of(wave: Resource) -> Condition | None:
+    """What keeps a wave from coming nearer to its end."""
+    return _true(wave, "Stalled") if wave.up_to_date else None
 
 
-def _says(wave: Resource, type: str) -> bool:
-    return any(c.type == type and c.status is ConditionStatus.TRUE for c in wave.status.conditions)
+def held_of(wave: Resource) -> Condition | None:
+    """The same, or the brake that suspends a wave which is not suspended itself."""
+    ready = next((c for c in wave.status.conditions if c.type == "Ready"), None)
+    braked = ready and wave.up_to_date and not wave.spec.suspend and ready.reason == Reason.SUSPENDED
+    return stall_of(wave) or (ready if braked else None)
+
+
+def says(wave: Resource, type: str) -> bool:
+    """Whether a condition is True."""
+    return _true(wave, type) is not None
+
+
+def _true(wave: Resource, type: str) -> Condition | None:
+    return next((c for c in wave.status.conditions if c.type == type and c.status is ConditionStatus.TRUE), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus, Par
 from reassign.core.model.progress import amount, leader_bytes
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import Verdict
+from reassign.core.report.waits import NEEDS_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,11 @@ def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
         summary += f", {counts[PartitionState.COMPLETED]} are at their target"
     moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
     message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
-    for tp, (state, problem) in said:
-        if state is PartitionState.BLOCKED and problem:
-            return Conclusion(False, problem.reason, f"{message}; {tp}: {problem.message}", summary)
+    blocked = [(tp, problem) for tp, (state, problem) in said if state is PartitionState.BLOCKED and problem]
+    # it does not pass before a user has done his part
+    if first := next((b for b in blocked if b[1].reason in NEEDS_USER), next(iter(blocked), None)):
+        tp, problem = first
+        return Conclusion(False, problem.reason, f"{message}; {tp}: {problem.message}", summary)
     return Conclusion(True, "ChecksPassed", message, summary)
 
 

@@ -11,6 +11,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.model.record import active, recorded
 from reassign.core.model.resource import Resource
+from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
@@ -69,9 +70,7 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
             tells.append(Event(True, reason, new[kind].message))
     if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
         tells.append(Event(False, new["Paused"].reason, new["Paused"].message))
-    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
-        tells.append(Event(True, new["Stalled"].reason, new["Stalled"].message))
-    return tells
+    return tells + _standstills(before, after)
 
 
 def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Event]:
@@ -86,9 +85,22 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:
         tells.append(Event(False, "PlanCompleted", new["Succeeded"].message))
-    if "Stalled" in new and ("Stalled" not in old or old["Stalled"].reason != new["Stalled"].reason):
-        tells.append(Event(True, new["Stalled"].reason, new["Stalled"].message))
-    return tells
+    return tells + _standstills(before.conditions, after.conditions)
+
+
+def _standstills(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
+    """The event that tells why nothing goes on, be it that a user has to act or that a wait has begun; a failure is
+    told by its own."""
+    if "Failed" in _true(after):
+        return []
+    old, new = _standing(before), _standing(after)
+    return [Event(True, new.reason, new.message)] if new and (old is None or old.reason != new.reason) else []
+
+
+def _standing(conditions: Sequence[Condition]) -> Condition | None:
+    true = _true(conditions)
+    waits = next((c for c in conditions if c.type == "Ready" and c.reason in PASSES - QUEUES), None)
+    return true.get("Stalled") or (waits if "Reconciling" in true else None)
 
 
 def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Event]:

@@ -1,0 +1,163 @@
+"""What the conditions of a PartitionReassignment say, from its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.model.problem import Problem
+from reassign.core.model.progress import duration
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.verdict import Stall, Verdict
+from reassign.core.report.conditions import ConditionState, unready, unsettled
+from reassign.core.report.dry_run import Conclusion
+from reassign.core.report.events import CANCELLING, IN_FLIGHT
+from reassign.core.report.lines import Line
+from reassign.core.report.waits import NEEDS_USER, PASSES, WISHED
+from reassign.errors import Reason
+
+WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
+STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
+HOLDS = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.INTERNAL_ERROR)
+"""Why the cluster lets nothing start until a user acts."""
+
+
+def states_of(
+    verdict: Verdict, snapshot: Snapshot, lines: Sequence[Line], counts: Mapping[PartitionState, int]
+) -> list[ConditionState]:
+    """The conditions of a resource that is carried out."""
+    resource, total = verdict.resource, len(lines)
+    done = f"{counts[PartitionState.COMPLETED]} of {total} partitions are at their target"
+    stuck = sorted((line.tp, line.problem) for line in lines if line.problem and line.state in STANDS_STILL)
+    first_at, first = next(iter(stuck), (None, None))
+    because = f"{done}; {first_at}: {first.message}" if first else done
+    if resource.deleted:
+        held = next((Problem(p.reason, f"{tp}: {p.message}") for tp, p in sorted(verdict.problems.items())), None)
+        message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
+        return in_progress(CANCELLING, message, _held(verdict, held))
+    whole = resource.unsupported or _problem(lines, (PartitionState.PENDING,), HOLDS)
+    if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING] or _goes_on(verdict):
+        cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
+        held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None)
+        return in_progress(IN_FLIGHT, because, _held(verdict, held, whole))
+    if whole:
+        return unsettled(whole.reason, whole.message)
+    if counts[PartitionState.PENDING] or counts[PartitionState.BLOCKED]:
+        waits = _wait(resource, lines)
+        if waits is None:
+            return unsettled("PartitionsPending", because)
+        return unsettled(waits.reason, because if waits.message in because else f"{because}; {waits.message}")
+    drift = _drift(verdict, snapshot)
+    if counts[PartitionState.FAILED] or counts[PartitionState.CANCELLED]:
+        reason = first.reason if first else "Failed"
+        failed = [ConditionState(kind, True, reason, because) for kind in ("Failed", "Stalled")]
+        return [*_not_yet(reason, because), *failed, *drift]
+    message = f"all {total} partitions are at their target, in sync"
+    return [
+        ConditionState("Ready", True, "Completed", message),
+        ConditionState("Succeeded", True, "Completed", message),
+        *drift,
+    ]
+
+
+def checked(conclusion: Conclusion) -> list[ConditionState]:
+    """The conditions of a dry run."""
+    said = conclusion.passed, conclusion.reason, conclusion.message
+    ready = [ConditionState("Ready", *said)] if conclusion.passed else unready(*said[1:])
+    return [*ready, ConditionState("Checked", *said)]
+
+
+def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
+    """The conditions of a resource whose cluster cannot be seen."""
+    if resource.deleted:
+        message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
+        held = Problem(problem.reason, message)
+        return in_progress(CANCELLING, message, Stall(held, problem.reason in NEEDS_USER))
+    if problem.reason in PASSES and resource.spec.suspend and not active(resource.record):
+        return unsettled(Reason.SUSPENDED, f"spec.suspend is true; {problem.message}")
+    return unsettled(problem.reason, problem.message)
+
+
+def in_progress(reason: str, message: str, held: Stall | None) -> list[ConditionState]:
+    """The conditions while something is in flight; `held` is what keeps it, or a part of it, from its end."""
+    if held is None:
+        return [*_not_yet(reason, message), ConditionState("Reconciling", True, reason, message)]
+    problem = held.problem
+    if problem.message not in message:
+        message = f"{message}; {problem.message}"
+    states = [
+        ConditionState("Ready", False, problem.reason, message),
+        ConditionState("Succeeded", False, reason, message),
+        ConditionState("Reconciling", True, reason, message),
+    ]
+    return [*states, ConditionState("Stalled", True, problem.reason, problem.message)] if held.overdue else states
+
+
+def _not_yet(reason: str, message: str) -> list[ConditionState]:
+    return [ConditionState(kind, False, reason, message) for kind in ("Ready", "Succeeded")]
+
+
+def _goes_on(verdict: Verdict) -> bool:
+    """Whether one batch follows another: what is about to be altered is no pause between them."""
+    said = {(c.type, c.reason) for c in verdict.resource.status.conditions}
+    return ("Reconciling", IN_FLIGHT) in said and any(
+        entry.state is RecordState.SUBMITTING for entry in verdict.record.values()
+    )
+
+
+def _wait(resource: Resource, lines: Sequence[Line]) -> Problem | None:
+    """What a resource waits for that has nothing in flight: a wish comes first, and a user last."""
+    if wish := _problem(lines, WAITING, WISHED):
+        return wish
+    if resource.spec.suspend:
+        return Problem(Reason.SUSPENDED, "spec.suspend is true; set it to false to start what is not blocked by then")
+    if passes := _problem(lines, (PartitionState.PENDING,), PASSES):
+        return passes
+    if any(line.state is PartitionState.PENDING and line.problem is None for line in lines):
+        return None
+    return _problem(lines, (PartitionState.BLOCKED,), PASSES) or _problem(lines, WAITING)
+
+
+def _held(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Stall | None:
+    """What keeps moves in flight from their end, or the resource from more than those, and whether it is Stalled."""
+    if problem and problem.reason in NEEDS_USER:
+        return Stall(problem, True)
+    if overdue := _overdue(verdict):
+        return Stall(overdue, True)
+    if problem:
+        return Stall(problem, False)
+    return Stall(whole, True) if whole else None
+
+
+def _overdue(verdict: Verdict) -> Problem | None:
+    overdue = sorted((tp, stall.problem) for tp, stall in verdict.stalls.items() if stall.overdue)
+    if not overdue:
+        return None
+    tp, problem = overdue[0]
+    since = duration(verdict.resource.spec.stall_timeout_seconds)
+    return Problem(
+        problem.reason,
+        f"partitions in flight that have not come nearer for {since}: {len(overdue)}; {tp}: {problem.message}",
+    )
+
+
+def _problem(
+    lines: Sequence[Line], states: Collection[PartitionState], reasons: Collection[Reason] = frozenset(Reason)
+) -> Problem | None:
+    return next((p for line in lines if (p := line.problem) and line.state in states and p.reason in reasons), None)
+
+
+def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
+    """Completed partitions that are no longer where they were brought; those moving right now are not judged."""
+    drifted = [
+        str(tp)
+        for tp, entry in sorted(verdict.record.items())
+        if entry.state is RecordState.COMPLETED
+        and tp not in snapshot.reassignments
+        and (partition := snapshot.partition(tp)) is not None
+        and partition.replicas != entry.target
+    ]
+    message = f"{len(drifted)} partitions left their target: {', '.join(drifted[:5])}"
+    return [ConditionState("Drifted", True, "MovedAfterwards", message)] if drifted else []
