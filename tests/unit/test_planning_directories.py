@@ -47,8 +47,8 @@ def named(
 ) -> tuple[object, list[int]]:
     start = cluster(found, [[0]] * len(target))
     sizes = np.array(gigabytes, np.int64) * GB
-    chosen, homeless = name(start, np.array(target, np.int32), sizes, min_free)
-    return chosen.tolist(), homeless
+    chosen, without_room = name(start, np.array(target, np.int32), sizes, min_free)
+    return chosen.tolist(), without_room
 
 
 def test_directories_of_one_volume_are_told_by_what_they_report() -> None:
