@@ -71,7 +71,7 @@ def test_on_one_volume_the_broker_chooses() -> None:
     assert named(directories((0, 9, 9), (1, 100, 50), (1, 100, 50)), [[1]], 1) == ([[UNKNOWN]], [])
 
 
-def test_the_largest_goes_first_and_each_to_the_volume_with_the_greatest_free_share() -> None:
+def test_the_largest_goes_first_to_the_volume_with_most_free_share() -> None:
     found = directories((0, 9, 9), (1, 100, 60), (1, 200, 160))
     assert named(found, [[1], [0], [1], [1]], 10, 10, 70, 20) == ([[2], [UNKNOWN], [2], [1]], [])
 
