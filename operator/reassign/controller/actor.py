@@ -7,21 +7,25 @@ cancelled. Nothing is altered before our finalizer has been seen on the object.
 from __future__ import annotations
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import structlog
 
 from reassign.api.common import GROUP
+from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttle_record import ThrottleRecord
 from reassign.core.model.configs import Change, Op
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
+from reassign.core.model.progress import WINDOW_SECONDS
 from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import Moves, documents
@@ -50,6 +54,8 @@ class Actor:
     throttle_record: ThrottleRecord
     written: bool = False
     """Whether the last decision changed any object."""
+    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
+    """Bytes copied by resource, for the rate."""
 
     async def prepare(self, decision: Decision, policy: Policy, client: KafkaClient, attempts: Attempts) -> Prepared:
         """Do what has to be done before the steps. Raises ConflictError when the KafkaCluster has changed."""
@@ -77,11 +83,24 @@ class Actor:
             log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
         return outcomes
 
+    async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
+        """Write the status of a resource, and remove the finalizer when everything of it is settled."""
+        resource, samples = verdict.resource, self._samples[verdict.resource.uid]
+        status = report(verdict, policy.view(resource, snapshot), samples, datetime.now(UTC))
+        if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
+            samples.append((time.monotonic(), status.progress.bytes_copied))
+            while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
+                samples.popleft()
+        written = await self.reporter.write(resource, status)
+        if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
+            await self.reporter.remove_finalizer(written)
+
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
         resource = verdict.resource
         if verdict.release:
             await self.reporter.release(verdict)
+            self._samples.pop(resource.uid, None)
             self.written = True
             return None
         if not verdict.must_record and not (resource.status.observed_generation is None and not resource.deleted):

@@ -17,9 +17,10 @@ import kopf
 import structlog
 
 from reassign.api.common import GROUP, VERSION
+from reassign.controller.attempts import Attempts
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.plans import PlanInputs, Plans
-from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store, cluster_key
 from reassign.core.model.permission import not_allowed
 from reassign.core.model.problem import Problem

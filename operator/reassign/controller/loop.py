@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,12 @@ from datetime import UTC, datetime
 import structlog
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
-from reassign.api.partition_reassignment import RecordState
 from reassign.controller.actor import Actor
+from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.plans import Plans
-from reassign.controller.reporter import Attempts, Reporter, bug
+from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
 from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttle_record import ThrottleRecord
@@ -32,23 +31,19 @@ from reassign.core.cluster import (
     brake_of,
     cluster_status,
     duplicate_of,
-    hold_of,
+    hold_now,
     policy_of,
-    younger_throttles,
 )
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import WINDOW_SECONDS
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
-from reassign.core.model.verdict import Verdict
 from reassign.core.moves.pacing import look
-from reassign.core.report.statuses import report
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Decision, Memory, decide, gate, settle
+from reassign.core.tick import Memory, decide, gate, settle
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import KubeClient, Object
 
@@ -86,7 +81,6 @@ class ClusterLoop:
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
-    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _unseen_since: float | None = None
     _all_at: float = 0.0
 
@@ -201,8 +195,8 @@ class ClusterLoop:
         self.memory, self._stuck = settled.memory, settled.brake.problem if settled.brake else None
         for verdict in settled.verdicts:
             async with attempts.at(verdict.resource):
-                await self._report(verdict, decision.snapshot, policy)
-        self._count(decision, policy)
+                await self.actor.report(verdict, decision.snapshot, policy)
+        self.metrics.count_moves(self.name, decision.verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
@@ -225,19 +219,13 @@ class ClusterLoop:
     def _hold(
         self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], awaited: Sequence[str]
     ) -> ClusterHold:
-        snapshot, others = observed.snapshot, self.store.readable_clusters()
-        seen = None if observed.short is None else look(observed.short, snapshot, resources, self.memory.recent)
+        short, snapshot = observed.short, observed.snapshot
+        seen = None if short is None else look(short, snapshot, resources, self.memory.recent)
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), seen)
         self.memory = replace(self.memory, pacer=pacer)
-        older = duplicate_of(cluster, snapshot.cluster_id, others)
-        return ClusterHold(
-            hold=hold_of(cluster, awaited) or older,
-            pause=brake_of(cluster.spec.execution) or observed.pause,
-            stuck=self._bug or self._stuck,
-            pacing=pacer.status,
-            older=older,
-            younger=younger_throttles(cluster, snapshot, others),
-        )
+        hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited)
+        pause = brake_of(cluster.spec.execution) or observed.pause
+        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
 
     async def _report_cluster(
         self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], hold: ClusterHold
@@ -250,22 +238,6 @@ class ClusterLoop:
                 raise  # what is to be undone waits for no status
         if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
-
-    async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
-        resource, samples = verdict.resource, self._samples[verdict.resource.uid]
-        status = report(verdict, policy.view(resource, snapshot), samples, _now())
-        if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
-            samples.append((time.monotonic(), status.progress.bytes_copied))
-            while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
-                samples.popleft()
-        written = await self.reporter.write(resource, status)
-        if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
-            await self.reporter.remove_finalizer(written)
-
-    def _count(self, decision: Decision, policy: Policy) -> None:
-        moving = sum(e.state is RecordState.IN_FLIGHT for v in decision.verdicts for e in v.record.values())
-        self.metrics.partitions_in_flight.labels(self.name).set(moving)
-        self.metrics.partitions_in_flight_limit.labels(self.name).set(policy.limits.partitions_in_flight)
 
     def _foreseen(self, error: Exception) -> ReassignError:
         """What is said of an error in connecting or observing; an unforeseen one is a bug."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason, ReassignError
 
 __all__ = ["Metrics"]
@@ -50,6 +52,12 @@ class Metrics:
             "throttle_drift", "Looks that found throttles changed by somebody else.", CLUSTER
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
+
+    def count_moves(self, cluster: str, verdicts: Iterable[Verdict], limit: int) -> None:
+        """Set how many partitions a cluster's resources have in flight, and how many may be."""
+        moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())
+        self.partitions_in_flight.labels(cluster).set(moving)
+        self.partitions_in_flight_limit.labels(cluster).set(limit)
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, text, labels, namespace=PREFIX, registry=self.registry)

@@ -6,8 +6,7 @@ What the API server answers goes into the store at once, so the next tick builds
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import structlog
@@ -16,6 +15,7 @@ from reassign.api.common import is_written
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
+from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
 from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
@@ -28,7 +28,7 @@ from reassign.core.moves.undo import released
 from reassign.core.plans.model import Plan, Unread
 from reassign.core.report.events import Event, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
-from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.errors import ApiServerError, ConflictError, Reason
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
 
@@ -37,8 +37,6 @@ log = structlog.get_logger()
 Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
 
 PROGRESS_SECONDS = 2.0
-API_SECONDS = 10.0
-"""After waiting as long in one round of attempts for what then failed, the API server itself is taken to be down."""
 STATUS_RESTORED = Event(
     True,
     "StatusRestored",
@@ -265,37 +263,6 @@ def bug(error: Exception, keeps: str) -> Problem:
         Reason.INTERNAL_ERROR,
         f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",
     )
-
-
-class Attempts:
-    """A round of work for one resource after another: what goes wrong with one keeps no other waiting."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-        self._waited = 0.0
-        self.conflict = False
-
-    @asynccontextmanager
-    async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
-        """Leaves an error to the next look; raises only when the API server itself seems to be down."""
-        began = time.monotonic()
-        try:
-            try:
-                yield
-            except ReassignError:
-                raise
-            except Exception as error:
-                await self._reporter.report_bug(resource, error)
-        except ConflictError:
-            self.conflict = True
-            await self._reporter.refresh(resource)
-        except ReassignError as error:
-            name = f"{resource.namespace}/{resource.name}"
-            log.warning("not written", resource=name, reason=error.reason, error=error.message)
-            if isinstance(error, ApiServerError):
-                self._waited += time.monotonic() - began
-                if self._waited >= API_SECONDS:
-                    raise
 
 
 def _without_progress(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:

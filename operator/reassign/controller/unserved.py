@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.attempts import Attempts
 from reassign.controller.plans import Plans
-from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.reporter import Reporter
 from reassign.controller.store import ClusterKey, Store, has_finalizer
 from reassign.core.cluster import permission_of
 from reassign.core.model.problem import Problem

@@ -114,6 +114,18 @@ class ClusterHold:
     younger: Problem | None = None
 
 
+def hold_now(
+    cluster: KafkaCluster, snapshot: Snapshot, others: Sequence[KafkaCluster], unsettled: Collection[str]
+) -> ClusterHold:
+    """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
+    older = duplicate_of(cluster, snapshot.cluster_id, others)
+    return ClusterHold(
+        hold=hold_of(cluster, unsettled) or older,
+        older=older,
+        younger=younger_throttles(cluster, snapshot, others),
+    )
+
+
 def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
     """What the cluster says to its resources now."""
     limits = cluster.spec.limits
