@@ -16,7 +16,7 @@ from reassign.files import snapshots
 from reassign.fleet.plan import packed, plan, summaries_of
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.tables import Folder, read
-from reassign.planning.manifests import entries, waves_of
+from reassign.manifests.waves import entries, waves_of
 from reassign.planning.model import Cluster
 from reassign.planning.plan import make
 from tests.benchmarks.instances import Made, cluster

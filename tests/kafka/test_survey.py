@@ -11,13 +11,14 @@ import yaml
 
 from localplatform.brokers import rack
 from localplatform.workload import HELD
-from reassign.controller.looking import client_of, take
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
 from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
 from reassign.files.snapshots import Config
+from reassign.inspect.cluster import read_only
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
@@ -125,7 +126,7 @@ def test_a_topic_or_a_broker_that_goes_away_after_the_look_does_no_harm(
         return replace(seen, brokers={**seen.brokers, 99: Broker(99)})
 
     monkeypatch.setattr(kafka.client, "observe_everything", look_and_lose)
-    taken, notes = asyncio.run(take(kafka.client, None))
+    taken, notes = asyncio.run(snapshot(kafka.client, None))
     assert name in taken.cluster.topics
     assert [c for c in taken.configs if c.name in (name, "99")] == []
     (note,) = notes
@@ -172,7 +173,7 @@ def test_the_command_lines_client_writes_nothing_whatever_it_is_asked(kafka: Kaf
     tp = TopicPartition(kafka.topic([0, 1]), 0)
 
     async def write() -> None:
-        async with client_of(Connection(kafka.brokers.bootstrap_servers)) as client:
+        async with read_only(Connection(kafka.brokers.bootstrap_servers)) as client:
             await client.perform([Alter(tp, (1, 0))])
 
     with pytest.raises(AssertionError, match="changes nothing"):

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from reassign.api.goal import By
 from reassign.cli.app import app
-from reassign.controller import looking
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
 from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
+from reassign.inspect import cluster
 from reassign.kafka.throttles import Read
 from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
@@ -137,5 +137,5 @@ class Live:
         async def itself(*_: object) -> AsyncIterator[Live]:
             yield self
 
-        for name in ("client_of", "api_server"):
-            monkeypatch.setattr(looking, name, itself)
+        for name in ("read_only", "api_server"):
+            monkeypatch.setattr(cluster, name, itself)

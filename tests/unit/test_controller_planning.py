@@ -44,7 +44,7 @@ class Seen:
     kafka: SimKafka
     did: list[object]
 
-    async def connect(self, connection: Connection, *, timeout: float) -> Seen:  # noqa: ASYNC109
+    async def connect(self, connection: Connection, *, timeout: float, before_write: object) -> Seen:  # noqa: ASYNC109
         self.did.append(connection)
         return self
 
@@ -65,7 +65,7 @@ def clusters() -> SimKafka:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """The cluster that the client looks at."""
     found = Seen(clusters(), [])
-    monkeypatch.setattr("reassign.controller.planning.KafkaClient", found)
+    monkeypatch.setattr("reassign.inspect.cluster.KafkaClient", found)
     return found
 
 

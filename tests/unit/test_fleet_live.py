@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from reassign.controller import looking
 from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import live
 from reassign.fleet.live import PROBLEM, TABLE, KafkaClusters, LiveCluster
+from reassign.inspect import cluster
 from tests.unit.cli import P0, Live, run, sim
 from tests.unit.test_cli_verify import kafka_cluster
 
@@ -71,13 +71,13 @@ def test_each_cluster_is_a_partition_that_says_where_it_is_and_holds_no_secret(
 def test_the_executor_reads_the_secrets_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     served(monkeypatch)
     reached = []
-    serving = looking.client_of
+    serving = cluster.read_only
 
-    def client_of(connection: Any) -> Any:
+    def read_only(connection: Any) -> Any:
         reached.append(connection.sasl.password)
         return serving(connection)
 
-    monkeypatch.setattr(looking, "client_of", client_of)
+    monkeypatch.setattr(cluster, "read_only", read_only)
     rows(MAIN)
     assert reached == [SECRET.decode()]
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput
-from reassign.cli.source import Where, seen
+from reassign.cli.source import Where, observe
 from reassign.errors import PlanningError, Reason
-from reassign.planning import stock
+from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.model import Cluster
 
@@ -25,8 +25,8 @@ class Asked(NamedTuple):
 
 def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput) -> None:
     """Work the assignment out over the brokers that are up, or those that are chosen, and write it."""
-    with out.progress("looking at the cluster"):
-        cluster = seen(where).cluster
+    with out.progress("observing the cluster"):
+        cluster = observe(where).cluster
     nodes = _nodes(cluster, chosen)
     rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, asked.seed).tolist()
     if output is AssignmentOutput.TOPICS:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,6 +96,18 @@ def broker_ids(values: list[str]) -> frozenset[int]:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
             raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
     return frozenset(map(int, found))
+
+
+def cluster_ref(name: str | None) -> dict[str, Any]:
+    """Return a reference to the KafkaCluster of that name; manifests need one."""
+    if name is None:
+        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
+    return {"name": name}
+
+
+def template(throttle: str | None) -> dict[str, Any]:
+    """Return the options of a spec."""
+    return {"throttle": {"interBroker": throttle}} if throttle else {}
 
 
 Cluster = Annotated[

@@ -10,11 +10,13 @@ import typer
 from reassign.api.common import bytes_of, bytes_per_second
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.cli import manifests, picture
 from reassign.cli import output as out
-from reassign.cli.options import PlanOutput, Racks
-from reassign.cli.source import Where, namespace_or_default, seen
-from reassign.planning.manifests import reassignments
+from reassign.cli import picture
+from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
+from reassign.cli.source import Where, namespace_or_default, observe
+from reassign.manifests import documents
+from reassign.manifests.objects import Manifest
+from reassign.manifests.waves import reassignments
 from reassign.planning.model import Cluster, Goal, Plan
 from reassign.planning.plan import make
 
@@ -75,9 +77,9 @@ def _by(name: str) -> By:
 def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
     """Plan, and write the plan; whether it reaches the whole goal."""
     if output is PlanOutput.MANIFESTS:
-        manifests.cluster_ref(where.cluster)
-    with out.progress("looking at the cluster", "planning") as next_step:
-        cluster, by = seen(where)
+        cluster_ref(where.cluster)
+    with out.progress("observing the cluster", "planning") as next_step:
+        cluster, by = observe(where)
         next_step()
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
@@ -87,7 +89,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
     elif output is PlanOutput.TEXT:
         out.write_picture(picture.parts(cluster, plan))
     else:
-        out.write(manifests.write(_manifests(cluster, plan, where, wanted)))
+        out.write(documents.write(_manifests(cluster, plan, where, wanted)))
     return not plan.certificate.unmet
 
 
@@ -105,13 +107,13 @@ def _rate(wanted: Wanted, by: KafkaCluster | None) -> int | None:
     return None if rate is None else bytes_per_second(rate)
 
 
-def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> list[manifests.Manifest]:
+def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> list[Manifest]:
     return reassignments(
         cluster,
         plan,
         name=wanted.name,
         namespace=namespace_or_default(where.namespace),
-        cluster_ref=manifests.cluster_ref(where.cluster),
-        template=manifests.template(wanted.throttle),
+        cluster_ref=cluster_ref(where.cluster),
+        template=template(wanted.throttle),
         max_partitions=wanted.max_partitions,
     )

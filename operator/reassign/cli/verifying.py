@@ -13,15 +13,11 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
-from reassign.cli import manifests
 from reassign.cli import output as out
 from reassign.cli.options import Output
 from reassign.cli.source import Where, namespace_or_default, plain
-from reassign.controller import looking
-from reassign.controller.connect import connection_of
-from reassign.controller.serving import ClusterHold, check_identity, permission_of, policy_of
-from reassign.controller.store import ClusterKey, cluster_key
 from reassign.core.checks.size import too_large
+from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
@@ -30,9 +26,12 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.throttle.desired import bounded
 from reassign.core.tick import decide
 from reassign.errors import Reason, ReassignError
+from reassign.inspect import cluster as live
+from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+from reassign.manifests import documents
 
 
 class Finding(NamedTuple):
@@ -76,7 +75,7 @@ class Served(NamedTuple):
 
 def run(file: Path, where: Where, output: Output) -> bool:
     """Verify what is in a file, and say it; whether nothing would be blocked."""
-    read = manifests.read(out.read(file), file)
+    read = documents.read(out.read(file), file)
     with out.progress("checking"):
         found = asyncio.run(verify(read, where))
     passed = all(finding.state is not PartitionState.BLOCKED for finding in found)
@@ -92,7 +91,7 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     default = namespace_or_default(where.namespace)
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
-    async with looking.client_of(served.connection) as client:
+    async with live.read_only(served.connection) as client:
         resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
         began = time.monotonic()
         snapshot = await _look(client, [*resources, *served.others])
@@ -127,8 +126,8 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
         raise ReassignError(Reason.CLUSTER_NOT_FOUND, f"the manifests are for {named}; verify those of one at a time")
     key = keys.pop()
-    async with looking.api_server() as kube:
-        cluster = await looking.kafka_cluster(kube, *key)
+    async with live.api_server() as kube:
+        cluster = await live.kafka_cluster(kube, *key)
         permission = permission_of(cluster)
         for obj in objects:
             if problem := permission.of_namespace(obj["metadata"]["namespace"]):

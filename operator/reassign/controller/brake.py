@@ -12,9 +12,8 @@ import structlog
 
 from reassign.api.common import GROUP
 from reassign.api.kafka_cluster import Execution, KafkaCluster, Pacing, PauseWhen
-from reassign.controller.serving import permission_of
-from reassign.controller.store import ClusterKey
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.cluster import permission_of
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -23,7 +22,7 @@ from reassign.core.model.steps import Cancel, Step
 from reassign.core.moves.brake import Undo, documents, foreign, undo_foreign, undone_by
 from reassign.errors import Reason, ReassignError
 from reassign.kafka.client import KafkaClient
-from reassign.kube.client import KubeClient
+from reassign.kube.client import ClusterKey, KubeClient
 
 log = structlog.get_logger()
 

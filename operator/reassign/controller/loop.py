@@ -19,23 +19,15 @@ import structlog
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, PacingStatus
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.controller.brake import BrakeRecord, Finding, Survey, brake_of
-from reassign.controller.connect import connection_of, correct_secret
 from reassign.controller.metrics import Metrics
 from reassign.controller.planning import Job
 from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Attempts, Reporter, mistake
 from reassign.controller.server import Health
-from reassign.controller.serving import (
-    ClusterHold,
-    check_identity,
-    cluster_status,
-    duplicate_of,
-    hold_of,
-    permission_of,
-    policy_of,
-)
-from reassign.controller.store import ClusterKey, Store, full_name
+from reassign.controller.serving import cluster_status, duplicate_of, hold_of
+from reassign.controller.store import Store, full_name
 from reassign.controller.throttling import Throttling
+from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
 from reassign.core.judge import judge
 from reassign.core.model.log_dir_reports import remembered, sizes
 from reassign.core.model.memory import Recent
@@ -55,9 +47,10 @@ from reassign.core.plans.model import Plan, Seen
 from reassign.core.report.statuses import report
 from reassign.core.throttle.desired import above_maximum, bounded
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.inspect.connect import connection_of, correct_secret
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
-from reassign.kube.client import KubeClient, Object
+from reassign.kube.client import ClusterKey, KubeClient, Object
 
 log = structlog.get_logger()
 

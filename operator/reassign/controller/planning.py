@@ -23,11 +23,10 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.controller.serving import check_identity
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
 from reassign.errors import PlanningError, Reason
-from reassign.kafka.client import KafkaClient
+from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
@@ -64,31 +63,28 @@ class Job(NamedTuple):
 
 
 def work_out(job: Job) -> Planned:
-    """Look at the whole cluster and make a plan. Raises PlanningError for what cannot be planned, ClusterError where
-    the cluster cannot be seen.
+    """Observe the whole cluster and make a plan. Raises PlanningError for what cannot be planned, ClusterError where
+    the cluster cannot be observed.
 
-    The look is taken here: it is far larger than what is looked at to move partitions, and it may take a minute.
+    The cluster is observed here: that is far more than what the loop observes, and it may take a minute.
     """
     from reassign.core.survey import survey
     from reassign.planning import compiled
 
     compiled.link()
-    return plan_of(job, survey(asyncio.run(_look(job))))
+    return plan_of(job, survey(asyncio.run(_observe(job))))
 
 
-async def _look(job: Job) -> Snapshot:
-    client = await KafkaClient.connect(job.connection, timeout=CONNECT_SECONDS)
-    try:
-        snapshot = await client.observe_everything()
-    finally:
-        await client.close()
-    check_identity(job.cluster, snapshot.cluster_id)
+async def _observe(job: Job) -> Snapshot:
+    async with read_only(job.connection, CONNECT_SECONDS) as client:
+        snapshot, _ = await observe(client, job.cluster)
     return snapshot
 
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:
     """The plan for the cluster as it was seen."""
-    from reassign.planning.manifests import check_stored, digest, reassignments
+    from reassign.manifests.objects import digest
+    from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
     plan = job.plan

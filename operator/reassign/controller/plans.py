@@ -15,7 +15,7 @@ from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
 from reassign.controller.reporter import Reporter, mistake
-from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
+from reassign.controller.store import Store, Unreadable, holds, version
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -37,7 +37,7 @@ from reassign.core.plans.model import (
     manifest_digest,
 )
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
 

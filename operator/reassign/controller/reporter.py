@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.serving import unready_status
-from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
+from reassign.controller.store import Store, Unreadable, version
 from reassign.controller.unreadable import conditions_after, conditions_before, deadline_is_over, need_not_wait
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, active
@@ -28,7 +28,7 @@ from reassign.core.report.events import Event, cancellations, halvings, plan_tra
 from reassign.core.report.statuses import blind
 from reassign.core.tick import lets_go
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.kube.events import EventRecorder
 
 log = structlog.get_logger()

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from reassign.api.kafka_cluster import (
     MAX_FOREIGN,
     BrokerStatus,
-    Execution,
     ForeignInFlight,
     ForeignPartition,
     KafkaCluster,
     KafkaClusterStatus,
-    PacingStatus,
     ReplicationFactorGuard,
     ThrottleStatus,
 )
 from reassign.controller.store import Store
-from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy
+from reassign.core.cluster import ClusterHold
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, Snapshot
 from reassign.core.moves.brake import foreign
 from reassign.core.report.conditions import ConditionState, conditions
-from reassign.errors import ClusterError, Reason, ReassignError
+from reassign.errors import Reason, ReassignError
 
 
 def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
@@ -41,17 +37,6 @@ def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None
         f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
         f"delete the {len(referring)} resources that do ({names})",
     )
-
-
-def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
-    """Raises ClusterError when the brokers are those of another cluster than at first."""
-    pinned = cluster.status.cluster_id
-    if pinned and pinned != cluster_id:
-        raise ClusterError(
-            Reason.CLUSTER_ID_CHANGED,
-            f"the brokers are of cluster {cluster_id}, but this KafkaCluster stands for {pinned}; "
-            "correct bootstrapServers, or make another KafkaCluster for the other cluster",
-        )
 
 
 def duplicate_of(cluster: KafkaCluster, cluster_id: str, store: Store) -> Problem | None:
@@ -101,33 +86,6 @@ def _name(cluster: KafkaCluster) -> str:
 def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
     assert cluster.metadata.creation_timestamp is not None
     return cluster.metadata.creation_timestamp, cluster.metadata.uid
-
-
-def permission_of(cluster: KafkaCluster) -> Permission:
-    """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
-    others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
-    return Permission(others | {cluster.metadata.namespace: ("*",)})
-
-
-def policy_of(cluster: KafkaCluster, stance: ClusterHold) -> Policy:
-    """What the cluster says to its resources now."""
-    undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
-    limits = cluster.spec.limits
-    if stance.pacing:
-        limits = limits.model_copy(update={"partitions_in_flight": stance.pacing.partitions_in_flight})
-    default = cluster.spec.throttle and cluster.spec.throttle.inter_broker
-    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster), default is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterHold:
-    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), not as it asks (`stuck`), or with
-    fewer moves at once than it allows (`pacing`)."""
-
-    hold: Problem | None = None
-    pause: Problem | None = None
-    stuck: Problem | None = None
-    pacing: PacingStatus | None = None
 
 
 def cluster_status(

@@ -18,7 +18,7 @@ from reassign.controller.memory import Memory
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.serving import duplicate_of, left_to_restore, younger_throttles
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import Store
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -33,6 +33,7 @@ from reassign.core.throttle.recent import Lately
 from reassign.core.throttle.unrecorded import unrecorded
 from reassign.errors import ConflictError, Reason
 from reassign.kafka.client import KafkaClient
+from reassign.kube.client import ClusterKey
 
 log = structlog.get_logger()
 

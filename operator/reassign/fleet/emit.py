@@ -24,7 +24,7 @@ import yaml
 
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import Manifest
+from reassign.manifests.objects import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"

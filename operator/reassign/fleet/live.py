@@ -20,11 +20,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from reassign.controller import looking
 from reassign.errors import PlanningError, Reason, ReassignError
 from reassign.files import snapshots
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import FOLDERS, Tables, spark_schema
+from reassign.inspect import cluster as live
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 
 FORMAT = "kafka_clusters"
@@ -92,9 +93,9 @@ async def _take(where: LiveCluster) -> tuple[snapshots.Snapshot, list[str]]:
     if where.bootstrap_servers:
         connection, by = Connection(where.bootstrap_servers), None
     else:
-        connection, by = await looking.reach(where.namespace, where.kafka_cluster)
-    async with looking.client_of(connection) as client:
-        return await looking.take(client, by)
+        connection, by = await live.resolve(where.namespace, where.kafka_cluster)
+    async with live.read_only(connection) as client:
+        return await snapshot(client, by)
 
 
 def _problem(cluster: LiveCluster, problem: str) -> pa.RecordBatch:

@@ -25,9 +25,10 @@ from reassign.files import snapshots
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
+from reassign.manifests.objects import without_entries
+from reassign.manifests.waves import entries, waves_of
 from reassign.planning import compiled
 from reassign.planning.assignments import added, loads
-from reassign.planning.manifests import entries, waves_of, without_entries
 from reassign.planning.model import Cluster, Plan
 from reassign.planning.moves import moves_of
 from reassign.planning.plan import make_of

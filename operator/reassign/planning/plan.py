@@ -5,9 +5,9 @@ from __future__ import annotations
 from reassign.planning import directories, waves
 from reassign.planning.bounds import certify
 from reassign.planning.exact import polish
-from reassign.planning.manifests import most_that_fit
 from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
 from reassign.planning.moves import moves_of
+from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 

@@ -16,7 +16,7 @@ from typing import Any
 from reassign.api.common import INT32_MAX
 from reassign.api.partition_reassignment import ANY_LOG_DIR, MAX_TOPIC_CHARACTERS
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import MAX_WAVE_PARTITIONS, Manifest, manifest, shortened, spec_of
+from reassign.manifests.objects import MAX_WAVE_PARTITIONS, Manifest, manifest, shortened, spec_of
 
 VERSION = 1
 MAX_REPLICAS = 16

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 import yaml
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
-from reassign.cli.options import SHOWN
-from reassign.controller.looking import first_of
 from reassign.errors import PlanningError, Reason
+from reassign.manifests.objects import Manifest
+from reassign.text import first_error
 
-Manifest = dict[str, Any]
+SHOWN = 50
+"""Characters of a name that a message repeats."""
 MAX_DEPTH = 50
 
 
 def read(text: str, file: Path) -> list[Manifest]:
-    """The PartitionReassignments in a file of YAML documents (or JSON); at least one, and nothing else."""
+    """The PartitionReassignments in a file of YAML documents, or of JSON; at least one, and nothing else."""
     try:
         if _is_deep(text):
             raise _refusal(f"{file} is nested too deeply for a PartitionReassignment; name another file")
@@ -40,18 +40,6 @@ def read(text: str, file: Path) -> list[Manifest]:
         check(manifest, str(file))
         _check_written(manifest, file)
     return found
-
-
-def cluster_ref(name: str | None) -> Manifest:
-    """To the KafkaCluster of that name; manifests need one."""
-    if name is None:
-        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
-    return {"name": name}
-
-
-def template(throttle: str | None) -> Manifest:
-    """The options of a spec."""
-    return {"throttle": {"interBroker": throttle}} if throttle else {}
 
 
 def write(manifests: Sequence[Manifest]) -> str:
@@ -91,7 +79,7 @@ def check(manifest: Any, file: str) -> None:
     try:
         parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
     except ValidationError as error:
-        raise _refusal(f"{file}, {name}: {first_of(error)}") from None
+        raise _refusal(f"{file}, {name}: {first_error(error)}") from None
     seen: set[tuple[str, int]] = set()
     for entry in parsed.spec.partitions:
         what = f"{file}, {name}: partition {entry.partition} of {entry.topic}"
@@ -110,7 +98,7 @@ def _check_written(manifest: Manifest, file: Path) -> None:
         text = json.dumps(manifest["spec"], default=str)
         PartitionReassignmentSpec.model_validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_of(error)}") from None
+        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_error(error)}") from None
     except (TypeError, ValueError, RecursionError):
         raise _refusal(
             f"{file}, {manifest['metadata']['name']}: spec is nothing that JSON can hold; correct it"

@@ -24,16 +24,11 @@ from reassign.api.partition_reassignment import (
 from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.core.checks.size import too_large
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import (
-    Manifest,
-    check_stored,
-    digest,
-    most_that_fit,
-    plan_label,
-    reassignments,
-    rollback,
-)
+from reassign.manifests.objects import Manifest, digest, plan_label
+from reassign.manifests.rollback import rollback
+from reassign.manifests.waves import check_stored, reassignments
 from reassign.planning.model import UNKNOWN, Certificate, Cluster, Directories, Plan
+from reassign.planning.object_size import most_that_fit
 
 NOTHING = Certificate(0, 0, 0, 0, 0, (), 0, 0)
 IDS = np.array([10, 20, 30, 40], np.int32)

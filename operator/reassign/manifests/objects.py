@@ -1,0 +1,96 @@
+"""A PartitionReassignment as an object: its name, its spec, what one object can hold, and what an approval names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from reassign.api.common import API_VERSION, GROUP, Model
+from reassign.api.digest import hashed, spec_digest
+from reassign.api.partition_reassignment import (
+    MAX_TOPIC_CHARACTERS,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+)
+from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS
+from reassign.errors import PlanningError, Reason
+
+MAX_WAVE_PARTITIONS = 500
+NAME_CHARACTERS = 253
+HASH_CHARACTERS = 8
+
+Manifest = dict[str, Any]
+M = TypeVar("M", bound=Model)
+
+
+def manifest(name: str, namespace: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Manifest:
+    metadata = {"name": name, "namespace": namespace} | ({"labels": dict(labels)} if labels else {})
+    return {"apiVersion": API_VERSION, "kind": PartitionReassignment.KIND, "metadata": metadata, "spec": dict(spec)}
+
+
+def spec_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """These fields of a spec, and no defaults, as the API server wants them; PlanningError for what it would refuse."""
+    spec = parsed(PartitionReassignmentSpec, fields)
+    return spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+
+
+def parsed(model: type[M], fields: Mapping[str, Any]) -> M:
+    try:
+        return model.parse(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"no PartitionReassignment can have this {where}: {first['msg']}. Change it"
+        ) from error
+
+
+def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions: int) -> None:
+    """Refuse what one object cannot hold (design of the resource: topic names, entries)."""
+    if len(entries) > max_partitions:
+        raise PlanningError(
+            Reason.INVALID_GOAL,
+            f"{what} has {len(entries)} partitions of at most {max_partitions}: lower the waves' maxPartitions",
+        )
+    characters = sum(len(entry["topic"]) for entry in entries)
+    if characters >= MAX_TOPIC_CHARACTERS:
+        raise PlanningError(
+            Reason.INVALID_GOAL,
+            f"the topic names of {what} have {characters} characters, and must have less than {MAX_TOPIC_CHARACTERS}: "
+            "lower the waves' maxPartitions",
+        )
+
+
+def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
+    """What an approval names: a hash over what these would do, in any order, as made or as the API server has them.
+
+    Neither `suspend` counts, nor status, nor metadata but name, namespace and our labels; what is left out of a spec is
+    as good as its default.
+    """
+    content = []
+    for each in manifests:
+        metadata, spec = each["metadata"], parsed(PartitionReassignmentSpec, each["spec"])
+        ours = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(f"{GROUP}/")}
+        content.append([metadata["namespace"], metadata["name"], spec_digest(spec), ours])
+    return hashed(sorted(content, key=lambda each: each[:3]))
+
+
+def without_entries(manifest: Manifest) -> Manifest:
+    """All that it says but the entries."""
+    return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "partitions"}}
+
+
+def plan_label(name: str) -> str:
+    """The value of PLAN_LABEL for a plan: its name; with a hash in place of its end where that is too long."""
+    return name if len(name) <= MAX_NAME_CHARACTERS else shortened(name, f"-{short_hash(name)}", MAX_NAME_CHARACTERS)
+
+
+def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
+    """A name with this ending, and of the limit's length at most."""
+    return name[: limit - len(ending)].rstrip("-.") + ending
+
+
+def short_hash(content: object) -> str:
+    return hashed(content).removeprefix("sha256:")[:HASH_CHARACTERS]
