@@ -13,7 +13,7 @@ from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.planning.model import Goal, Unmet
-from tests.unit.cli import Live, Planner, error_of, run, sim, taken
+from tests.unit.cli import GIB, P1, Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli_verify import kafka_cluster
 
 GOAL = ("--broker", "0,1,2")
@@ -81,6 +81,24 @@ def test_what_is_free_and_how_fast_it_goes_is_the_kafka_clusters_where_nothing_e
     Live(sim(), kafka_cluster()).serve(monkeypatch)
     assert run(*here).code == 0
     assert (planner.goal.min_free, planner.waves[2]) == (0.1, None)
+
+
+def test_no_rate_is_above_the_kafka_clusters_maximum(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded = kafka_cluster(limits={"maxThrottle": "2Mi"}, throttle={"interBroker": "1Mi"})
+    Live(sim(), bounded).serve(monkeypatch)
+    here = ("plan", "--cluster", "main", "-n", "kafka", *GOAL)
+    assert run(*here, "--throttle", "5Mi").code == 0
+    assert planner.waves[2] == 2 * 2**20
+    assert run(*here).code == 0
+    assert planner.waves[2] == 2**20
+
+
+def test_a_partition_of_unknown_size_counts_as_the_mean_of_its_topic(tmp_path: Path, planner: Planner) -> None:
+    kafka = sim()
+    kafka.sizes = {P1: kafka.sizes[P1]} if kafka.sizes else {}
+    ran = run("plan", "--snapshot", taken(tmp_path, kafka), *GOAL, "-o", "json")
+    brokers = {broker["id"]: broker["before"]["disk"] for broker in json.loads(ran.out)["brokers"]}
+    assert (brokers[0], brokers[1]) == (4 * GIB, 4 * GIB)
 
 
 def test_text_has_each_cost_beside_its_bound_and_each_broker_before_and_after(folder: Path, planner: Planner) -> None:

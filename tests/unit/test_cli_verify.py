@@ -168,6 +168,7 @@ def test_a_manifest_can_come_from_stdin(kafka: SimKafka, monkeypatch: pytest.Mon
     [
         ("", "has no PartitionReassignment"),
         ("{", "is neither JSON nor YAML at line"),
+        ("kind: a\nkind: b", "kind is repeated at line 2"),
         ("a: [1\n b: ]", "is neither JSON nor YAML at line"),
         ("5", "has a int"),
         ("a: 5", "has a map without a kind, not only PartitionReassignments"),

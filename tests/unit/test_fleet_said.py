@@ -41,7 +41,7 @@ def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) ->
     verdicts = [Verdict(name, "2026-01-31", "brokers", "BrokerTwice", 2, "broker 1", True) for name in "ab"]
     found = problems(verdicts)
     assert found["a"]["message"] == (
-        "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 (and 1 more); take it again"
+        "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 and 1 more; take it again"
     )
     text = said(Result(2, found, tuple(verdicts), [], {}, None), capsys)
     [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]

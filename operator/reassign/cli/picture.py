@@ -14,6 +14,7 @@ from rich.text import Text
 from reassign.core.model.progress import amount, duration
 from reassign.planning.assignments import loads
 from reassign.planning.model import Certificate, Cluster, Ints, Plan
+from reassign.planning.problem import sizes_or_means
 
 
 class Load(NamedTuple):
@@ -25,8 +26,9 @@ class Load(NamedTuple):
 
 
 def load(cluster: Cluster, replicas: Ints) -> Load:
-    """What the brokers hold with these replicas; sizes that are not known count as nothing."""
-    return Load(*loads(replicas, np.maximum(cluster.sizes, 0), len(cluster.brokers)))
+    """Return what the brokers hold with these replicas."""
+    sizes, _ = sizes_or_means(cluster)
+    return Load(*loads(replicas, sizes, len(cluster.brokers)))
 
 
 def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import typer
 
-from reassign.api.common import bytes_of, bytes_per_second
+from reassign.api.common import bytes_of
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import Throttle
 from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
 from reassign.cli.source import Where, namespace_or_default, observe
+from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
@@ -83,7 +85,9 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         next_step()
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
-        plan = make(cluster, goal, wanted.max_partitions, max_bytes, _rate(wanted, by), exact=wanted.exact)
+        throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
+        rate = rates_of(throttle, by.spec if by else None).inter_broker
+        plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
     if output is PlanOutput.JSON:
         out.write_json(picture.as_json(cluster, plan))
     elif output is PlanOutput.TEXT:
@@ -97,14 +101,6 @@ def _min_free(wanted: Wanted, by: KafkaCluster | None) -> float:
     if wanted.min_free_disk is not None:
         return wanted.min_free_disk / 100
     return by.spec.limits.min_free_disk_percent / 100 if by else wanted.goal.min_free
-
-
-def _rate(wanted: Wanted, by: KafkaCluster | None) -> int | None:
-    """Bytes per second of each broker; None where nothing is throttled."""
-    rate: int | str | None = wanted.throttle
-    if rate is None and by and by.spec.throttle:
-        rate = by.spec.throttle.inter_broker
-    return None if rate is None else bytes_per_second(rate)
 
 
 def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> list[Manifest]:

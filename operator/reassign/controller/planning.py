@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from reassign.api.common import INT32_MAX, bytes_of, bytes_per_second
+from reassign.api.common import INT32_MAX, bytes_of
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import (
     MAX_UNMET,
@@ -25,6 +25,7 @@ from reassign.api.reassignment_plan import (
 )
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
+from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
@@ -47,9 +48,7 @@ class Job(NamedTuple):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        both = (self.plan.spec.template.throttle, self.cluster.spec.throttle)
-        rates = [throttle.inter_broker for throttle in both if throttle and throttle.inter_broker is not None]
-        return bytes_per_second(rates[0]) if rates else None
+        return rates_of(self.plan.spec.template.throttle, self.cluster.spec).inter_broker
 
     @property
     def terms(self) -> tuple[object, ...]:

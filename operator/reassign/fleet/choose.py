@@ -18,6 +18,7 @@ from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import Folder
+from reassign.text import listed
 
 IDENTITY = "brokers"
 """The table of which what it says of itself counts, where others say something else."""
@@ -212,7 +213,7 @@ def _judged(files: Iterable[File]) -> _Judged:
             by_id[one.said.cluster_id].append(one.folder)
     for id, folders in by_id.items():
         for folder in folders if len(folders) > 1 else []:
-            others = ", ".join(other.cluster for other in folders if other != folder)
+            others = listed(other.cluster for other in folders if other != folder)
             faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
     return _Judged(found, faults, newest)
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from reassign.api.common import Model, NamespaceName, bytes_of, bytes_per_second
+from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
+from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
+from reassign.manifests.text import load
 from reassign.manifests.waves import manifests_of
 from reassign.planning import goals, model
+from reassign.text import first_error
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
 
@@ -69,8 +71,7 @@ class Terms(Model):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        throttle = self.template.throttle
-        return None if throttle is None or throttle.inter_broker is None else bytes_per_second(throttle.inter_broker)
+        return rates_of(self.template.throttle, None).inter_broker
 
 
 class Override(Terms):
@@ -93,11 +94,11 @@ class Policy(Model):
 
     def terms(self, cluster: str) -> Terms:
         """What is wanted of one cluster."""
-        said = {name: getattr(self.defaults, name) for name in Terms.model_fields}
+        terms = {name: getattr(self.defaults, name) for name in Terms.model_fields}
         for override in self.overrides:
             if override.matches(cluster):
-                said |= {name: getattr(override, name) for name in override.model_fields_set - {"clusters"}}
-        return Terms(**said)
+                terms |= {name: getattr(override, name) for name in override.model_fields_set - {"clusters"}}
+        return Terms(**terms)
 
     def check_patterns(self, clusters: Iterable[str]) -> None:
         """Raises PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
@@ -117,38 +118,22 @@ class Policy(Model):
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 
-def _line(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark else "it"
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a field that is said twice. In Python: the loader in C ends the process where text is nested deeply."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is said twice", key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
 def parse(text: str, file: str) -> Policy:
-    """The policy in a file of YAML or JSON; raises PlanningError for what is none."""
+    """Return the policy in a file of YAML or JSON; raises PlanningError for what is none."""
     try:
-        said = yaml.load(text, Loader=_Loader)
-        return Policy.model_validate_json(
-            json.dumps({} if said is None else said), strict=True, extra="forbid", by_alias=True, by_name=False
-        )
+        return Policy.model_validate_json(_json(text), strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "it"
-        why = first["msg"].removeprefix("Value error, ")
-    except yaml.constructor.ConstructorError as error:
-        where, why = _line(error), str(error.problem)
-    except yaml.YAMLError as error:
-        where, why = _line(error), "this is neither YAML nor JSON"
+        why = first_error(error)
+    except ValueError as error:
+        why = str(error)
+    raise PlanningError(Reason.CANNOT_BE_READ, f"{file} is no policy: {why}; correct it")
+
+
+def _json(text: str) -> str:
+    documents = load(text)
+    if len(documents) > 1:
+        raise ValueError("it has several documents")
+    try:
+        return json.dumps(documents[0] if documents else {})
     except (TypeError, ValueError, RecursionError):
-        where, why = "it", "this is nothing that JSON can hold"
-    raise PlanningError(Reason.CANNOT_BE_READ, f"{file} is no policy: {where}: {why}; correct it")
+        raise ValueError("it is nothing that JSON can hold") from None

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 
 from reassign.api.names import TOPIC_NAME
 from reassign.files.schema import SCHEMAS
+from reassign.fleet.assess.sizes import MEAN, SIZE
 from reassign.fleet.tables import Tables
 from reassign.planning.problem import MOST_BYTES, MOST_REPLICA_BYTES
 from reassign.planning.racks import MAX_DEPTH
@@ -173,10 +174,14 @@ def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
 
 def _topics(tables: Tables) -> DataFrame:
     """What is told of a topic's partitions together, and of all of a cluster's."""
-    size = f"if(size_bytes is null, 0, least(size_bytes, {MOST_REPLICA_BYTES}))"  # of null and a number `least` is that
-    held = f"shiftright({size}, 20) * size(replicas)"
+    size = sf.expr(f"cast({SIZE} as decimal(20, 0))")
+    replicas = sf.size("replicas").cast("decimal(5, 0)")
     by_topic = tables.partitions.groupBy("cluster", "date", "topic").agg(
-        sf.collect_list("partition").alias("numbers"), sf.sum(sf.expr(held)).alias("mebibytes")
+        sf.collect_list("partition").alias("numbers"),
+        sf.count("size_bytes").alias("known"),
+        sf.sum(size).alias("known_bytes"),
+        sf.sum(size * replicas).alias("replica_bytes"),
+        sf.sum(sf.when(size.isNull(), replicas).otherwise(0)).alias("unknown_replicas"),
     )
     counted = by_topic.select(
         "cluster",
@@ -185,8 +190,12 @@ def _topics(tables: Tables) -> DataFrame:
         sf.size("numbers").alias("partitions"),
         sf.size(sf.array_distinct("numbers")).alias("distinct"),
         sf.array_max("numbers").alias("greatest"),
-        "mebibytes",
+        *("known", "known_bytes", "replica_bytes", "unknown_replicas"),
     )
+    of_cluster = Window.partitionBy("cluster", "date")
+    counted = counted.withColumns(
+        {"all_known": sf.sum("known").over(of_cluster), "all_bytes": sf.sum("known_bytes").over(of_cluster)}
+    ).withColumn("mebibytes", sf.expr(f"(coalesce(replica_bytes, 0) + unknown_replicas * ({MEAN})) div 1048576"))
     by_cluster = counted.groupBy("cluster", "date").agg(
         sf.sum("mebibytes").alias("mebibytes"),
         sf.flatten(sf.collect_list(_told_of(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("told"),

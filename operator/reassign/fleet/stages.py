@@ -39,6 +39,7 @@ from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage, told
 from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
+from reassign.text import listed
 
 MARKER = "_MADE_FROM"
 PASSING = (Reason.INVALID_SNAPSHOT, Reason.PLANNING_FAILED)
@@ -160,9 +161,8 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.kind == Kind.FOLDER_NAME:
         return f"{verdict.example}: rename it"
     of = f"{verdict.table}: " if verdict.table else ""
-    example = verdict.example.removesuffix(checks.AGAIN)
-    more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
-    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}{more}; take it again"
+    example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"
 
 
 def _said(seen: Seen, summary: Any) -> dict[str, Any]:

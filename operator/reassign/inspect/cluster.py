@@ -15,7 +15,7 @@ from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import Kind, KubeClient
-from reassign.text import first_error
+from reassign.text import first_error, listed
 
 CONNECT_SECONDS = 10.0
 
@@ -36,8 +36,7 @@ async def observe(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapsho
     if by:
         check_identity(by, snapshot.cluster_id)
     if hidden := sorted(snapshot.unauthorized_topics):
-        what = f"{len(hidden)} topics are left out ({hidden[0]} first): grant DESCRIBE and DESCRIBE_CONFIGS on them"
-        return snapshot, [what]
+        return snapshot, [f"topics are left out ({listed(hidden)}): grant DESCRIBE and DESCRIBE_CONFIGS on them"]
     return snapshot, []
 
 
@@ -83,5 +82,5 @@ async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaClu
         return KafkaCluster.parse(obj)
     except ValidationError as error:
         raise ReassignError(
-            Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_error(error)}"
+            Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_error(error)}; correct it"
         ) from None

@@ -14,6 +14,7 @@ from reassign.files.snapshots import Config, Snapshot
 from reassign.inspect.cluster import observe
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.throttles import KEPT, Read
+from reassign.text import listed
 
 
 async def snapshot(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapshot, list[str]]:
@@ -42,11 +43,11 @@ def _set(read: Read) -> tuple[Config, ...]:
 def _left_out(read: Read) -> list[str]:
     notes = []
     for kind, where in ((ConfigResourceType.BROKER, "the cluster"), (ConfigResourceType.TOPIC, "them")):
-        problems = [(p, problem) for p, problem in read.items() if p.type is kind and isinstance(problem, Problem)]
+        problems = {r.name: problem for r, problem in read.items() if r.type is kind and isinstance(problem, Problem)}
         if problems:
-            resource, first = problems[0]
+            first = next(iter(problems.values()))
             why = first.message.rstrip(".")
             if first.reason is Reason.NOT_AUTHORIZED:
                 why = f"grant DESCRIBE_CONFIGS on {where}"
-            notes.append(f"the configurations of {len(problems)} {kind}s are left out ({resource.name} first): {why}")
+            notes.append(f"the configurations of {kind}s are left out ({listed(problems)}): {why}")
     return notes

@@ -15,46 +15,30 @@ from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
+from reassign.manifests.text import load
 from reassign.text import first_error
 
 SHOWN = 50
 """Characters of a name that a message repeats."""
-MAX_DEPTH = 50
 
 
 def read(text: str, file: Path) -> list[Manifest]:
-    """The PartitionReassignments in a file of YAML documents, or of JSON; at least one, and nothing else."""
+    """Return the PartitionReassignments of a text; raises PlanningError for anything else, and for none at all."""
     try:
-        if _is_deep(text):
-            raise _refusal(f"{file} is nested too deeply for a PartitionReassignment; name another file")
-        documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
-        # values that are not what they look like, as 2026-02-30, raise anything
-        where = getattr(error, "problem_mark", None)
-        at = f" at line {where.line + 1}" if where else ""
-        raise _refusal(f"{file} is neither JSON nor YAML{at}; correct it") from None
-    found = [item for document in documents for item in _items(document)]
-    if not found:
+        manifests = [item for document in load(text) for item in _items(document)]
+    except ValueError as error:
+        raise _refusal(f"{file} cannot be read: {error}; correct it") from None
+    if not manifests:
         raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
-    for manifest in found:
+    for manifest in manifests:
         check(manifest, str(file))
         _check_written(manifest, file)
-    return found
+    return manifests
 
 
 def write(manifests: Sequence[Manifest]) -> str:
     """One document each, with lists of numbers in one line."""
     return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
-
-
-def _is_deep(text: str) -> bool:
-    """Whether lists and maps are nested so deeply that libyaml's loader might end the process."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            return True
-    return False
 
 
 def _items(document: Any) -> list[Any]:
@@ -79,7 +63,7 @@ def check(manifest: Any, file: str) -> None:
     try:
         parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
     except ValidationError as error:
-        raise _refusal(f"{file}, {name}: {first_error(error)}") from None
+        raise _refusal(f"{file}, {name}: {first_error(error)}; correct it") from None
     seen: set[tuple[str, int]] = set()
     for entry in parsed.spec.partitions:
         what = f"{file}, {name}: partition {entry.partition} of {entry.topic}"
@@ -98,7 +82,7 @@ def _check_written(manifest: Manifest, file: Path) -> None:
         text = json.dumps(manifest["spec"], default=str)
         PartitionReassignmentSpec.model_validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_error(error)}") from None
+        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_error(error)}; correct it") from None
     except (TypeError, ValueError, RecursionError):
         raise _refusal(
             f"{file}, {manifest['metadata']['name']}: spec is nothing that JSON can hold; correct it"

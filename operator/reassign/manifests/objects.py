@@ -16,6 +16,7 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS
 from reassign.errors import PlanningError, Reason
+from reassign.text import first_error
 
 MAX_WAVE_PARTITIONS = 500
 NAME_CHARACTERS = 253
@@ -40,10 +41,8 @@ def parsed(model: type[M], fields: Mapping[str, Any]) -> M:
     try:
         return model.parse(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise PlanningError(
-            Reason.INVALID_GOAL, f"no PartitionReassignment can have this {where}: {first['msg']}. Change it"
+            Reason.INVALID_GOAL, f"no PartitionReassignment can have this {first_error(error)}; change it"
         ) from error
 
 

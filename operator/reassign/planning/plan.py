@@ -10,6 +10,7 @@ from reassign.planning.moves import moves_of
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
+from reassign.text import listed
 
 
 def make(
@@ -80,5 +81,4 @@ def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
 
 
 def _some(cluster: Cluster, partitions: list[int]) -> str:
-    more = f" and {len(partitions) - 1} more partitions" if len(partitions) > 1 else ""
-    return partition_name(cluster, partitions[0]) + more
+    return listed((partition_name(cluster, partition) for partition in partitions), most=1)

@@ -94,10 +94,10 @@ class Rates(NamedTuple):
     log_dir: int | None
 
 
-def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
-    """What a resource asks for, or its KafkaCluster for it; never more than the maximum."""
-    own, default = resource.spec.throttle or Throttle(), cluster.throttle or Throttle()
-    maximum = cluster.limits.max_throttle
+def rates_of(throttle: Throttle | None, cluster: KafkaClusterSpec | None) -> Rates:
+    """Return the rates that a resource asks for, else its KafkaCluster's defaults; never above `maxThrottle`."""
+    own, default = throttle or Throttle(), (cluster and cluster.throttle) or Throttle()
+    maximum = cluster.limits.max_throttle if cluster else None
 
     def least(asked: int | str | None) -> int | None:
         return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,))) if asked else None
@@ -141,7 +141,7 @@ def copying(
         if verdict.release:
             continue
         resource = verdict.resource
-        rates = rates_of(resource, cluster)
+        rates = rates_of(resource.spec.throttle, cluster)
         user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
         for tp, entry in verdict.record.items():
             if not entry.active:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reassign.fleet.report.model import Balance, Cluster, Resource
 from reassign.fleet.report.numbers import counted, percent
+from reassign.text import listed
 
 SOON = 14
 """Days. A disk that is full within these needs a person: waves may take about as long."""
@@ -42,10 +43,7 @@ def _full_soon(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _unmet(cluster: Cluster) -> tuple[float, str] | None:
-    first, *more = [one["what"] for one in cluster["unmet"]] or [""]
-    if not first:
-        return None
-    return len(cluster["unmet"]), f"{first} (and {len(more)} more)" if more else first
+    return _first_of(one["what"] for one in cluster["unmet"])
 
 
 def _not_spread(cluster: Cluster) -> tuple[float, str] | None:
@@ -63,10 +61,12 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:
-    first, *more = [one["what"] for one in cluster["leftovers"]] or [""]
-    if not first:
-        return None
-    return len(cluster["leftovers"]), f"{first} (and {len(more)} more)" if more else first
+    return _first_of(one["what"] for one in cluster["leftovers"])
+
+
+def _first_of(items: Iterable[str]) -> tuple[float, str] | None:
+    named = list(items)
+    return (len(named), listed(named, most=1)) if named else None
 
 
 KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
