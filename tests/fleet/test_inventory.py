@@ -27,9 +27,9 @@ def test_each_file_is_found_with_what_it_says(spark: SparkSession, tmp_path: Pat
     file = found["date=2026-01-31/cluster=main/partitions.parquet"]
     content = (folder / "partitions.parquet").read_bytes()
     assert (file.length, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
-    assert file.said
-    assert (file.said.cluster_id, file.said.taken_at) == ("id-of-main", broken.TAKEN)
-    assert file.said.rows == {"brokers": 4, "log_dirs": 8, "partitions": 12, "configs": 2}
+    assert file.metadata
+    assert (file.metadata.cluster_id, file.metadata.taken_at) == ("id-of-main", broken.TAKEN)
+    assert file.metadata.rows == {"brokers": 4, "log_dirs": 8, "partitions": 12, "configs": 2}
     assert all(each.sha256 and each.kind is None for each in found.values())
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reassign.files.checks import Said
+from reassign.files.checks import Metadata
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.choose import Chosen, File, Verdict, choose, digest, wanted
 from reassign.fleet.tables import Folder
@@ -18,9 +18,11 @@ def snapshot(
     cluster: str, day: str, id: str | None = None, *, taken: str | None = None, read: bool = True, **wrong: str
 ) -> list[File]:
     """Its files; `wrong`: by table the kind of its fault, or "" where it is missing."""
-    said = Said(id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), ROWS)
+    metadata = Metadata(
+        id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), ROWS
+    )
     return [
-        File(f"date={day}/cluster={cluster}/{name}.parquet", 100, "0f", said, wrong.get(name), wrong.get(name))
+        File(f"date={day}/cluster={cluster}/{name}.parquet", 100, "0f", metadata, wrong.get(name), wrong.get(name))
         if read or name == "brokers"
         else File(f"date={day}/cluster={cluster}/{name}.parquet", 100)
         for name in SCHEMAS

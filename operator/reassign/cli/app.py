@@ -245,7 +245,7 @@ def snapshot(
         ),
     ] = None,
 ) -> None:
-    """Keep what a live cluster looks like, as Parquet files, for `plan --snapshot` and for Spark.
+    """Keep a live cluster's state as Parquet files, for `plan --snapshot` and for Spark.
 
     Example: kubectl kafka-reassign snapshot --cluster main -n kafka --into ./snapshots
     """

@@ -19,8 +19,8 @@ FILES, NO_FILES = ":0", ":4"
 
 def main() -> None:
     """The program."""
-    found = completions(sys.argv[1:])
-    print("\n".join([*found, NO_FILES if found else FILES]))
+    candidates = completions(sys.argv[1:])
+    print("\n".join([*candidates, NO_FILES if candidates else FILES]))
 
 
 def completions(words: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ def run(
     if not _is_stock(text):
         out.write(stock.write(documents.read(text, file)))
         return
-    found = stock.read(
+    manifests = stock.read(
         text,
         name=name,
         namespace=namespace_or_default(namespace),
@@ -33,7 +33,7 @@ def run(
         template=template(throttle),
         max_partitions=max_partitions,
     )
-    out.write(documents.write(found))
+    out.write(documents.write(manifests))
 
 
 def _is_stock(text: str) -> bool:
@@ -48,20 +48,20 @@ def roll_back(name: str | None, namespace: str | None, file: Path | None) -> Non
     """Write the reverse of the PartitionReassignment of that name, or of each one in a file."""
     namespace = namespace_or_default(namespace)
     if file is not None:
-        found = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
+        manifests = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
     else:
-        found = [asyncio.run(_live(namespace, name or ""))]
-    out.write(documents.write([rollback(manifest) for manifest in found]))
+        manifests = [asyncio.run(_live(namespace, name or ""))]
+    out.write(documents.write([rollback(manifest) for manifest in manifests]))
 
 
 async def _live(namespace: str, name: str) -> Manifest:
     async with live.api_server() as kube:
-        found = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
-    if found is None:
+        obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
+    if obj is None:
         message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
         raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
-    documents.check(found, f"the PartitionReassignment {namespace}/{name}")
-    return found
+    documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
+    return obj
 
 
 def _placed(manifest: Manifest, namespace: str) -> Manifest:

@@ -55,7 +55,7 @@ def run(
 
 
 def _parts(result: Result, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
-    """What was found, the clusters that need most, what is planned, and what was written."""
+    """The checks' results, the clusters in most need, the plans, and the files that were written."""
     if result.verdicts:
         yield _verdicts(result)
     yield _clusters(result)
@@ -82,9 +82,9 @@ def _verdicts(result: Result) -> RenderableType:
     table = _table("SNAPSHOTS: WHAT IS WRONG", "clusters", "rows", "left out", "such as")
     by_kind = sorted(result.verdicts, key=lambda each: (not each.quarantines, each.kind))
     for (left_out, kind), group in groupby(by_kind, key=lambda each: (each.quarantines, each.kind)):
-        found = list(group)
-        clusters, rows = len({each.cluster for each in found}), sum(each.rows for each in found)
-        such = f"{found[0].cluster}, {found[0].date}: {found[0].example}"
+        verdicts = list(group)
+        clusters, rows = len({each.cluster for each in verdicts}), sum(each.rows for each in verdicts)
+        such = f"{verdicts[0].cluster}, {verdicts[0].date}: {verdicts[0].example}"
         table.add_row(kind, str(clusters), str(rows), "yes" if left_out else "no", such)
     return table
 

@@ -91,11 +91,11 @@ def _checked(read: Callable[[str], int], value: str) -> str:
 
 def broker_ids(values: list[str]) -> frozenset[int]:
     """Ids, separated by commas, or each with an option of its own."""
-    found = [item for value in values for item in value.split(",")]
-    for item in found:
+    ids = [item for value in values for item in value.split(",")]
+    for item in ids:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
             raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
-    return frozenset(map(int, found))
+    return frozenset(map(int, ids))
 
 
 def cluster_ref(name: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ WIDTH = 120  # where there is no terminal that has one
 
 
 class UnwritableError(Exception):
-    """Stdout takes no more: a full disk, a pipe that nobody reads any more, or nothing at all."""
+    """Stdout takes no more: a full disk, a pipe that is no longer read, or nothing at all."""
 
 
 def as_utf8() -> None:

@@ -126,5 +126,5 @@ def namespace_or_default(namespace: str | None) -> str:
     try:
         _, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
         return str(current["context"].get("namespace") or "default")
-    except Exception:  # the library raises anything; who needs the API server is told so
+    except Exception:  # the library raises anything; a command that needs the API server reports it
         return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"

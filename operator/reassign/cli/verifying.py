@@ -74,15 +74,15 @@ class Served(NamedTuple):
 
 
 def run(file: Path, where: Where, output: Output) -> bool:
-    """Verify what is in a file, and say it; whether nothing would be blocked."""
+    """Verify the manifests in a file and write the results; return whether nothing would be blocked."""
     read = documents.read(out.read(file), file)
     with out.progress("checking"):
-        found = asyncio.run(verify(read, where))
-    passed = all(finding.state is not PartitionState.BLOCKED for finding in found)
+        results = asyncio.run(verify(read, where))
+    passed = all(finding.state is not PartitionState.BLOCKED for finding in results)
     if output is Output.JSON:
-        out.write_json({"passed": passed, "entries": [finding.wire() for finding in found]})
+        out.write_json({"passed": passed, "entries": [finding.wire() for finding in results]})
     else:
-        out.write("".join(f"{finding}\n" for finding in found))
+        out.write("".join(f"{finding}\n" for finding in results))
     return passed
 
 
@@ -94,7 +94,7 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     async with live.read_only(served.connection) as client:
         resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
         began = time.monotonic()
-        snapshot = await _look(client, [*resources, *served.others])
+        snapshot = await _observe(client, [*resources, *served.others])
     if served.cluster:
         check_identity(served.cluster, snapshot.cluster_id)
     recent = Recent(started=began)
@@ -105,16 +105,16 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
 def findings(
     resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, recent: Recent
 ) -> list[Finding]:
-    """What the operator would say of these dry runs beside the other resources of their cluster."""
+    """Judge these dry runs as the operator would, beside the other resources of their cluster."""
     verdicts = {v.resource.uid: v for v in decide([*others, *resources], snapshot, policy, recent, datetime.now(UTC))}
-    found: list[Finding] = []
+    results: list[Finding] = []
     for resource in resources:
         name = f"{resource.namespace}/{resource.name}"
         if resource.unsupported:
-            found.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
+            results.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
         waiting = verdicts[resource.uid].waiting
-        found += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
-    return found
+        results += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
+    return results
 
 
 async def _served(objects: Sequence[Object], where: Where) -> Served:
@@ -144,17 +144,17 @@ def _key(obj: Object, where: Where) -> ClusterKey:
 async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
     """The PartitionReassignments of the cluster but for these, should they be applied already."""
     ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
         if cluster_key(obj) == key and (obj["metadata"]["namespace"], obj["metadata"]["name"]) not in ours:
             try:
-                found.append(_resource(obj, PartitionReassignment.parse(obj)))
+                resources.append(_resource(obj, PartitionReassignment.parse(obj)))
             except ValidationError:
                 continue  # the operator leaves it alone, too
-    return found
+    return resources
 
 
-async def _look(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
+async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
     asked = {tp for resource in resources for tp in resource.named}
     destinations = {b for resource in resources for replicas in resource.wanted.values() for b in replicas}
     return await client.observe({tp.topic for tp in asked}, asked, destinations)

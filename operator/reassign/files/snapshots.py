@@ -96,7 +96,7 @@ def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:
     """Why what is there is not replaced; a snapshot that is broken always is."""
     try:
         brokers = folder / "brokers.parquet"
-        other = checks.said(brokers, checks.opened(brokers, brokers)).cluster_id
+        other = checks.metadata_of(brokers, checks.opened(brokers, brokers)).cluster_id
     except PlanningError:
         return None
     return f"has a snapshot of another cluster ({other})" if other != snapshot.cluster.id else None
@@ -121,7 +121,7 @@ def read(folder: Path) -> Snapshot:
     """Read a snapshot. A PlanningError says what is wrong with one that is not whole, or not ours."""
     paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
     files = {name: checks.opened(path, path) for name, path in paths.items()}
-    about, *others = (checks.said(paths[name], file) for name, file in files.items())
+    about, *others = (checks.metadata_of(paths[name], file) for name, file in files.items())
     if any(other != about for other in others):
         _refuse(folder, "its files are of different snapshots; take it again")
     tables = {name: checks.table(paths[name], name, file, about) for name, file in files.items()}
@@ -189,7 +189,7 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
         ],
         "configs": [pa.array([row[i] for row in snapshot.configs], pa.string()) for i in range(len(Config._fields))],
     }
-    return {name: _with_times(snapshot, SCHEMAS[name], found) for name, found in columns.items()}
+    return {name: _with_times(snapshot, SCHEMAS[name], arrays) for name, arrays in columns.items()}
 
 
 def _ends(rows: Ints) -> Ints:
@@ -281,9 +281,9 @@ def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster
 def _broker_index(folder: Path, ids: pa.ChunkedArray, brokers: Ints) -> Ints:
     if ids.null_count:
         _refuse(folder, "a broker is missing; take it again")
-    found = _numpy(ids, np.int32)
-    index: Ints = np.searchsorted(brokers, found).astype(np.int32)
-    if (brokers.take(index, mode="clip") != found).any() if brokers.size else found.size:
+    numbers = _numpy(ids, np.int32)
+    index: Ints = np.searchsorted(brokers, numbers).astype(np.int32)
+    if (brokers.take(index, mode="clip") != numbers).any() if brokers.size else numbers.size:
         _refuse(folder, "it names brokers that it does not describe; take it again")
     return index
 
@@ -306,16 +306,16 @@ def _directory_index(folder: Path, replicas: Ints, paths: pa.ChunkedArray, direc
     path = _index_in(paths, names)
     wanted = replicas.astype(np.int64) * max(len(names), 1) + path
     index = np.searchsorted(keys, wanted).astype(np.int32)
-    found = keys.take(index, mode="clip") == wanted if keys.size else np.zeros(wanted.shape, np.bool_)
-    if (known & ~(found & (path >= 0))).any():
+    matches = keys.take(index, mode="clip") == wanted if keys.size else np.zeros(wanted.shape, np.bool_)
+    if (known & ~(matches & (path >= 0))).any():
         _refuse(folder, "it names log directories that it does not describe; take it again")
     return np.where(known, index, UNKNOWN).astype(np.int32)
 
 
 def _index_in(column: pa.ChunkedArray, names: tuple[str, ...]) -> Ints:
     """The place of each value among the names; -1 for null and for what is not there."""
-    found: Ints = _numpy(pc.fill_null(pc.index_in(column, pa.array([*names], pa.string())), UNKNOWN), np.int32)
-    return found
+    index: Ints = _numpy(pc.fill_null(pc.index_in(column, pa.array([*names], pa.string())), UNKNOWN), np.int32)
+    return index
 
 
 def _rows(counts: Bytes, values: Ints) -> Ints:
@@ -331,10 +331,10 @@ def _numpy(column: Any, dtype: Any) -> Any:
 
 
 def _bytes(column: pa.ChunkedArray) -> Bytes:
-    found: Bytes = _numpy(pc.fill_null(column, UNKNOWN), np.int64)
-    return np.maximum(found, UNKNOWN)
+    sizes: Bytes = _numpy(pc.fill_null(column, UNKNOWN), np.int64)
+    return np.maximum(sizes, UNKNOWN)
 
 
 def _bools(column: pa.ChunkedArray) -> Bools:
-    found: Bools = _numpy(column, np.bool_)
-    return found
+    values: Bools = _numpy(column, np.bool_)
+    return values

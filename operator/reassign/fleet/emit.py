@@ -29,7 +29,7 @@ from reassign.manifests.objects import Manifest
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 ASKED = "Prune=confirm,Delete=confirm"
-"""Argo CD (2.14) asks somebody before it removes a wave, which cancels what of it is in flight."""
+"""Argo CD (2.14) asks for confirmation before it removes a wave, which cancels its moves in flight."""
 COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
 WAVES = "wave-*.yaml"
 UNFINISHED = ".unfinished"
@@ -63,7 +63,7 @@ def emit(
     with writing(folder):
         written = unchanged = removed = 0
         wanted: dict[Path, bytes] = {}
-        said = {}
+        entries = {}
         for cluster, waves in _by_cluster(planned):
             for name, text in rendered(manifests[cluster], waves).items():
                 wanted[clusters / cluster / name] = text
@@ -73,7 +73,7 @@ def emit(
             else:
                 unchanged += 1
         folders = [each for each in sorted(clusters.glob("*")) if each.is_dir() and not each.is_symlink()]
-        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # nobody can tell of which cluster
+        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # its cluster is unknown
         gone = [] if misnamed else [each.name for each in folders if each.name not in states]
         dropped = []
         for place in folders:
@@ -88,8 +88,8 @@ def emit(
             if not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
-            said[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
-        run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+            entries[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
+        run = json.dumps({**about, "clusters": entries}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
     return Emitted(written, unchanged, removed, tuple(dropped))
 
@@ -134,14 +134,14 @@ def _digest(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """What cannot be written is said in one sentence."""
+    """Report what cannot be written in one sentence."""
     try:
         yield
     except OSError as error:
         raise PlanningError(
             Reason.CANNOT_BE_WRITTEN,
             f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
-            "run it again when that is mended",
+            "run it again when that is fixed",
         ) from None
 
 

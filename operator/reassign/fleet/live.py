@@ -1,7 +1,7 @@
 """Live clusters as a data source of Spark, one partition each, in place of snapshots that were taken before.
 
-What a partition holds is where a cluster is found, and no secret: the executor that looks at it reads the KafkaCluster
-and its Secrets itself, with the rights of its pod or its kubeconfig. One look at a cluster serves all tables, so that
+A partition holds a cluster's address, and no secret: the executor that observes it reads the KafkaCluster
+and its Secrets itself, with the rights of its pod or its kubeconfig. A cluster is observed once for all tables, so that
 they fit each other: its rows come in one table as wide as all of them, with the name of theirs in the column `table`.
 """
 
@@ -40,7 +40,7 @@ WIDE = pa.schema(
 
 @dataclass(frozen=True)
 class LiveCluster(InputPartition):
-    """Where a cluster is found, by a KafkaCluster or by plain bootstrap servers; `name` is what the fleet calls it."""
+    """A cluster's address, a KafkaCluster or plain bootstrap servers; `name` is what the fleet calls it."""
 
     name: str
     namespace: str = ""
@@ -63,7 +63,7 @@ class KafkaClusters(DataSource):
 
 
 class Reader(DataSourceReader):
-    """Looks at each cluster; what is wrong with one is a row, and fails no other."""
+    """Observes each cluster; the error of one is a row, and fails no other."""
 
     def __init__(self, clusters: Sequence[LiveCluster]) -> None:
         self._clusters = clusters
@@ -79,7 +79,7 @@ class Reader(DataSourceReader):
         except ReassignError as error:
             yield _problem(partition, f"{error.message} ({error.reason})")
             return
-        except Exception as error:  # a mistake of ours with one cluster is that cluster's alone, too
+        except Exception as error:  # a bug that one cluster shows leaves the others alone
             yield _problem(partition, f"{type(error).__name__}: {error}")
             return
         for note in notes:
@@ -111,8 +111,8 @@ def _wide(table: pa.Table, same: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, schema=WIDE)
 
 
-def look(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
-    """All rows of these clusters as they are now. Each is looked at once, now, whatever is made of the rows later."""
+def observe(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
+    """All rows of these clusters as they are now. Each is observed once, now, whatever is made of the rows later."""
     names = [cluster.name for cluster in clusters]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PlanningError(Reason.INVALID_SNAPSHOT, f"two clusters are called {twice[0]}; call one of them otherwise")
@@ -122,7 +122,7 @@ def look(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
 
 
 def split(rows: DataFrame) -> Tables:
-    """What `look` saw as the tables of snapshots that were taken now."""
+    """What `observe` returned as the tables of snapshots that were taken now."""
     return Tables(
         **{name: rows.where(sf.col(TABLE) == name).select(spark_schema(name).names) for name in Tables._fields}
     )

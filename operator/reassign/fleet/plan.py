@@ -51,7 +51,7 @@ PLANNED = pa.schema(
 )
 """What a plan's rows have."""
 ENTRY = json.JSONEncoder(check_circular=False)
-"""No entry holds itself, and to look whether one does takes a third of the time."""
+"""No entry holds itself; checking that takes a third of the time."""
 TASKS_PER_CORE = 4
 """Few enough to be started quickly, and enough that what is left at the end is little."""
 
@@ -83,12 +83,12 @@ def summaries_of(rows: pa.Table) -> dict[str, Any]:
 def packed(sizes: Mapping[str, int], tasks: int) -> dict[str, int]:
     """A task for each cluster: the largest first, each to the task that has least so far."""
     heap = [(0, task) for task in range(tasks)]
-    found = {}
+    task_of = {}
     for cluster, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         load, task = heapq.heappop(heap)
-        found[cluster] = task
+        task_of[cluster] = task
         heapq.heappush(heap, (load + size + 1, task))
-    return found
+    return task_of
 
 
 def _wide(tables: Tables) -> DataFrame:
@@ -98,8 +98,10 @@ def _wide(tables: Tables) -> DataFrame:
 
     def widened(name: str, rows: DataFrame) -> DataFrame:
         has = set(schemas[name].names)
-        found = [sf.col(c) if c in has else sf.lit(None).cast(field.dataType).alias(c) for c, field in columns.items()]
-        return rows.select(sf.lit(name).alias("table"), *found)
+        selected = [
+            sf.col(c) if c in has else sf.lit(None).cast(field.dataType).alias(c) for c, field in columns.items()
+        ]
+        return rows.select(sf.lit(name).alias("table"), *selected)
 
     first, *rest = (widened(name, getattr(tables, name)) for name in INPUT)
     for other in rest:
@@ -132,7 +134,7 @@ def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
         return planned(name, cluster_of(name, cluster_id, rows), terms)
     except PlanningError as error:
         problem = {"reason": error.reason.value, "message": error.message}
-    except Exception as error:  # a mistake of this program, or no memory: the other clusters go on
+    except Exception as error:  # a bug, or no memory: the other clusters go on
         message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
         problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
     return _as_rows(name, [], {"cluster_id": cluster_id, "problem": problem})
@@ -158,7 +160,8 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
     waves = [entries(cluster, made, those) for those in waves_of(made)]
-    manifests = terms.manifests(name, waves)  # what no object can hold is found here: it leaves out this cluster alone
+    # what no object can hold is an error here, which leaves out this cluster alone
+    manifests = terms.manifests(name, waves)
     about = {**summary(cluster, problem, made, terms.rate), "manifests": [*map(without_entries, manifests)]}
     return _as_rows(name, waves, about)
 

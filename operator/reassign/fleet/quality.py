@@ -1,6 +1,6 @@
 """Which clusters can be planned: the verdict on files, then on the rows of those whose files are whole.
 
-What is wrong with one cluster says nothing of another. All rows are looked at in one job; only of a cluster with faults
+A fault of one cluster does not affect another. All rows are checked in one job; only of a cluster with faults
 they are read once more, for the table of what was rejected.
 """
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Chosen, Snapshot, Verdict
-from reassign.fleet.rules import FAULTS, found
+from reassign.fleet.rules import FAULTS, matching
 from reassign.fleet.tables import Tables, collected, of_clusters, reading
 
 _TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
@@ -65,11 +65,11 @@ def _printable(text: str) -> str:
 
 
 def _verdicts(tables: Tables) -> list[Verdict]:
-    rows = found(tables).groupBy("cluster", "date", "table", "kind")
+    rows = matching(tables).groupBy("cluster", "date", "table", "kind")
     counted = rows.agg(sf.count("*").alias("rows"), sf.min("example").alias("example")).toArrow().to_pylist()
     return [Verdict(**row, quarantines=row["kind"] in FAULTS) for row in counted]
 
 
 def _rejected(tables: Tables, clusters: Collection[str]) -> pa.Table:
-    rows = found(of_clusters(tables, clusters)).where(sf.col("kind").isin(*sorted(FAULTS)))
+    rows = matching(of_clusters(tables, clusters)).where(sf.col("kind").isin(*sorted(FAULTS)))
     return collected({"rejected": rows.select(*REJECTED.names).distinct()})["rejected"]

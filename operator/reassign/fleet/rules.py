@@ -118,8 +118,8 @@ FAULTS = frozenset(
 ROW = ("cluster", "date", "table", "kind", "example", "row")
 
 
-def found(tables: Tables) -> DataFrame:
-    """All rows that a rule tells of, as ROW: `example` shows it, `row` is JSON of it; once for each rule."""
+def matching(tables: Tables) -> DataFrame:
+    """All rows that a rule matches, as ROW: `example` shows it, `row` is JSON of it; once for each rule."""
     directories = tables.log_dirs.groupBy("cluster", "broker").agg(sf.collect_set("path").alias("paths"))
     known = tables.brokers.select("cluster", "broker").distinct().join(directories, ["cluster", "broker"], how="left")
     known = sf.broadcast(
@@ -128,7 +128,7 @@ def found(tables: Tables) -> DataFrame:
     parts = (
         _brokers(tables),
         _log_dirs(tables, known),
-        _told("partitions", tables.partitions, PARTITIONS),
+        _matching("partitions", tables.partitions, PARTITIONS),
         _replicas(tables, known),
         _elsewhere(tables, known),
         _topics(tables),
@@ -143,7 +143,7 @@ def _brokers(tables: Tables) -> DataFrame:
         sf.count("*").over(Window.partitionBy("cluster", "broker")).alias("times"),
         sf.count_if(sf.expr("rack <> '' and not startswith(rack, '/')")).over(of_cluster).alias("names"),
     )
-    return _told("brokers", rows, BROKERS)
+    return _matching("brokers", rows, BROKERS)
 
 
 def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
@@ -152,18 +152,18 @@ def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
         sf.col("broker").alias("member"),
         sf.count("*").over(Window.partitionBy("cluster", "broker", "path")).alias("times"),
     )
-    return _told("log_dirs", _described(rows, known), LOG_DIRS)
+    return _matching("log_dirs", _described(rows, known), LOG_DIRS)
 
 
 def _replicas(tables: Tables, known: DataFrame) -> DataFrame:
     zipped = sf.inline(sf.arrays_zip("replicas", "log_dirs")).alias("member", "place")
-    return _told("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
+    return _matching("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
 
 
 def _elsewhere(tables: Tables, known: DataFrame) -> DataFrame:
     others = sf.array_except("isr", "replicas")
     rows = tables.partitions.where(sf.size(others) > 0).select("*", sf.explode(others).alias("member"))
-    return _told("partitions", _described(rows, known), ELSEWHERE)
+    return _matching("partitions", _described(rows, known), ELSEWHERE)
 
 
 def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
@@ -173,7 +173,7 @@ def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def _topics(tables: Tables) -> DataFrame:
-    """What is told of a topic's partitions together, and of all of a cluster's."""
+    """Matches of a topic's partitions together, and of all of a cluster's."""
     size = sf.expr(f"cast({SIZE} as decimal(20, 0))")
     replicas = sf.size("replicas").cast("decimal(5, 0)")
     by_topic = tables.partitions.groupBy("cluster", "date", "topic").agg(
@@ -198,25 +198,25 @@ def _topics(tables: Tables) -> DataFrame:
     ).withColumn("mebibytes", sf.expr(f"(coalesce(replica_bytes, 0) + unknown_replicas * ({MEAN})) div 1048576"))
     by_cluster = counted.groupBy("cluster", "date").agg(
         sf.sum("mebibytes").alias("mebibytes"),
-        sf.flatten(sf.collect_list(_told_of(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("told"),
+        sf.flatten(sf.collect_list(_matches(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("matches"),
     )
-    told = sf.inline(sf.concat("told", _told_of(CLUSTER, ("mebibytes",))))
-    return by_cluster.select("cluster", "date", sf.lit("partitions").alias("table"), told)
+    matches = sf.inline(sf.concat("matches", _matches(CLUSTER, ("mebibytes",))))
+    return by_cluster.select("cluster", "date", sf.lit("partitions").alias("table"), matches)
 
 
-def _told(table: str, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """What these rules tell of each row; the many of which none is true are left out at once."""
+def _matching(table: str, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Matches of these rules, row by row; the many rows that match none are left out at once."""
     some = rows.where(reduce(or_, (sf.expr(rule.condition) for rule in rules)))
-    told = sf.inline(_told_of(rules, SCHEMAS[table].names))
-    return some.select("cluster", "date", sf.lit(table).alias("table"), told)
+    matches = sf.inline(_matches(rules, SCHEMAS[table].names))
+    return some.select("cluster", "date", sf.lit(table).alias("table"), matches)
 
 
-def _told_of(rules: Sequence[Rule], columns: Sequence[str]) -> Column:
+def _matches(rules: Sequence[Rule], columns: Sequence[str]) -> Column:
     row = sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
-    told = (
+    matches = (
         sf.struct(sf.lit(rule.kind).alias("kind"), sf.expr(rule.shown).alias("example"), row.alias("row"))
         for rule in rules
     )
     return sf.array_compact(
-        sf.array(*(sf.when(sf.expr(rule.condition), one) for rule, one in zip(rules, told, strict=True)))
+        sf.array(*(sf.when(sf.expr(rule.condition), one) for rule, one in zip(rules, matches, strict=True)))
     )

@@ -37,7 +37,7 @@ from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
-from reassign.fleet.storage import Storage, told
+from reassign.fleet.storage import Storage, spark_errors_as
 from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
 from reassign.text import listed
 
@@ -101,8 +101,8 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
             brokers, log_dirs = gathered(tables.brokers, tables.log_dirs)
         return tables._replace(brokers=brokers, log_dirs=log_dirs)
 
-    found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
-    checked = quality.checked(chosen, found["verdicts"])
+    results = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
+    checked = quality.checked(chosen, results["verdicts"])
     quarantined = problems(checked.quarantine)
     good = checked.newest
     names = [each.folder.cluster for each in good]
@@ -138,7 +138,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
         manifests = {name: each["manifests"] for name, each in summaries.items() if not each["problem"]}
-        states = {each.cluster: _said(each, summaries.get(each.cluster)) for each in seen}
+        states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
         emitted = emit(job.manifests, rows, manifests, about(inputs, job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
@@ -151,10 +151,10 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
     """Why clusters are left out: by cluster the first of what is wrong with its newest snapshot."""
-    found: dict[str, Problem] = {}
+    by_cluster: dict[str, Problem] = {}
     for verdict in quarantine:
-        found.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
-    return found
+        by_cluster.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
+    return by_cluster
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -165,7 +165,7 @@ def _sentence(verdict: Verdict) -> str:
     return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"
 
 
-def _said(seen: Seen, summary: Any) -> dict[str, Any]:
+def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
     """What the run manifest says of a cluster."""
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None
@@ -183,7 +183,7 @@ class Kept:
         with self._usable():
             if kept := self._kept(name, key):
                 return kept
-            self.forget(name)  # first: tables that are written anew must not look whole
+            self.forget(name)  # first: tables that are written anew must not pass for whole
         tables = make()
         with self._usable():
             for table, rows in tables.items():
@@ -215,8 +215,8 @@ class Kept:
         return f"{self._work}/{name}/{table}.parquet"
 
     def _usable(self) -> AbstractContextManager[None]:
-        todo = "mend that, or name another one, and run it again: it goes on where it was"
-        return told(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
+        todo = "fix that, or name another one, and run it again: it goes on where it was"
+        return spark_errors_as(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
 
 
 @cache

@@ -57,9 +57,9 @@ def check(manifest: Any, file: str) -> None:
         raise _refusal(f"a PartitionReassignment in {file} has no metadata.name; add it")
     name = manifest["metadata"]["name"]
     for what, pattern in (("name", OBJECT_NAME), ("namespace", NAMESPACE_NAME)):
-        said = manifest["metadata"].get(what)
-        if isinstance(said, str) and not pattern.fullmatch(said):
-            raise _refusal(f"{file}: no object can have the {what} {said[:SHOWN]!r}; correct metadata.{what}")
+        text = manifest["metadata"].get(what)
+        if isinstance(text, str) and not pattern.fullmatch(text):
+            raise _refusal(f"{file}: no object can have the {what} {text[:SHOWN]!r}; correct metadata.{what}")
     try:
         parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
     except ValidationError as error:

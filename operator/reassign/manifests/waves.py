@@ -85,7 +85,7 @@ def manifests_of(
 def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
     """What the plan does with each of these partitions, as a spec has it."""
     columns = cluster.topic, cluster.partition, plan.target, cluster.replicas, plan.target_directory
-    ids, path, found = cluster.brokers.tolist(), cluster.directories.path, []
+    ids, path, made = cluster.brokers.tolist(), cluster.directories.path, []
     for topic, partition, target, current, named in zip(*(each[those].tolist() for each in columns), strict=True):
         entry: Manifest = {
             "topic": cluster.topics[topic],
@@ -99,8 +99,8 @@ def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
                 for place, broker in zip(named, target, strict=True)
                 if broker != UNKNOWN
             ]
-        found.append(entry)
-    return found
+        made.append(entry)
+    return made
 
 
 def check_stored(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""Which clusters come first: those that need a person, then those that a plan mends, the worst of each first."""
+"""Which clusters come first: those that need a person, then those that a plan fixes, the worst of each first."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _unmet(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _not_spread(cluster: Cluster) -> tuple[float, str] | None:
-    found = cluster["violations"]
-    return (found, counted(found, "partition")) if found else None
+    count = cluster["violations"]
+    return (count, counted(count, "partition")) if count else None
 
 
 def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
@@ -76,7 +76,7 @@ KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
     "Goal partly met": ("the plan cannot reach all that is asked for", _unmet),
     "Not spread": ("partitions are not spread over racks; the most first", _not_spread),
     "Out of band": ("a broker has more or less than the target band; the furthest out first", _out_of_band),
-    "Leftovers": ("throttles or reassignments that somebody forgot", _left_over),
+    "Leftovers": ("throttles or reassignments that were left behind", _left_over),
 }
 """What makes a cluster come first, worst first. A cluster is of the first kind that it meets."""
 
