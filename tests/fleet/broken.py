@@ -17,11 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import Config, in_sync, write
+from reassign.files.snapshots import write
+from reassign.files.tables import Config
+from reassign.fleet.choose import Kind
 from reassign.planning.model import Cluster, Directories
+from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = "2026-01-31"
+NOTES = frozenset({Kind.NEW_ID, Kind.NO_PARTITIONS, Kind.OLD})
+"""Of `choose.Kind` those that quarantine nothing."""
 BROKEN: dict[str, Callable[[Path, str], None]] = {}
 
 

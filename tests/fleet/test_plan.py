@@ -20,6 +20,7 @@ from reassign.manifests.waves import entries, waves_of
 from reassign.planning.model import Cluster
 from reassign.planning.plan import make
 from tests.benchmarks.instances import Made, cluster
+from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 POLICY = """
@@ -35,7 +36,7 @@ CLUSTERS = {
 def planned(spark: SparkSession, root: Path, clusters: dict[str, Cluster], policy: Policy) -> pa.Table:
     folders = [Folder("2026-01-31", name) for name in clusters]
     for folder in folders:
-        snapshots.write(Path(folder.path(str(root))), snapshots.in_sync(clusters[folder.cluster], TAKEN))
+        snapshots.write(Path(folder.path(str(root))), in_sync(clusters[folder.cluster], TAKEN))
     sizes = {name: len(each.partition) for name, each in clusters.items()}
     return plan(spark, read(spark, str(root), folders), policy, sizes).toArrow()
 

@@ -16,7 +16,7 @@ from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
 from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
-from reassign.files.snapshots import Config
+from reassign.files.tables import Config
 from reassign.inspect.cluster import read_only
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection

@@ -20,6 +20,7 @@ from reassign.core.survey import roles, survey
 from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster
 from reassign.kafka.throttles import Read
 from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
@@ -66,7 +67,7 @@ def taken(folder: Path, kafka: SimKafka | None = None) -> Path:
     """A snapshot's folder."""
     seen = (kafka or sim()).snapshot()
     cluster = survey(seen)
-    snapshots.write(folder / "snapshot", snapshots.Snapshot(cluster, TAKEN, *roles(seen, cluster)))
+    snapshots.write(folder / "snapshot", snapshot_tables.Snapshot(cluster, TAKEN, *roles(seen, cluster)))
     return folder / "snapshot"
 
 

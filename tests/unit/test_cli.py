@@ -250,7 +250,7 @@ def test_below_a_root_a_snapshot_lies_by_its_day_and_its_cluster(
         ("--into", "r", "--cluster", "main", "--name", "../x"),
     ],
 )
-def test_where_a_snapshot_goes_is_said_once_and_fully(arguments: tuple[str, ...]) -> None:
+def test_the_target_of_a_snapshot_is_given_once_and_fully(arguments: tuple[str, ...]) -> None:
     ran = run("snapshot", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "Usage: " in ran.err
@@ -365,7 +365,7 @@ def test_any_locale_and_any_name_of_a_file_will_do(output: str, tmp_path: Path) 
         (["verify", "-f", ""], ()),
     ],
 )
-def test_kubectl_is_told_what_a_word_can_become(
+def test_kubectl_gets_the_completions_of_a_word(
     words: list[str], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", dict(os.environ))

@@ -82,7 +82,7 @@ def test_the_executor_reads_the_secrets_itself(monkeypatch: pytest.MonkeyPatch) 
     assert reached == [SECRET.decode()]
 
 
-def test_one_look_gives_the_rows_of_all_tables_as_a_snapshot_would_have_them(
+def test_one_observation_has_the_rows_of_all_tables_of_a_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = served(monkeypatch)
@@ -132,7 +132,7 @@ def test_what_may_not_be_seen_of_a_cluster_is_a_row_beside_the_others(monkeypatc
         (ZeroDivisionError("a mistake"), "ZeroDivisionError: a mistake"),
     ],
 )
-def test_a_cluster_that_cannot_be_looked_at_is_a_row_with_its_problem(
+def test_a_cluster_that_cannot_be_observed_is_a_row_with_its_problem(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail() -> None:

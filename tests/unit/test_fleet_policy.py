@@ -36,7 +36,7 @@ def test_without_a_file_every_cluster_is_to_be_in_balance() -> None:
     assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, ("__*",))
 
 
-def test_what_an_override_does_not_say_stays_as_it_was_and_a_later_one_counts() -> None:
+def test_unset_fields_of_an_override_stay_and_a_later_one_counts() -> None:
     policy = parse(TEXT, "policy.yaml")
     other, prod, both = (policy.terms(name) for name in ("other", "prod-1", "prod-7"))
     assert (other.namespace, other.waves.max_partitions, other.rate) == ("kafka", 200, 50 * 2**20)

@@ -17,6 +17,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError
 from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
@@ -63,7 +64,7 @@ async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
     return observed, by
 
 
-async def take(where: Where) -> snapshots.Snapshot:
+async def take(where: Where) -> snapshot_tables.Snapshot:
     """Take a snapshot of a live cluster."""
     connection, by = await _connection(where)
     async with live.read_only(connection) as client:

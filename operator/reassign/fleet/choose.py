@@ -42,9 +42,6 @@ class Kind(StrEnum):
     OLD = "OldSnapshot"
 
 
-NOTES = frozenset({Kind.NEW_ID, Kind.NO_PARTITIONS, Kind.OLD})
-"""They quarantine nothing."""
-
 OLD_DAYS = 2
 """A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
 

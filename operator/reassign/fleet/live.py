@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from reassign.errors import PlanningError, Reason, ReassignError
-from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import FOLDERS, Tables, spark_schema
 from reassign.inspect import cluster as live
@@ -85,11 +85,11 @@ class Reader(DataSourceReader):
         for note in notes:
             yield _problem(partition, note)
         day = taken.taken_at.astimezone(UTC).date().isoformat()
-        for name, table in snapshots.tables_of(taken).items():
+        for name, table in snapshot_tables.tables_of(taken).items():
             yield from _wide(table, {TABLE: name, "date": day, "cluster": partition.name})
 
 
-async def _take(where: LiveCluster) -> tuple[snapshots.Snapshot, list[str]]:
+async def _take(where: LiveCluster) -> tuple[snapshot_tables.Snapshot, list[str]]:
     if where.bootstrap_servers:
         connection, by = Connection(where.bootstrap_servers), None
     else:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
@@ -151,7 +151,7 @@ def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
         schema = pa.schema([field for field in SCHEMAS[table] if field.name not in NOT_NEEDED])
         of_table = rows.select(schema.names).filter(pc.equal(rows["table"], table)).cast(schema)
         tables[table] = of_table.take(_order(of_table, by))
-    return snapshots.cluster_of(Path(name), cluster_id, tables)
+    return snapshot_tables.cluster_of(Path(name), cluster_id, tables)
 
 
 def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:

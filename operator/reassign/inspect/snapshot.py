@@ -10,7 +10,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.survey import roles, survey
 from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import Reason
-from reassign.files.snapshots import Config, Snapshot
+from reassign.files.tables import Config, Snapshot
 from reassign.inspect.cluster import observe
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.throttles import KEPT, Read
