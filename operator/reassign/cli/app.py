@@ -29,7 +29,7 @@ NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
 
 
 class Commands(TyperGroup):
-    """Whatever an error of ours says is one line on stderr, and an exit code."""
+    """Prints an error of ours as one line on stderr, and exits with its code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -106,7 +106,7 @@ def plan(
         str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
     ] = "plan",
 ) -> None:
-    """Work a goal out into moves: what they cost beside what any plan must cost, and each broker's load.
+    """Plan the moves that reach a goal, and show their cost beside the least possible, and each broker's load.
 
     A goal is one or more of --drain-broker, --broker, --replication-factor and --balance.
 
@@ -156,7 +156,7 @@ def assign(
         AssignmentOutput, typer.Option("--output", "-o", help="The stock tool's JSON, or kafka-topics.sh's string.")
     ] = AssignmentOutput.JSON,
 ) -> None:
-    """Where the replicas of a new topic should be, over racks of racks (KIP-879).
+    """Assign the replicas of a new topic over racks of racks (KIP-879).
 
     Example: kafka-topics.sh --create --topic orders --replica-assignment "$(kubectl kafka-reassign assign
     --cluster main --topic orders --partitions 12 --replication-factor 3 -o kafka-topics)"
@@ -192,7 +192,7 @@ def convert(
     max_partitions: Annotated[int, typer.Option(min=1, max=2000, help="Partitions of one manifest.")] = 500,
     throttle: options.Throttle = None,
 ) -> None:
-    """The stock tool's JSON as PartitionReassignments, or the reverse: which it is, is seen from the file.
+    """Convert the stock tool's JSON to PartitionReassignments, or the reverse, as the file has it.
 
     Example: kubectl kafka-reassign convert -f reassignment.json --cluster main -n kafka
     """
@@ -212,7 +212,7 @@ def rollback(
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
     ] = None,
 ) -> None:
-    """The PartitionReassignment that brings back what another one has moved, by the record in its status.
+    """Write the PartitionReassignment that undoes another one, from the record in its status.
 
     Example: kubectl kafka-reassign rollback drain-5-5fff1f33-1 -n kafka | kubectl apply --server-side -f -
     """
@@ -288,7 +288,7 @@ app.add_typer(fleet, name="fleet")
 
 
 def main() -> None:
-    """The program."""
+    """Run the program."""
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries warn of, errors say
     out.as_utf8()
     try:

@@ -1,4 +1,4 @@
-"""The command `assign`: where the replicas of a new topic should be (KIP-879)."""
+"""The command `assign`: an assignment of the replicas of a new topic (KIP-879)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reassign.planning.model import Cluster
 
 
 class Asked(NamedTuple):
-    """A topic that is to be made, with KIP-879's parameters."""
+    """A topic to be created, with KIP-879's parameters."""
 
     topic: str
     partitions: int
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput) -> None:
-    """Work the assignment out over the brokers that are up, or those that are chosen, and write it."""
+    """Assign the replicas to the live brokers, or to the chosen ones, and write the assignment."""
     with out.progress("observing the cluster"):
         cluster = observe(where).cluster
     nodes = _nodes(cluster, chosen)
@@ -37,7 +37,7 @@ def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: Assig
 
 
 def _nodes(cluster: Cluster, chosen: frozenset[int] | None) -> dict[int, str]:
-    """Ids and racks."""
+    """Return the racks of these brokers by id."""
     ids = cluster.brokers.tolist()
     nodes = dict(zip(ids, cluster.racks, strict=True))
     if chosen is None:

@@ -1,4 +1,4 @@
-"""The commands `convert` and `rollback`: manifests out of the stock tool's JSON, into it, and the way back of one."""
+"""The commands `convert` and `rollback`: manifests from the stock tool's JSON, the reverse, and a manifest's undo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reassign.manifests.rollback import rollback
 def run(
     file: Path, cluster: str | None, namespace: str | None, name: str, max_partitions: int, throttle: str | None
 ) -> None:
-    """Write what is in the file in the other form."""
+    """Write the file's content in the other form."""
     text = out.read(file)
     if not _is_stock(text):
         out.write(stock.write(documents.read(text, file)))

@@ -1,4 +1,4 @@
-"""Runs the stages of a fleet, shows how far they are, and says what came of them."""
+"""Runs the stages of a fleet, and shows their progress and results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reassign.fleet.stages import Result
 
 SHOWN = 20
-"""Clusters of which a line is shown; the report has all of them."""
+"""Clusters shown with a line each; the report has all of them."""
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     manifests: Path | None,
     report: Path | None,
 ) -> bool:
-    """Whether no cluster was left out."""
+    """Run the stages up to `last`; return whether no cluster was left out."""
     if report and report.is_dir():
         raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
@@ -104,7 +104,7 @@ def _clusters(result: Result) -> RenderableType:
 
 
 def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
-    """Unknown is what no plan can be made for, as where racks cannot be read."""
+    """Write a value; it is unknown where no plan can be made, as with unreadable racks."""
     return "unknown" if value is None else write(value)
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how what is given to them is read. Nothing heavy is imported here."""
+"""Options that several commands share, and parsers of their values. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AssignmentOutput(StrEnum):
 
 
 class Racks(StrEnum):
-    """How far racks count."""
+    """How replicas are spread over racks."""
 
     TREE = "tree"
     FLAT = "flat"
@@ -47,31 +47,31 @@ class Racks(StrEnum):
 
 
 def rate(value: str) -> str:
-    """A quantity of bytes per second, as it was given."""
+    """Check a quantity of bytes per second, and return it as given."""
     from reassign.api.common import bytes_per_second
 
     return _checked(bytes_per_second, value)
 
 
 def quantity(value: str) -> str:
-    """A quantity of bytes, as it was given."""
+    """Check a quantity of bytes, and return it as given."""
     from reassign.api.common import bytes_of
 
     return _checked(bytes_of, value)
 
 
 def object_name(value: str) -> str:
-    """A name that an object can have."""
+    """Check the name of an object."""
     return _matching(OBJECT_NAME, value, "a name of lower-case letters, digits, - and ., such as drain-5")
 
 
 def namespace_name(value: str) -> str:
-    """A name that a namespace can have."""
+    """Check the name of a namespace."""
     return _matching(NAMESPACE_NAME, value, "a name of lower-case letters, digits and -, such as kafka")
 
 
 def topic_name(value: str) -> str:
-    """A name that a topic can have."""
+    """Check the name of a topic."""
     return _matching(TOPIC_NAME, value, "a name of letters, digits, ., _ and -, with 249 at most")
 
 
@@ -90,7 +90,7 @@ def _checked(read: Callable[[str], int], value: str) -> str:
 
 
 def broker_ids(values: list[str]) -> frozenset[int]:
-    """Ids, separated by commas, or each with an option of its own."""
+    """Parse broker ids, separated by commas or given one per option."""
     ids = [item for value in values for item in value.split(",")]
     for item in ids:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):

@@ -1,4 +1,4 @@
-"""The command `plan`: a goal and a cluster, live or kept, become a plan that is shown or written as manifests."""
+"""The command `plan`: a plan for a goal and a cluster, live or kept, shown or written as manifests."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from reassign.planning.plan import make
 
 
 class Wanted(NamedTuple):
-    """A goal, and how a plan is made of it: what stays free of a disk (None: what the KafkaCluster says), its waves, in
-    quantities, what they are called, and whether it is polished."""
+    """A goal, and the options of its plan. `min_free_disk` is in percent; None: that of the KafkaCluster."""
 
     goal: Goal
     min_free_disk: int | None
@@ -47,7 +46,7 @@ def goal_of(
     include: list[str] | None,
     exclude: list[str] | None,
 ) -> Goal:
-    """What the options ask for; a usage error for what a ReassignmentPlan could not ask for either."""
+    """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
         raise typer.BadParameter(
             "a goal needs at least one of --drain-broker, --broker, --replication-factor and --balance"
@@ -77,7 +76,7 @@ def _by(name: str) -> By:
 
 
 def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
-    """Plan, and write the plan; whether it reaches the whole goal."""
+    """Make a plan and write it; return whether it reaches the whole goal."""
     if output is PlanOutput.MANIFESTS:
         cluster_ref(where.cluster)
     with out.progress("observing the cluster", "planning") as next_step:

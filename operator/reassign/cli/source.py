@@ -27,8 +27,10 @@ POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Where(NamedTuple):
-    """A KafkaCluster by name and namespace (None: the one of the kubeconfig's context), bootstrap servers, or a folder
-    with a snapshot; beside that, `cluster` is only what manifests refer to."""
+    """A KafkaCluster by name and namespace, bootstrap servers, or a folder with a snapshot.
+
+    Without a namespace it is that of the kubeconfig's context. Beside a folder, `cluster` is only what manifests name.
+    """
 
     cluster: str | None
     namespace: str | None
@@ -46,7 +48,7 @@ class Observed(NamedTuple):
 def where_of(
     cluster: str | None, namespace: str | None, bootstrap_servers: str | None, snapshot: Path | None = None
 ) -> Where:
-    """What the options say; a usage error where one of them would not count."""
+    """Return what the options name; raises a usage error where one of them would have no effect."""
     if bootstrap_servers is not None and (cluster or snapshot):
         other = "--cluster" if cluster else "--snapshot"
         raise typer.BadParameter(
@@ -87,8 +89,10 @@ def observe(where: Where) -> Observed:
 
 
 def keep(where: Where, to: Path, name: str | None = None) -> None:
-    """Take a snapshot, and say what is in it: into a folder, or, with a name for the cluster, to its place below `to`,
-    where it replaces an earlier one of that day."""
+    """Write a snapshot into a folder, and print its size.
+
+    With a name for the cluster it goes to its place below `to`, where it replaces an earlier one of that day.
+    """
     with out.progress("observing the cluster", "writing") as next_step:
         taken = asyncio.run(take(where))
         next_step()
@@ -112,7 +116,7 @@ async def _connection(where: Where) -> tuple[Connection, KafkaCluster | None]:
 
 
 def plain(bootstrap_servers: str) -> KafkaClusterSpec:
-    """What a KafkaCluster would say that has brokers and nothing else."""
+    """Return the spec of a KafkaCluster that has brokers and nothing else."""
     try:
         return KafkaClusterSpec(bootstrap_servers=bootstrap_servers)
     except ValidationError:
@@ -121,7 +125,7 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
 
 
 def namespace_or_default(namespace: str | None) -> str:
-    """As kubectl: the namespace of the kubeconfig's context where none is named, or that of the pod."""
+    """Return this namespace, else that of the kubeconfig's context, as kubectl does, else that of the pod."""
     if namespace:
         return namespace
     try:

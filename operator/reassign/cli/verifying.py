@@ -1,4 +1,4 @@
-"""Every check that the operator makes before a move, made now, with nothing written: to Kafka, or to the API server."""
+"""The command `verify`: the operator's checks before a move. It writes neither to Kafka nor to the API server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reassign.manifests import documents
 
 
 class Finding(NamedTuple):
-    """What would become of one entry; without a partition, of the whole manifest."""
+    """The result for one entry; without a partition, for the whole manifest."""
 
     manifest: str
     tp: TopicPartition | None
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
     problem: Problem | None
 
     def __str__(self) -> str:
-        """One line: where, what would become of it, and why."""
+        """Return a line: the entry, its result, and why."""
         where = f"{self.manifest} {self.tp}" if self.tp else self.manifest
         if self.state is PartitionState.COMPLETED:
             return f"{where}: is at its target"
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
         return f"{where}: blocked, {self.problem.reason}: {self.problem.message}"
 
     def wire(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the result for programs."""
         return {
             "manifest": self.manifest,
             "topic": self.tp and self.tp.topic,
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A cluster, and what its KafkaCluster says to its resources; `others` are those that it has already."""
+    """A cluster with the policy of its KafkaCluster; `others` are the resources that it has already."""
 
     connection: Connection
     spec: KafkaClusterSpec
@@ -142,7 +142,7 @@ def _key(obj: Object, where: Where) -> ClusterKey:
 
 
 async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
-    """The PartitionReassignments of the cluster but for these, should they be applied already."""
+    """Return the PartitionReassignments of the cluster, without these where they are applied already."""
     ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
     resources: list[Resource] = []
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
@@ -161,7 +161,7 @@ async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapsh
 
 
 def _placed(obj: Object, namespace: str) -> Object:
-    """As it would be, were it applied now as a dry run, in this namespace where it names none."""
+    """Return an object as if it were applied now as a dry run; its namespace defaults to this one."""
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", namespace)
     metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
     metadata["creationTimestamp"] = datetime.now(UTC).isoformat()

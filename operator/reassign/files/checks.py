@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 class UnusableFileError(PlanningError):
-    """A file that is no table of a snapshot of ours, or not a whole one: `why`, as a sentence without its name."""
+    """A file that is no whole table of a snapshot of ours; `why` is a sentence without its name."""
 
     def __init__(self, path: Path | str, kind: Kind, why: str) -> None:
         super().__init__(Reason.INVALID_SNAPSHOT, f"{path} is no snapshot that can be used: {why}")
@@ -46,7 +46,7 @@ class UnusableFileError(PlanningError):
 
 
 class Metadata(NamedTuple):
-    """What a file's metadata says of the snapshot that it is a table of."""
+    """The snapshot that a file is a table of, by the file's metadata."""
 
     cluster_id: str
     taken_at: datetime
@@ -92,7 +92,7 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
 
 
 def table(path: Path | str, name: str, file: pq.ParquetFile, about: Metadata) -> pa.Table:
-    """All rows of the file, which is that of the table of this name."""
+    """Return all rows of the file, which has the table of this name."""
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:

@@ -1,8 +1,7 @@
-"""A snapshot of a cluster as a folder of Parquet files, the planner's input, kept: one for each table of `schema`.
+"""A snapshot of a cluster, the planner's input, as a folder of Parquet files: one for each table of `schema`.
 
-Each file's metadata says the version of the schema, and how many rows each table has: a snapshot that was cut short, or
-put together from two, is noticed, and by checksums one that is damaged. The folder is written under another name and
-renamed when it is whole.
+Each file's metadata has the version of the schema and the number of rows of each table. So a snapshot that was cut
+short, or mixed from two, is noticed; checksums show damage. The folder is renamed from another name when it is whole.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ ROW_GROUP = 65_536
 
 
 def place(root: Path, name: str, taken_at: datetime) -> Path:
-    """Where the snapshot of a cluster lies among those of a fleet: one for each day (UTC)."""
+    """Return the folder of a cluster's snapshot among those of a fleet: one for each day (UTC)."""
     return root / f"date={taken_at.astimezone(UTC):%Y-%m-%d}" / f"cluster={name}"
 
 
 def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
     """Write a snapshot into a folder that is not there yet, or that has an earlier one of the cluster to replace.
 
-    A PlanningError when it is there and must not be replaced, or when it cannot be written.
+    Raises PlanningError for a folder that must not be replaced, or cannot be written.
     """
     tables = tables_of(snapshot)
     metadata = {METADATA_KEY: _metadata({name: table.num_rows for name, table in tables.items()}, snapshot)}
@@ -60,7 +59,7 @@ def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
 
 
 def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:
-    """Why what is there is not replaced; a snapshot that is broken always is."""
+    """Return why the existing folder is not replaced; a broken snapshot always is."""
     try:
         brokers = folder / "brokers.parquet"
         other = checks.metadata_of(brokers, checks.opened(brokers, brokers)).cluster_id
@@ -70,7 +69,7 @@ def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:
 
 
 def _put(unfinished: Path, folder: Path) -> None:
-    """In the place of an earlier one, if any; for an instant there is neither, and never half of each."""
+    """Rename a snapshot over an earlier one, if any; for an instant there is neither, and never half of each."""
     if not folder.exists():
         unfinished.rename(folder)
         return
@@ -85,7 +84,7 @@ def _put(unfinished: Path, folder: Path) -> None:
 
 
 def read(folder: Path) -> Snapshot:
-    """Read a snapshot. A PlanningError says what is wrong with one that is not whole, or not ours."""
+    """Read a snapshot; raises PlanningError for one that is not whole, or not ours."""
     paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
     files = {name: checks.opened(path, path) for name, path in paths.items()}
     about, *others = (checks.metadata_of(paths[name], file) for name, file in files.items())

@@ -28,7 +28,7 @@ class Config(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A cluster as it was at a time. Letters of the shapes as in `planning.model`; brokers are indices."""
+    """A cluster at a time. Letters of the shapes as in `planning.model`; brokers are indices."""
 
     cluster: Cluster
     taken_at: datetime
@@ -67,7 +67,7 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 
 def _ends(rows: Ints) -> Ints:
-    """Where each of these rows ends, in the list of all their values."""
+    """Return the end of each of these rows in the list of all their values."""
     ends: Ints = np.concatenate([[0], np.cumsum((rows >= 0).sum(axis=1))]).astype(np.int32)
     return ends
 
@@ -91,7 +91,7 @@ def _nullable(values: Bytes) -> pa.Array:
 
 
 def _named(names: tuple[str, ...], index: Ints) -> pa.Array:
-    """The names at these places; null where there is none."""
+    """Return the names at these indices; null where an index is negative."""
     return pa.array([*names], pa.string()).take(pa.array(index, pa.int32(), mask=index < 0))
 
 
@@ -112,9 +112,9 @@ def snapshot_of(folder: Path, id: str, taken_at: datetime, tables: Mapping[str, 
 
 
 def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster:
-    """The cluster that the tables of one snapshot show; `folder` is what errors name.
+    """Return the cluster that the tables of one snapshot hold; errors name `folder`.
 
-    A PlanningError for tables that contradict each other: what is planned from must be one cluster.
+    Raises PlanningError for tables that contradict each other.
     """
     brokers, log_dirs, partitions = (tables[name] for name in ("brokers", "log_dirs", "partitions"))
     if any(pc.any(pc.not_equal(table["cluster_id"], id)).as_py() for table in tables.values()):
@@ -183,7 +183,7 @@ def _leaders(folder: Path, ids: pa.ChunkedArray, brokers: Ints) -> Ints:
 
 
 def _directory_index(folder: Path, replicas: Ints, paths: pa.ChunkedArray, directories: Directories) -> Ints:
-    """Of each replica, the directory of that path on its broker."""
+    """Return each replica's directory, the one of its path on its broker."""
     names = tuple(sorted(set(directories.path)))
     code = {name: i for i, name in enumerate(names)}
     keys = directories.broker.astype(np.int64) * max(len(names), 1) + [code[path] for path in directories.path]
@@ -200,13 +200,13 @@ def _directory_index(folder: Path, replicas: Ints, paths: pa.ChunkedArray, direc
 
 
 def _index_in(column: pa.ChunkedArray, names: tuple[str, ...]) -> Ints:
-    """The place of each value among the names; -1 for null and for what is not there."""
+    """Return the index of each value among the names; -1 for null and for unknown values."""
     index: Ints = _numpy(pc.fill_null(pc.index_in(column, pa.array([*names], pa.string())), UNKNOWN), np.int32)
     return index
 
 
 def _rows(counts: Bytes, values: Ints) -> Ints:
-    """Values in rows of these lengths, as wide as the longest."""
+    """Return the values in rows of these lengths, as wide as the longest."""
     width = int(counts.max(initial=0))
     rows = np.full((len(counts), width), UNKNOWN, np.int32)
     rows[np.arange(width) < counts[:, None]] = values

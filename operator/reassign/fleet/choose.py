@@ -1,7 +1,7 @@
-"""Which snapshots count: of each cluster the newest, older ones as its history; and what is wrong with the others.
+"""The choice of snapshots: the newest of each cluster, older ones as its history; and the faults of the others.
 
-Pure: files in, verdicts out, sorted. What is wrong with the newest snapshot of a cluster quarantines
-that cluster, and no other; what is wrong with an older one takes that one out of the history.
+Pure: files in, verdicts out, sorted. A fault of the newest snapshot of a cluster quarantines that cluster and no other.
+A fault of an older one removes it from the history.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OLD_DAYS = 2
 
 
 class File(NamedTuple):
-    """A file below the root. Only the first two are known of one that has not been read."""
+    """A file below the root; of one that has not been read only the first two fields are known."""
 
     path: str  # below the root
     length: int  # bytes
@@ -81,7 +81,7 @@ class Snapshot(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """One kind of fault, or of something to know, in one table of one snapshot."""
+    """One kind of fault, or of note, in one table of one snapshot."""
 
     cluster: str
     date: str
@@ -152,7 +152,7 @@ def digest(files: Iterable[File]) -> str:
 
 
 def choose(files: Iterable[File]) -> Chosen:
-    """The verdict on each snapshot, from its files alone."""
+    """Judge each snapshot, from its files alone."""
     candidates, faults, newest = _judged(files)
     verdicts = [
         Verdict(one.folder.cluster, one.folder.date, *fault, quarantines=newest[one.folder.cluster] is one)
@@ -237,7 +237,7 @@ def _placed(path: str, files: Mapping[str, File]) -> _Candidate:
 
 
 def _faults(one: _Candidate) -> list[Fault]:
-    """What is wrong with a folder by itself."""
+    """Return the faults of a folder by itself."""
     if one.misplaced is not None:
         return [(WHOLE, Kind.FOLDER_NAME, 1, one.misplaced)]
     if not _is_date(one.folder.date):

@@ -36,7 +36,7 @@ UNFINISHED = ".unfinished"
 
 
 class Emitted(NamedTuple):
-    """What became of the files of a tree; `dropped` are clusters that had some and have no snapshot any more."""
+    """The changes to the files of a tree; `dropped` are clusters that had files and have no snapshot any more."""
 
     written: int
     unchanged: int
@@ -54,8 +54,7 @@ def emit(
     """Write the tree of a run.
 
     `planned` are rows of plan.PLANNED; `manifests` those of each planned cluster's waves, without their entries;
-    `about` is what the run manifest says of the whole run, `states` what it says of each cluster, of those that are
-    left out, too.
+    `about` describes the whole run in the run manifest, and `states` each cluster, those left out included.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -95,7 +94,7 @@ def emit(
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:
-    """The files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
+    """Return the files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
     return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}
@@ -146,7 +145,7 @@ def writing(place: Path) -> Iterator[None]:
 
 
 def write(file: Path, content: bytes) -> bool:
-    """Have this content in a file; whether it had another one before, or none."""
+    """Write a file unless it has this content already; return whether it was written."""
     try:
         if file.read_bytes() == content:
             return False

@@ -1,4 +1,4 @@
-"""What lies below the root of the snapshots: each file once, with what is wrong with it.
+"""The files below the root of the snapshots, each with its faults.
 
 Spark lists and reads, so that any file system will do that Spark knows. All bytes are read, of older snapshots too: one
 damaged file of a history would end the run of a fleet where Spark meets it.
@@ -28,10 +28,10 @@ _INSPECTED = pa.schema(
 
 
 def take(spark: SparkSession, root: str) -> tuple[File, ...]:
-    """All tables below the root, by path, with the metadata and errors of those that count.
+    """Return all tables below the root, by path, with the metadata and errors of those that count.
 
     Folders and files whose names begin with a dot or an underscore are half-written, and do not count.
-    A PlanningError where the root cannot be read, or has no snapshot.
+    Raises PlanningError for a root that cannot be read, or has no snapshot.
     """
     if set(root) & set(PATTERNS):
         why = f"{root} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
@@ -62,7 +62,7 @@ def _refuse_none(root: str, base: str | None, paths: Iterable[str]) -> None:
 
 
 def _listed(spark: SparkSession, base: str) -> Iterator[File]:
-    """Every file, of its name and length alone."""
+    """Yield every file, with its name and length alone."""
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
     for row in files.load(base).select("path", "length").toArrow().to_pylist():
         path = row["path"].removeprefix(base).lstrip("/")
@@ -71,7 +71,7 @@ def _listed(spark: SparkSession, base: str) -> Iterator[File]:
 
 
 def _read(spark: SparkSession, base: str, files: Sequence[File]) -> Iterator[File]:
-    """These files, with what they say and what is wrong with them."""
+    """Yield these files, with their metadata and faults."""
     by_path = {f"{base.rstrip('/')}/{file.path}": file for file in files}
     content = spark.read.format("binaryFile").load(list(by_path)).select("path", "content")
     content = content.coalesce(spark.sparkContext.defaultParallelism)  # each task has a worker to start

@@ -112,7 +112,7 @@ def _wide(table: pa.Table, same: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
 
 
 def observe(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
-    """All rows of these clusters as they are now. Each is observed once, now, whatever is made of the rows later."""
+    """Return all rows of these clusters. Each is observed once, now, whatever is made of the rows later."""
     names = [cluster.name for cluster in clusters]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PlanningError(Reason.INVALID_SNAPSHOT, f"two clusters are called {twice[0]}; call one of them otherwise")
@@ -122,12 +122,12 @@ def observe(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
 
 
 def split(rows: DataFrame) -> Tables:
-    """What `observe` returned as the tables of snapshots that were taken now."""
+    """Return the rows of `observe` as the tables of snapshots."""
     return Tables(
         **{name: rows.where(sf.col(TABLE) == name).select(spark_schema(name).names) for name in Tables._fields}
     )
 
 
 def problems(rows: DataFrame) -> DataFrame:
-    """What could not be seen, with the columns `cluster` and `problem`: a cluster as a whole, or something of it."""
+    """Return what could not be observed, of a cluster or all of it, with the columns `cluster` and `problem`."""
     return rows.where(sf.col(PROBLEM).isNotNull()).select("cluster", PROBLEM)

@@ -74,14 +74,14 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
 
 
 def summaries_of(rows: pa.Table) -> dict[str, Any]:
-    """What there is to say of each cluster's plan, from rows of PLANNED."""
+    """Return the summary of each cluster's plan, from rows of PLANNED."""
     about = rows.filter(pc.equal(rows["wave"], 0))
     texts = zip(about["cluster"].to_pylist(), about["summary"].to_pylist(), strict=True)
     return {cluster: json.loads(text) for cluster, text in sorted(texts)}
 
 
 def packed(sizes: Mapping[str, int], tasks: int) -> dict[str, int]:
-    """A task for each cluster: the largest first, each to the task that has least so far."""
+    """Return a task for each cluster: the largest first, each to the task that has least so far."""
     heap = [(0, task) for task in range(tasks)]
     task_of = {}
     for cluster, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
@@ -120,13 +120,13 @@ def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
 
 @cache
 def _begun(policy: str) -> Policy:
-    """What each worker needs once, whatever it plans."""
+    """Prepare a worker, once."""
     compiled.link()
     return Policy.model_validate_json(policy)
 
 
 def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
-    """The plan for the rows of one cluster (see `_wide`), as rows of PLANNED."""
+    """Plan the cluster of these rows (see `_wide`), as rows of PLANNED."""
     name = rows["cluster"][0].as_py()
     cluster_id = rows["cluster_id"][0].as_py()
     terms = policy.terms(name)
@@ -141,7 +141,7 @@ def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
 
 
 def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
-    """The cluster that these rows show, in whatever order they come."""
+    """Return the cluster of these rows, which come in any order."""
     if pc.count_distinct(rows["taken_at"]).as_py() > 1:
         raise PlanningError(
             Reason.INVALID_SNAPSHOT, "another snapshot has taken the place of this one meanwhile; run it again"
@@ -155,7 +155,7 @@ def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
 
 
 def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
-    """The plan for a cluster as rows of PLANNED."""
+    """Plan a cluster, as rows of PLANNED."""
     goal = terms.planner_goal()
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
@@ -167,7 +167,7 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
 
 
 def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> dict[str, Any]:
-    """What there is to say of a plan beside its entries; plain JSON values. Lists are in the order of the brokers."""
+    """Return the summary of a plan as plain JSON values. Lists are in the order of the brokers."""
     certificate = plan.certificate
     after = loads(plan.target, problem.size, len(cluster.brokers))
     return {

@@ -1,4 +1,4 @@
-"""What is wanted of each cluster of a fleet: a file of defaults, and of overrides by patterns of clusters' names."""
+"""The goals of a fleet's clusters: a file of defaults, and of overrides by patterns of clusters' names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[
 
 
 class Terms(Model):
-    """What is wanted of one cluster, in the words of a ReassignmentPlan."""
+    """The goal of one cluster, with the fields of a ReassignmentPlan."""
 
     namespace: NamespaceName = "default"
     """Of the PartitionReassignments."""
@@ -57,8 +57,7 @@ class Terms(Model):
         return goals.goal_of(self.goal, self.topics, self.racks, self.min_free_disk_percent)
 
     def manifests(self, cluster: str, waves: Sequence[Sequence[Manifest]]) -> list[Manifest]:
-        """The PartitionReassignments of a cluster, for the entries of its waves; PlanningError for what they cannot
-        have."""
+        """Return a cluster's PartitionReassignments for the entries of its waves; raises PlanningError."""
         reference = self.cluster_ref or ClusterRef(name=cluster)
         template = {**self.template.wire(), "clusterRef": reference.wire()}
         return manifests_of(waves, name=cluster, namespace=self.namespace, template=template)
@@ -75,7 +74,7 @@ class Terms(Model):
 
 
 class Override(Terms):
-    """Other terms for some clusters; what it does not say stays as it was."""
+    """Other terms for some clusters; a field that is unset stays as it was."""
 
     clusters: Annotated[tuple[ClusterPattern, ...], Field(min_length=1, max_length=1000)]
     """Names of clusters, with * for any characters and ? for one."""
@@ -85,7 +84,7 @@ class Override(Terms):
 
 
 class Policy(Model):
-    """What is wanted of a fleet. Overrides count in their order: of two that say the same, the later one."""
+    """The goals of a fleet. Overrides count in their order: the later one wins."""
 
     defaults: Terms = Terms()
     """Of every cluster."""
@@ -93,7 +92,7 @@ class Policy(Model):
     """Of some clusters."""
 
     def terms(self, cluster: str) -> Terms:
-        """What is wanted of one cluster."""
+        """Return the goal of one cluster."""
         terms = {name: getattr(self.defaults, name) for name in Terms.model_fields}
         for override in self.overrides:
             if override.matches(cluster):
@@ -101,7 +100,7 @@ class Policy(Model):
         return Terms(**terms)
 
     def check_patterns(self, clusters: Iterable[str]) -> None:
-        """Raises PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
+        """Raise PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
         names = list(clusters)
         for override in self.overrides:
             for pattern in override.clusters:
@@ -114,7 +113,7 @@ class Policy(Model):
 
     @property
     def digest(self) -> str:
-        """Of all that it says: an override that says a default is another one than one that says nothing."""
+        """Return a digest of all fields that are set: an override with a default differs from one without."""
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 

@@ -23,7 +23,7 @@ REJECTED = pa.schema([*_TEXTS, pa.field("row", pa.string())])
 
 
 class Checked(NamedTuple):
-    """What a fleet's snapshots are good for. All in the order of clusters."""
+    """The usable snapshots of a fleet, and its verdicts; all in the order of clusters."""
 
     newest: tuple[Snapshot, ...]  # of each cluster that can be planned
     history: tuple[Snapshot, ...]  # older ones of the same clusters
@@ -48,7 +48,7 @@ def check(root: str, tables: Tables, chosen: Chosen) -> dict[str, pa.Table]:
 
 
 def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
-    """What is left of the chosen ones by these verdicts."""
+    """Return the chosen snapshots that these verdicts leave."""
     rows = sorted(Verdict(**row | {text: _printable(row[text]) for text in SHOWN}) for row in verdicts.to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
@@ -60,7 +60,7 @@ def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
 
 
 def _printable(text: str) -> str:
-    """These have names in them that anybody has given, and go to terminals."""
+    """Make names printable, since any user can choose them and they go to terminals."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -1,7 +1,7 @@
-"""What rows of snapshots must not say, and what of them is worth knowing: rules in Spark SQL, each of one kind.
+"""Quality rules on rows of snapshots, in Spark SQL, each of one kind: a fault or a note.
 
-A fault is what could make a plan wrong: rows that contradict each other, or that no cluster can have. The cluster is
-quarantined for it. What is only not well, such as a broker that is down, is a note: the planner knows what to do then.
+A fault could make a plan wrong: rows that contradict each other, or that no cluster can have. It quarantines the
+cluster. A note, such as a broker that is down, is nothing that the planner cannot handle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reassign.planning.racks import MAX_DEPTH
 
 
 class Rule(NamedTuple):
-    """Rows of one kind: those of which the condition is true. `shown` is what an example says of one, in SQL."""
+    """Rows of one kind: those that meet the condition. `shown` is the text of an example, in SQL."""
 
     kind: str
     condition: str

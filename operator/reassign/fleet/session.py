@@ -113,7 +113,7 @@ DENIED = ("Permission denied", "AccessControlException", "Read-only file system"
 
 @contextmanager
 def started(master: str | None) -> Iterator[SparkSession]:
-    """A session while the block runs; what Spark raises becomes an error of ours: its own has a page of Java."""
+    """Run a session for the block; an error of Spark becomes one of ours, since its own has a page of Java."""
     try:
         spark = start(master)
         try:
@@ -176,7 +176,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _end_on_ctrl_c() -> None:
-    """Have a Ctrl-C end the JVM: whatever waits for it, in any thread, waits no longer."""
+    """Let a Ctrl-C end the JVM, so that no thread waits for it any longer."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is None or threading.current_thread() is not threading.main_thread():
         return  # spark-submit's, which ends us

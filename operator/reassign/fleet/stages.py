@@ -55,7 +55,7 @@ class Stage(StrEnum):
 
 
 class Job(NamedTuple):
-    """What to work on, and where to: `snapshots` and `work` are folders of any file system that Spark knows."""
+    """The input and output of a run: `snapshots` and `work` are folders of any file system that Spark knows."""
 
     snapshots: str
     policy: Policy
@@ -71,7 +71,7 @@ def of(job: Job, last: Stage) -> list[Stage]:
 
 
 class Result(NamedTuple):
-    """What came of a run, as far as it went."""
+    """The results of a run, as far as it went."""
 
     clusters: int
     left_out: dict[str, Problem]  # by cluster
@@ -82,9 +82,9 @@ class Result(NamedTuple):
 
 
 def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], None]) -> Result:
-    """All stages up to the last one; `begin` is called as each of them begins.
+    """Run all stages up to the last one; `begin` is called as each of them begins.
 
-    Raises PlanningError for what cannot be read, planned or written at all; a cluster that is no good is left out.
+    Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
     kept, stages = Kept(spark, job.work), of(job, last)
     begin(Stage.CHECK)
@@ -150,7 +150,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
-    """Why clusters are left out: by cluster the first of what is wrong with its newest snapshot."""
+    """Return why clusters are left out: by cluster the first fault of its newest snapshot."""
     by_cluster: dict[str, Problem] = {}
     for verdict in quarantine:
         by_cluster.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
@@ -166,7 +166,7 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
-    """What the run manifest says of a cluster."""
+    """Return a cluster's entry in the run manifest."""
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None
     return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
@@ -219,11 +219,14 @@ class Kept:
         return spark_errors_as(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
 
 
+PARTS = ("api", "core", "files", "fleet", "manifests", "planning")
+
+
 @cache
 def program() -> str:
-    """A hash of this package's sources and of what plans: what another version has made is made again."""
+    """Return a hash of the sources that plan: what another version of them has made is made again."""
     folder = Path(reassign.__file__).parent
-    files = sorted(file for part in ("api", "files", "fleet", "planning") for file in (folder / part).rglob("*.py"))
+    files = sorted(file for part in PARTS for file in (folder / part).rglob("*.py"))
     versions = [[library.__name__, library.__version__] for library in (numba, np, pa)]
     return hashed(
         versions + [[str(file.relative_to(folder)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
@@ -231,5 +234,5 @@ def program() -> str:
 
 
 def about(inputs: str, policy: Policy) -> dict[str, str]:
-    """What the run manifest says of a run."""
+    """Return the run's entry in the run manifest."""
     return {"snapshots": inputs, "policy": policy.digest, "version": reassign.__version__}

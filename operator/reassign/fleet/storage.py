@@ -42,7 +42,7 @@ class Storage:
         self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
     def read(self, path: str) -> bytes | None:
-        """What is in a file; None where there is none."""
+        """Return the content of a file; None where there is none."""
         files, place = self._at(path)
         if not files.exists(place):
             return None
@@ -53,7 +53,7 @@ class Storage:
             stream.close()
 
     def write(self, path: str, content: bytes) -> None:
-        """Have this in a file, whole or not at all where the file system renames."""
+        """Write a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
         unfinished = place.suffix(".unfinished")
         stream = files.create(unfinished, True)

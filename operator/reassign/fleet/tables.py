@@ -21,7 +21,7 @@ FOLDERS = ("date", "cluster")
 
 
 class Folder(NamedTuple):
-    """Where a snapshot lies, below the root."""
+    """The folder of a snapshot below the root."""
 
     date: str
     cluster: str
@@ -50,7 +50,7 @@ def spark_schema(name: str) -> StructType:
 
 
 def reading(root: str) -> AbstractContextManager[None]:
-    """A PlanningError where what is below the root goes away meanwhile, or its storage fails."""
+    """Raise PlanningError where a snapshot disappears meanwhile, or its storage fails."""
     what = f"the snapshots below {root} cannot be read any more"
     return spark_errors_as(Reason.SPARK_FAILED, what, "check their storage, and run it again: it goes on where it was")
 
@@ -70,7 +70,7 @@ def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
 
 
 def of_clusters(tables: Tables, clusters: Collection[str]) -> Tables:
-    """What is of these clusters; the files of others are not opened."""
+    """Return the rows of these clusters; the files of others are not opened."""
     return Tables(*(rows.where(rows["cluster"].isin(*clusters)) for rows in tables))
 
 

@@ -1,4 +1,4 @@
-"""Manifests of PartitionReassignments as YAML: what the API server's schema would refuse is refused here, too."""
+"""Manifests of PartitionReassignments as YAML, checked as the API server's schema checks them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(text: str, file: Path) -> list[Manifest]:
 
 
 def write(manifests: Sequence[Manifest]) -> str:
-    """One document each, with lists of numbers in one line."""
+    """Return the manifests as YAML documents, with lists of numbers in one line."""
     return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
 
 
@@ -47,7 +47,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def check(manifest: Any, file: str) -> None:
-    """Raises for what is no PartitionReassignment of this version; `file` is where it comes from."""
+    """Raise PlanningError for an object that is no PartitionReassignment of this version; `file` is its source."""
     if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
         kind = manifest.get("kind", "map without a kind") if isinstance(manifest, dict) else type(manifest).__name__
         raise _refusal(f"{file} has a {str(kind)[:SHOWN]}, not only PartitionReassignments; take that out")
@@ -77,7 +77,7 @@ def check(manifest: Any, file: str) -> None:
 
 
 def _check_written(manifest: Manifest, file: Path) -> None:
-    """Raises for what the API server would not take as it is written: fields that it does not know, `true` for 1."""
+    """Raise PlanningError for what the API server would refuse as written: unknown fields, `true` for 1."""
     try:
         text = json.dumps(manifest["spec"], default=str)
         PartitionReassignmentSpec.model_validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
@@ -94,7 +94,7 @@ def _refusal(message: str) -> PlanningError:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Numbers in one line, as people write replicas."""
+    """Writes lists of numbers in one line, as people write replicas."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

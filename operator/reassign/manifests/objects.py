@@ -1,4 +1,4 @@
-"""A PartitionReassignment as an object: its name, its spec, what one object can hold, and what an approval names."""
+"""A PartitionReassignment as an object: its name, spec and limits, and the digest that an approval names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def manifest(name: str, namespace: str, spec: Mapping[str, Any], labels: Mapping
 
 
 def spec_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """These fields of a spec, and no defaults, as the API server wants them; PlanningError for what it would refuse."""
+    """Return these fields of a spec, without defaults, as on the wire; raises PlanningError for invalid ones."""
     spec = parsed(PartitionReassignmentSpec, fields)
     return spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
 
@@ -47,7 +47,7 @@ def parsed(model: type[M], fields: Mapping[str, Any]) -> M:
 
 
 def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions: int) -> None:
-    """Refuse what one object cannot hold (design of the resource: topic names, entries)."""
+    """Raise PlanningError for entries or topic names that one object cannot hold."""
     if len(entries) > max_partitions:
         raise PlanningError(
             Reason.INVALID_GOAL,
@@ -63,10 +63,10 @@ def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions
 
 
 def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """What an approval names: a hash over what these would do, in any order, as made or as the API server has them.
+    """Return the digest that an approval names: a hash over these manifests in any order, as made or as stored.
 
-    Neither `suspend` counts, nor status, nor metadata but name, namespace and our labels; what is left out of a spec is
-    as good as its default.
+    Of the metadata only name, namespace and our labels count. Neither `suspend` nor status counts. A field that is
+    left out of a spec equals its default.
     """
     content = []
     for each in manifests:
@@ -77,17 +77,17 @@ def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
 
 
 def without_entries(manifest: Manifest) -> Manifest:
-    """All that it says but the entries."""
+    """Return the manifest without its entries."""
     return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "partitions"}}
 
 
 def plan_label(name: str) -> str:
-    """The value of PLAN_LABEL for a plan: its name; with a hash in place of its end where that is too long."""
+    """Return the value of PLAN_LABEL for a plan: its name, or, where that is too long, its start and a hash."""
     return name if len(name) <= MAX_NAME_CHARACTERS else shortened(name, f"-{short_hash(name)}", MAX_NAME_CHARACTERS)
 
 
 def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
-    """A name with this ending, and of the limit's length at most."""
+    """Return the name with this ending, cut to the limit."""
     return name[: limit - len(ending)].rstrip("-.") + ending
 
 

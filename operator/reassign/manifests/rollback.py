@@ -13,9 +13,10 @@ KEPT = ("clusterRef", "throttle", "concurrency", "preferredLeader")
 
 
 def rollback(live: Mapping[str, Any]) -> Manifest:
-    """The reassignment that brings back what this one, with its status, has moved: to the brokers, not to directories.
+    """Return the reassignment that moves the partitions of this one, given with its status, back to their brokers.
 
-    Of the entries those that the record has, each only from where this one put it.
+    It has the entries in the record, each with the replicas that this one reached as `expectedReplicas`. Log
+    directories are not restored.
     """
     moved = parsed(PartitionReassignment, live)
     record = {(topic.topic, each.partition): each for topic in moved.status.record for each in topic.partitions}

@@ -1,7 +1,7 @@
-"""A plan as PartitionReassignments, one per wave: what a person reads, and approves by its digest.
+"""A plan as PartitionReassignments, one per wave, which a person reads and approves by their digest.
 
-They are suspended, and begin only from what the plan was made from (`expectedReplicas`). Their names tell the plan, its
-content and the wave, so that the same plan has the same names and another one has others.
+They are suspended, and start only from the replicas that the plan was made from (`expectedReplicas`). Their names have
+the plan, a hash of its content and the wave: the same plan has the same names, and another plan has others.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def reassignments(
     template: Mapping[str, Any],
     max_partitions: int = MAX_WAVE_PARTITIONS,
 ) -> list[Manifest]:
-    """The waves of a plan in their order; `name` is the plan's, `template` are options of a spec; both it and
-    `cluster_ref` are as on the wire.
+    """Return the waves of a plan in their order, with the plan's name and the options of a spec in `template`.
+
+    `template` and `cluster_ref` are as on the wire.
 
     Raises PlanningError where a wave has more than `max_partitions`, or than one object can hold.
     """
@@ -52,7 +53,7 @@ def reassignments(
 
 
 def waves_of(plan: Plan) -> list[Ints]:
-    """The partitions that each wave changes, in the order of the cluster's."""
+    """Return the partitions that each wave changes, in the cluster's order."""
     order = np.argsort(plan.wave, kind="stable").astype(np.int32)
     order = order[plan.wave[order] != UNKNOWN]
     return np.split(order, np.flatnonzero(np.diff(plan.wave[order])) + 1) if len(order) else []
@@ -66,7 +67,7 @@ def manifests_of(
     template: Mapping[str, Any],
     max_partitions: int = MAX_WAVE_PARTITIONS,
 ) -> list[Manifest]:
-    """One PartitionReassignment for the entries of each wave, with the fields of a spec in `template`."""
+    """Return a PartitionReassignment for the entries of each wave, with the fields of a spec in `template`."""
     specs = []
     for number, entries in enumerate(waves, 1):
         check_limits(f"wave {number}", entries, min(max_partitions, MAX_PARTITIONS))
@@ -83,7 +84,7 @@ def manifests_of(
 
 
 def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
-    """What the plan does with each of these partitions, as a spec has it."""
+    """Return these partitions of a plan as entries of a spec."""
     columns = cluster.topic, cluster.partition, plan.target, cluster.replicas, plan.target_directory
     ids, path, made = cluster.brokers.tolist(), cluster.directories.path, []
     for topic, partition, target, current, named in zip(*(each[those].tolist() for each in columns), strict=True):
@@ -104,7 +105,7 @@ def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
 
 
 def check_stored(plan: Plan) -> None:
-    """Refuse a plan that is too large to be kept in the API server as its reassignments."""
+    """Raise PlanningError for a plan that is too large for the API server."""
     changed = int((plan.wave != UNKNOWN).sum())
     if changed > MAX_STORED_PARTITIONS:
         raise PlanningError(

@@ -1,4 +1,4 @@
-"""The bytes of each topic over time, and what replicas count as whose bytes are not known."""
+"""The bytes of each topic over time, and the size that stands for an unknown one."""
 
 from __future__ import annotations
 

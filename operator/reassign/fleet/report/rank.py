@@ -1,4 +1,4 @@
-"""Which clusters come first: those that need a person, then those that a plan fixes, the worst of each first."""
+"""The order of clusters: first those that need a person, then those that a plan fixes, the worst of each first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF: dict[Resource, str] = {"Disk": "bytes", "Replicas": "replicas", "Leaders": "
 
 
 class Rank(NamedTuple):
-    """Why a cluster is where it is: the kind, how bad it is among those of its kind, and that in words."""
+    """The reason for a cluster's place: its kind, its measure within the kind, and that in words."""
 
     kind: str
     measure: float
