@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from reassign.files.tables import Snapshot
-from reassign.planning.model import UNKNOWN, Cluster
+from reassign.planning.problem.model import UNKNOWN, Cluster
 
 
 def in_sync(cluster: Cluster, taken_at: datetime) -> Snapshot:

@@ -18,7 +18,7 @@ import numpy as np
 
 from reassign.files.snapshots import write
 from reassign.files.tables import Config
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster, loads
 from tests.snapshots import in_sync
 

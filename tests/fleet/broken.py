@@ -20,7 +20,7 @@ from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import write
 from reassign.files.tables import Config
 from reassign.fleet.choose import Kind
-from reassign.planning.model import Cluster, Directories
+from reassign.planning.problem.model import Cluster, Directories
 from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)

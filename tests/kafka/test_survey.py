@@ -20,7 +20,7 @@ from reassign.files.tables import Config
 from reassign.inspect.cluster import read_only
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.cli import run
 

@@ -26,7 +26,7 @@ from reassign.core.plans.model import Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
 from reassign.manifests.objects import digest
-from reassign.planning import model
+from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Brokers, Kube, Object, World, _object
 

@@ -22,7 +22,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import place, read, write
 from reassign.files.tables import Snapshot
-from reassign.planning.model import Cluster, Directories
+from reassign.planning.problem.model import Cluster, Directories
 from tests.snapshots import in_sync
 from tests.unit.sim import SimKafka
 

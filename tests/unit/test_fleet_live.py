@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import live

@@ -14,7 +14,7 @@ import pytest
 from reassign.files import snapshots
 from reassign.fleet import plan
 from reassign.fleet.policy import Policy, parse
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
 from tests.snapshots import in_sync
 

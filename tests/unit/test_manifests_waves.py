@@ -27,8 +27,8 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest, digest, plan_label
 from reassign.manifests.rollback import rollback
 from reassign.manifests.waves import check_stored, reassignments
-from reassign.planning.model import UNKNOWN, Certificate, Cluster, Directories, Plan
 from reassign.planning.object_size import most_that_fit
+from reassign.planning.problem.model import UNKNOWN, Certificate, Cluster, Directories, Plan
 
 NOTHING = Certificate(0, 0, 0, 0, 0, (), 0, 0)
 IDS = np.array([10, 20, 30, 40], np.int32)

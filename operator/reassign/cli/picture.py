@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from reassign.core.model.progress import amount, duration
-from reassign.planning.assignments import loads
-from reassign.planning.model import Certificate, Cluster, Ints, Plan
-from reassign.planning.problem import sizes_or_means
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Certificate, Cluster, Ints, Plan
+from reassign.planning.problem.problem import sizes_or_means
 
 
 class Load(NamedTuple):
@@ -27,7 +27,7 @@ class Load(NamedTuple):
 
 def load(cluster: Cluster, replicas: Ints) -> Load:
     """Return the load of each broker with these replicas."""
-    sizes, _ = sizes_or_means(cluster)
+    sizes = sizes_or_means(cluster)
     return Load(*loads(replicas, sizes, len(cluster.brokers)))
 
 

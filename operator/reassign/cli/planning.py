@@ -15,12 +15,13 @@ from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
 from reassign.cli.source import Where, namespace_or_default, observe
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
-from reassign.planning.model import Cluster, Goal, Plan
 from reassign.planning.plan import make
+from reassign.planning.problem.model import Cluster, Goal, Plan
 
 
 class Wanted(NamedTuple):
@@ -85,7 +86,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
-        rate = rates_of(throttle, by.spec if by else None).inter_broker
+        rate = rates_of(throttle, ThrottlePolicy.of(by.spec) if by else ThrottlePolicy()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
     if output is PlanOutput.JSON:
         out.write_json(picture.as_json(cluster, plan))

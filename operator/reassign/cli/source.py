@@ -21,7 +21,7 @@ from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

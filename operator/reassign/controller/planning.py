@@ -23,6 +23,7 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
 from reassign.core.throttle.desired import rates_of
@@ -31,7 +32,7 @@ from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
-    from reassign.planning.model import Balance, Certificate, Cluster, Goal
+    from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal
 
 CONNECT_SECONDS = 15.0
 
@@ -48,7 +49,7 @@ class Job(NamedTuple):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.plan.spec.template.throttle, self.cluster.spec).inter_broker
+        return rates_of(self.plan.spec.template.throttle, ThrottlePolicy.of(self.cluster.spec)).inter_broker
 
     @property
     def terms(self) -> tuple[object, ...]:
@@ -62,15 +63,12 @@ class Job(NamedTuple):
 
 
 def work_out(job: Job) -> Planned:
-    """Observe the whole cluster and make a plan. Raises PlanningError for what cannot be planned, ClusterError where
-    the cluster cannot be observed.
+    """Observe the whole cluster and make a plan; raises PlanningError and ClusterError.
 
     The cluster is observed here: that is far more than what the loop observes, and it may take a minute.
     """
     from reassign.core.survey import survey
-    from reassign.planning import compiled
 
-    compiled.link()
     return plan_of(job, survey(asyncio.run(_observe(job))))
 
 
@@ -110,7 +108,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
 
 def goal_of(job: Job, topics: Sequence[str]) -> Goal:
     """The goal in the planner's words, for a cluster with these topics."""
-    from reassign.planning import goals
+    from reassign.planning.problem import goals
 
     spec = job.plan.spec
     include = spec.topics.include if "*" in job.allowed else _allowed(job, topics)
@@ -138,9 +136,9 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
     """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
-    from reassign.planning.problem import sizes_or_means
+    from reassign.planning.problem.problem import sizes_or_means
 
-    size, _ = sizes_or_means(cluster)
+    size = sizes_or_means(cluster)
     rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), size.tolist(), strict=True)
     return {(cluster.topics[topic], partition): size for topic, partition, size in rows}
 

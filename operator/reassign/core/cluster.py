@@ -1,14 +1,45 @@
-"""What a KafkaCluster says: which brokers it stands for, who may move what, and how it is served."""
+"""What is said of a KafkaCluster: identity, permission, policy, duplicates, what holds it, and its status."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, PacingStatus
+from reassign.api.kafka_cluster import (
+    MAX_FOREIGN,
+    BrokerStatus,
+    Execution,
+    ForeignInFlight,
+    ForeignPartition,
+    KafkaCluster,
+    KafkaClusterStatus,
+    PacingStatus,
+    ReplicationFactorGuard,
+)
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy
+from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.moves.brake import foreign, held_by
+from reassign.core.report.conditions import ConditionState, conditions
+from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
+
+
+def hold_of(cluster: KafkaCluster, referring: Collection[str]) -> Problem | None:
+    """Why this cluster is not served, given what refers to it; what is in flight on it goes on."""
+    if not cluster.metadata.deletion_timestamp:
+        return None
+    if not referring:
+        return Problem(Reason.CLUSTER_DELETED, "being deleted: it goes when its throttles are restored")
+    names = ", ".join(sorted(referring)[:5])
+    return Problem(
+        Reason.CLUSTER_DELETED,
+        f"being deleted: nothing new starts, and it goes when nothing refers to it any more; "
+        f"delete the {len(referring)} resources that do ({names})",
+    )
 
 
 def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
@@ -22,6 +53,44 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
         )
 
 
+def duplicate_of(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Problem | None:
+    """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
+    older = next((other for other in _same(cluster, cluster_id, others) if _age(other) < _age(cluster)), None)
+    if older is None:
+        return None
+    return Problem(
+        Reason.DUPLICATE_CLUSTER,
+        f"the older KafkaCluster {_name(older)} stands for the same cluster {cluster_id}; use that one",
+    )
+
+
+def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster]) -> Problem | None:
+    """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
+    known to be a duplicate. Were both to set rates, each would restore the other's."""
+    for other in _same(cluster, snapshot.cluster_id, others):
+        if _age(other) > _age(cluster) and left_to_restore(other.status.throttle, snapshot.brokers):
+            return Problem(
+                Reason.THROTTLE_NOT_SET,
+                f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
+                "moves have ended: nothing throttled begins before that; if they stay, its status says why",
+            )
+    return None
+
+
+def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
+    """The other KafkaClusters that stand for the same brokers."""
+    return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
+
+
+def _name(cluster: KafkaCluster) -> str:
+    return f"{cluster.metadata.namespace}/{cluster.metadata.name}"
+
+
+def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
+    assert cluster.metadata.creation_timestamp is not None
+    return cluster.metadata.creation_timestamp, cluster.metadata.uid
+
+
 def permission_of(cluster: KafkaCluster) -> Permission:
     """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
     others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
@@ -30,20 +99,106 @@ def permission_of(cluster: KafkaCluster) -> Permission:
 
 @dataclass(frozen=True, slots=True)
 class ClusterHold:
-    """How a cluster is served now: not at all (`hold`), without new moves (`pause`), not as it asks (`stuck`), or with
-    fewer moves at once than it allows (`pacing`)."""
+    """How a cluster is served now.
+
+    `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
+    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
+    throttles are left alone.
+    """
 
     hold: Problem | None = None
     pause: Problem | None = None
     stuck: Problem | None = None
     pacing: PacingStatus | None = None
+    older: Problem | None = None
+    younger: Problem | None = None
 
 
-def policy_of(cluster: KafkaCluster, stance: ClusterHold) -> Policy:
+def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
     """What the cluster says to its resources now."""
-    undo = cluster.spec.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
     limits = cluster.spec.limits
-    if stance.pacing:
-        limits = limits.model_copy(update={"partitions_in_flight": stance.pacing.partitions_in_flight})
-    default = cluster.spec.throttle and cluster.spec.throttle.inter_broker
-    return Policy(limits, stance.hold or stance.pause, undo, permission_of(cluster), default is not None)
+    if hold.pacing:
+        limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
+    throttle = ThrottlePolicy.of(cluster.spec, cluster.status.throttle)
+    return Policy(
+        limits=limits,
+        hold=hold.hold or hold.pause,
+        execution=Execution.PAUSE if hold.older else cluster.spec.execution,
+        permission=permission_of(cluster),
+        throttle=replace(throttle, older=hold.older, younger=hold.younger),
+    )
+
+
+def brake_of(execution: Execution) -> Problem | None:
+    """Why nothing new starts, by the brake that people set."""
+    if execution is Execution.RUN:
+        return None
+    if execution is Execution.PAUSE:
+        return Problem(
+            Reason.PAUSED, "spec.execution of the KafkaCluster is Pause: nothing new starts until it is Run again"
+        )
+    return Problem(
+        Reason.CANCELLED_BY_BRAKE,
+        f"spec.execution of the KafkaCluster is {execution}: what is in flight goes back to its original replicas, "
+        "and nothing starts until it is Run again",
+    )
+
+
+def cluster_status(
+    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold, now: datetime
+) -> KafkaClusterStatus:
+    """The status of a cluster that can be seen."""
+    others = foreign(held_by(resources), snapshot)
+    status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
+    return status.model_copy(
+        update={
+            "cluster_id": snapshot.cluster_id,
+            "brokers": tuple(
+                BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
+                for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
+            ),
+            "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
+            "pacing": hold.pacing,
+            "in_flight": len(snapshot.reassignments) - len(others),
+            "foreign_in_flight": ForeignInFlight(
+                count=len(others),
+                partitions=tuple(
+                    ForeignPartition(
+                        topic=tp.topic,
+                        partition=tp.partition,
+                        adding_replicas=snapshot.reassignments[tp].adding,
+                        removing_replicas=snapshot.reassignments[tp].removing,
+                    )
+                    for tp in others[:MAX_FOREIGN]
+                ),
+            ),
+        }
+    )
+
+
+def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
+    aspects = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck)):
+        if problem:
+            aspects.append(ConditionState(kind, True, problem.reason, problem.message))
+    return aspects
+
+
+def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
+    """The status of a cluster that cannot be used now: what was known of it stays."""
+    standing = "Reconciling" if problem.reason is Reason.CONNECTING else "Stalled"
+    aspects = [
+        ConditionState("Ready", False, problem.reason, problem.message),
+        ConditionState(standing, True, problem.reason, problem.message),
+    ]
+    return _judged(cluster, aspects, now)
+
+
+def _judged(cluster: KafkaCluster, aspects: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
+    generation = cluster.metadata.generation
+    return cluster.status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": conditions(cluster.status.conditions, aspects, generation, now),
+        }
+    )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import SCHEMAS
-from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
 _TIMES = ["cluster_id", "taken_at"]
 

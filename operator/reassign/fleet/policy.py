@@ -13,12 +13,13 @@ from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
 from reassign.manifests.text import load
 from reassign.manifests.waves import manifests_of
-from reassign.planning import goals, model
+from reassign.planning.problem import goals, model
 from reassign.text import first_error
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
@@ -70,7 +71,7 @@ class Terms(Model):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.template.throttle, None).inter_broker
+        return rates_of(self.template.throttle, ThrottlePolicy()).inter_broker
 
 
 class Override(Terms):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
 from reassign.core.survey import roles, survey
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import Reason
 from reassign.files.tables import Config, Snapshot
 from reassign.inspect.cluster import observe

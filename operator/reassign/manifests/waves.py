@@ -24,7 +24,7 @@ from reassign.manifests.objects import (
     shortened,
     spec_of,
 )
-from reassign.planning.model import UNKNOWN, Cluster, Ints, Plan
+from reassign.planning.problem.model import UNKNOWN, Cluster, Ints, Plan
 
 MAX_STORED_PARTITIONS = 20_000
 

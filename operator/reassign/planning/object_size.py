@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from reassign.api.partition_reassignment import ANY_LOG_DIR, MAX_DETAILS, MAX_TOPIC_CHARACTERS
-from reassign.planning.model import Cluster, Ints
+from reassign.planning.problem.model import Cluster, Ints
 
 MAX_BYTES = 1_400_000
 """Of an object with its status: etcd takes 1.5 MiB, and conditions and metadata need some of that."""

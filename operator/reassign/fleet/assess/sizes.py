@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
-from reassign.planning.problem import MOST_REPLICA_BYTES
+from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
 SIZE = f"if(size_bytes > {MOST_REPLICA_BYTES}, {MOST_REPLICA_BYTES}, size_bytes)"
 TOPIC_MEAN = "known_bytes div known"
