@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
+from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
 from reassign.core.model.policy import ThrottlePolicy
@@ -22,7 +23,7 @@ from reassign.manifests.waves import manifests_of
 from reassign.planning.problem import goals, model
 from reassign.text import first_error
 
-ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
+ClusterPattern = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9.*?-]+$")]
 
 
 class Terms(Model):

@@ -9,17 +9,11 @@ from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION, GROUP, Model
 from reassign.api.digest import hashed, spec_digest
-from reassign.api.partition_reassignment import (
-    MAX_TOPIC_CHARACTERS,
-    PartitionReassignment,
-    PartitionReassignmentSpec,
-)
-from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS
+from reassign.api.limits import MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TOPIC_CHARACTERS
+from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from reassign.errors import PlanningError, Reason
 from reassign.text import first_error
 
-MAX_WAVE_PARTITIONS = 500
-NAME_CHARACTERS = 253
 HASH_CHARACTERS = 8
 
 Manifest = dict[str, Any]
@@ -83,10 +77,10 @@ def without_entries(manifest: Manifest) -> Manifest:
 
 def plan_label(name: str) -> str:
     """Return the value of PLAN_LABEL for a plan: its name, or, where that is too long, its start and a hash."""
-    return name if len(name) <= MAX_NAME_CHARACTERS else shortened(name, f"-{short_hash(name)}", MAX_NAME_CHARACTERS)
+    return name if len(name) <= MAX_LABEL_CHARACTERS else shortened(name, f"-{short_hash(name)}", MAX_LABEL_CHARACTERS)
 
 
-def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
+def shortened(name: str, ending: str, limit: int = MAX_NAME_CHARACTERS) -> str:
     """Return the name with this ending, cut to the limit."""
     return name[: limit - len(ending)].rstrip("-.") + ending
 

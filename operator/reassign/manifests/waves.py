@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from reassign.api.partition_reassignment import ANY_LOG_DIR, MAX_PARTITIONS, ReplicationFactorChange
+from reassign.api.limits import MAX_PARTITIONS, MAX_PLAN_PARTITIONS, MAX_WAVE_PARTITIONS
+from reassign.api.partition_reassignment import ANY_LOG_DIR, ReplicationFactorChange
 from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import (
-    MAX_WAVE_PARTITIONS,
     Manifest,
     check_limits,
     manifest,
@@ -25,8 +25,6 @@ from reassign.manifests.objects import (
     spec_of,
 )
 from reassign.planning.problem.model import UNKNOWN, Cluster, Ints, Plan
-
-MAX_STORED_PARTITIONS = 20_000
 
 
 def reassignments(
@@ -107,10 +105,10 @@ def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
 def check_stored(plan: Plan) -> None:
     """Raise PlanningError for a plan that is too large for the API server."""
     changed = int((plan.wave != UNKNOWN).sum())
-    if changed > MAX_STORED_PARTITIONS:
+    if changed > MAX_PLAN_PARTITIONS:
         raise PlanningError(
             Reason.PLAN_TOO_LARGE,
-            f"the plan changes {changed} partitions, of which the operator keeps at most {MAX_STORED_PARTITIONS}: "
+            f"the plan changes {changed} partitions, of which the operator keeps at most {MAX_PLAN_PARTITIONS}: "
             "select fewer topics, or write its reassignments to Git with kubectl kafka-reassign plan, "
             "or with the fleet pipeline, and apply them from there",
         )
