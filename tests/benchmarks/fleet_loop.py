@@ -12,7 +12,8 @@ from pathlib import Path
 from reassign.files.snapshots import read
 from reassign.fleet.emit import rendered, write
 from reassign.fleet.policy import Policy
-from reassign.planning.manifests import entries, waves_of, without_entries
+from reassign.manifests.objects import without_entries
+from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
 
 

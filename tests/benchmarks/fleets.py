@@ -16,9 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from reassign.files.snapshots import Config, in_sync, write
+from reassign.files.snapshots import write
+from reassign.files.tables import Config
 from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster, loads
+from tests.snapshots import in_sync
 
 LAST_DAY = date(2026, 1, 31)
 REPLICAS = 3_000

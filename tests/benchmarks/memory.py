@@ -142,12 +142,13 @@ def plan(brokers: Any) -> None:
 
 
 def keep(brokers: Any) -> None:
-    from reassign.controller.looking import take
     from reassign.files import snapshots
+    from reassign.files import tables as snapshot_tables
+    from reassign.inspect.snapshot import snapshot
 
-    async def look() -> snapshots.Snapshot:
+    async def look() -> snapshot_tables.Snapshot:
         client = KafkaClient(Connection("made:9092"), brokers, ThreadPoolExecutor(4), lambda: None)
-        taken, _ = await take(client, None)
+        taken, _ = await snapshot(client, None)
         await client.close()
         return taken
 

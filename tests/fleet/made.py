@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from reassign.files.schema import SCHEMAS
-from reassign.files.snapshots import Snapshot, write
+from reassign.files.snapshots import write
+from reassign.files.tables import Snapshot
 from reassign.fleet.tables import Tables
 
 

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError
-from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.planning.bounds.certificates import bound
@@ -24,6 +23,7 @@ from reassign.planning.problem.problem import Problem, pose, sizes_or_means
 from reassign.planning.problem.racks import levels
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
+from tests.snapshots import in_sync
 from tests.spread import spread
 
 CLUSTERS = 120
@@ -258,9 +258,7 @@ def test_no_plan_inside_the_bands_of_an_odd_cluster_copies_less(cases: list[Case
             assert rows[c.name]["moves_bound"] <= proven.moves, c
 
 
-def test_a_cluster_has_its_counts_and_how_far_its_fullest_broker_is_from_the_mean(
-    cases: list[Case], assessed: Assessed
-) -> None:
+def test_a_cluster_has_its_counts_and_the_skew_of_its_fullest_broker(cases: list[Case], assessed: Assessed) -> None:
     rows = by(assessed.cluster_load, "cluster")
     for c in cases:
         row, size = rows[c.name], sizes_or_means(c.cluster)

@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reassign.api.goal import Awareness, By
-from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.planning.bounds import certificates
@@ -19,6 +18,7 @@ from reassign.planning.problem.problem import RESOURCES, Problem, pose
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
+from tests.snapshots import in_sync
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 KINDS = (

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reassign.files.snapshots import Config, Snapshot, in_sync
+from reassign.files.tables import Config, Snapshot
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.fleet.tables import collected
@@ -19,6 +19,7 @@ from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
+from tests.snapshots import in_sync
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GIB = 2**30
@@ -55,7 +56,7 @@ def seen(
     return in_sync(whole, NOW - back)._replace(configs=tuple(sorted(configs)))
 
 
-def told(spark: SparkSession, folder: Path, *snapshots: Snapshot) -> Assessed:
+def assess_history(spark: SparkSession, folder: Path, *snapshots: Snapshot) -> Assessed:
     """The first is the newest."""
     newest = tables_of(spark, folder / "newest", [("main", snapshots[0])])
     history = tables_of(spark, folder / "history", [("main", snapshot) for snapshot in snapshots])
@@ -65,14 +66,14 @@ def told(spark: SparkSession, folder: Path, *snapshots: Snapshot) -> Assessed:
 def test_a_topic_grows_by_the_slope_of_all_its_replicas(spark: SparkSession, tmp_path: Path) -> None:
     days, sizes = (0, 1, 2.5, 7), (9 * GIB, 7 * GIB, 6 * GIB, GIB)
     history = [seen(day * DAY, size) for day, size in zip(days, sizes, strict=True)]
-    row = by(told(spark, tmp_path, *history).topic_growth, "topic")["a"]
+    row = by(assess_history(spark, tmp_path, *history).topic_growth, "topic")["a"]
     expected = np.polyfit([-day for day in days], [4 * size for size in sizes], 1)[0]
     assert row["bytes_per_day"] == pytest.approx(expected)
     assert (row["bytes"], row["days_observed"]) == (4 * 9 * GIB, 7)
 
 
 def test_of_one_snapshot_there_is_no_growth(spark: SparkSession, tmp_path: Path) -> None:
-    assessed = told(spark, tmp_path, seen())
+    assessed = assess_history(spark, tmp_path, seen())
     row = by(assessed.topic_growth, "topic")["a"]
     assert (row["bytes_per_day"], row["days_observed"]) == (None, 0)
     assert {row["days_until_full"] for row in by(assessed.disk_growth, "broker", "path").values()} == {None}
@@ -83,12 +84,12 @@ def test_a_size_that_was_not_known_is_the_mean_of_those_that_were(spark: SparkSe
     unsure = replace(before.cluster, sizes=np.array([3 * GIB, UNKNOWN]))
     unknown = replace(before.cluster, sizes=np.array([UNKNOWN, UNKNOWN]))
     history = seen(size=4 * GIB), before._replace(cluster=unsure), seen(2 * DAY)._replace(cluster=unknown)
-    row = by(told(spark, tmp_path, *history).topic_growth, "topic")["a"]
+    row = by(assess_history(spark, tmp_path, *history).topic_growth, "topic")["a"]
     assert (row["bytes_per_day"], row["days_observed"]) == (4 * GIB, 1)
 
 
 def test_disks_fill_once_for_each_volume(spark: SparkSession, tmp_path: Path) -> None:
-    disks = by(told(spark, tmp_path, seen(size=10 * GIB), seen(DAY, 8 * GIB)).disk_growth, "broker", "path")
+    disks = by(assess_history(spark, tmp_path, seen(size=10 * GIB), seen(DAY, 8 * GIB)).disk_growth, "broker", "path")
     assert sorted(disks) == [(1, "/a"), (1, "/c"), (2, "/a")]
     row = disks[1, "/a"]
     assert (row["used_bytes"], row["total_bytes"], row["bytes_per_day"]) == (20 * GIB, 100 * GIB, 4 * GIB)
@@ -101,7 +102,7 @@ def test_growth_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_pa
     for snapshot, usable in ((full, 0), (before, 2**63 - 1)):
         snapshot.cluster.directories.total[:] = 2**63 - 1
         snapshot.cluster.directories.usable[:] = usable
-    rows = told(spark, tmp_path, full, before).disk_growth.collect()
+    rows = assess_history(spark, tmp_path, full, before).disk_growth.collect()
     assert {row.bytes_per_day for row in rows} == {None}
 
 
@@ -120,12 +121,12 @@ def too_large(back: timedelta) -> Snapshot:
 
 
 def test_a_size_that_no_number_can_hold_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
-    row = by(told(spark, tmp_path, seen(), too_large(DAY)).topic_growth, "topic")["a"]
+    row = by(assess_history(spark, tmp_path, seen(), too_large(DAY)).topic_growth, "topic")["a"]
     assert (row["bytes"], row["bytes_per_day"]) == (4 * GIB, None)
 
 
 def test_loads_that_no_number_can_hold_are_not_known(spark: SparkSession, tmp_path: Path) -> None:
-    tables = collected(told(spark, tmp_path, too_large(0 * DAY))._asdict())
+    tables = collected(assess_history(spark, tmp_path, too_large(0 * DAY))._asdict())
     [row] = tables["cluster_load"].to_pylist()
     assert (row["bytes"], row["skew_bytes"], row["partitions"]) == (None, None, 2**13)
 
@@ -133,7 +134,7 @@ def test_loads_that_no_number_can_hold_are_not_known(spark: SparkSession, tmp_pa
 def test_a_topic_that_is_gone_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:
     renamed = seen(DAY)
     gone = renamed._replace(cluster=replace(renamed.cluster, topics=("b",)))
-    assert list(by(told(spark, tmp_path, seen(), gone).topic_growth, "topic")) == ["a"]
+    assert list(by(assess_history(spark, tmp_path, seen(), gone).topic_growth, "topic")) == ["a"]
 
 
 def test_throttles_are_left_over_where_nothing_is_in_flight(spark: SparkSession, tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_throttles_are_left_over_where_nothing_is_in_flight(spark: SparkSession,
         seen(3 * DAY, configs=(RATE, LIST)),
     ]
     assertDataFrameEqual(
-        told(spark, tmp_path, *history).leftovers,
+        assess_history(spark, tmp_path, *history).leftovers,
         spark.createDataFrame(
             [
                 ("main", "Throttle", "leader.replication.throttled.rate of broker 1", NOW - DAY),
@@ -157,7 +158,7 @@ def test_throttles_are_left_over_where_nothing_is_in_flight(spark: SparkSession,
 
 def test_throttles_of_what_is_in_flight_are_none(spark: SparkSession, tmp_path: Path) -> None:
     history = seen(in_flight=True, configs=(RATE, LIST)), seen(DAY, configs=(RATE, LIST))
-    assert told(spark, tmp_path, *history).leftovers.count() == 0
+    assert assess_history(spark, tmp_path, *history).leftovers.count() == 0
 
 
 @pytest.mark.parametrize(("hours", "left"), [((0, 12, 24), True), ((0, 12, 23), False)])
@@ -165,7 +166,9 @@ def test_a_reassignment_is_left_over_after_a_day(
     spark: SparkSession, tmp_path: Path, hours: tuple[int, ...], left: bool
 ) -> None:
     history = [seen(timedelta(hours=h), in_flight=True) for h in hours]
-    rows = told(spark, tmp_path, *history, seen(3 * DAY, in_flight=False), seen(4 * DAY, in_flight=True)).leftovers
+    rows = assess_history(
+        spark, tmp_path, *history, seen(3 * DAY, in_flight=False), seen(4 * DAY, in_flight=True)
+    ).leftovers
     expected = [("main", "Reassignment", "a-0 to 1, 2", NOW - timedelta(hours=hours[-1]))] if left else []
     assert [tuple(row) for row in rows.select("cluster", "kind", "what").collect()] == [row[:3] for row in expected]
 
@@ -173,4 +176,4 @@ def test_a_reassignment_is_left_over_after_a_day(
 def test_a_reassignment_to_other_replicas_is_another_one(spark: SparkSession, tmp_path: Path) -> None:
     before = seen(2 * DAY, in_flight=True)
     other = before._replace(cluster=replace(before.cluster, replicas=np.array([[1, 0], [1, 0]], np.int32)))
-    assert told(spark, tmp_path, seen(in_flight=True), other).leftovers.count() == 0
+    assert assess_history(spark, tmp_path, seen(in_flight=True), other).leftovers.count() == 0

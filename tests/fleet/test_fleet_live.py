@@ -11,7 +11,7 @@ from localplatform.brokers import Brokers, running
 from localplatform.workload import Workload
 from reassign.errors import PlanningError
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.live import LiveCluster, look, problems, split
+from reassign.fleet.live import LiveCluster, observe, problems, split
 from reassign.fleet.tables import spark_schema
 
 REPLICAS = {"orders": [[0, 1], [1, 0]], "later": [[1]]}
@@ -29,7 +29,7 @@ def rows(spark: SparkSession, brokers: Brokers) -> DataFrame:
     workload = Workload(brokers.bootstrap_servers)
     workload.create("orders", REPLICAS["orders"], 2**20, {"min.insync.replicas": "2"})
     there = [LiveCluster(name, bootstrap_servers=brokers.bootstrap_servers) for name in ("one", "other")]
-    found = look(spark, [*there, LiveCluster("gone", bootstrap_servers="127.0.0.1:1")])
+    found = observe(spark, [*there, LiveCluster("gone", bootstrap_servers="127.0.0.1:1")])
     workload.create("later", REPLICAS["later"], 0, {})
     return found
 
@@ -49,7 +49,7 @@ def test_the_tables_are_those_of_snapshots_by_name_and_type(rows: DataFrame) -> 
     assert set(split(rows)._fields) == set(SCHEMAS)
 
 
-def test_each_cluster_is_looked_at_once_whatever_is_made_of_it(rows: DataFrame) -> None:
+def test_each_cluster_is_observed_once_whatever_is_made_of_it(rows: DataFrame) -> None:
     tables = split(rows)
     orders = tables.partitions.where("cluster = 'one' and topic = 'orders'").orderBy("partition").collect()
     assert [row.replicas for row in orders] == REPLICAS["orders"]
@@ -64,4 +64,4 @@ def test_each_cluster_is_looked_at_once_whatever_is_made_of_it(rows: DataFrame) 
 
 def test_two_clusters_of_one_name_are_refused(spark: SparkSession) -> None:
     with pytest.raises(PlanningError, match="two clusters are called main; call one of them otherwise"):
-        look(spark, [LiveCluster("main", bootstrap_servers=f"b{n}:9092") for n in range(2)])
+        observe(spark, [LiveCluster("main", bootstrap_servers=f"b{n}:9092") for n in range(2)])

@@ -15,11 +15,11 @@ from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Folder
 from tests.fleet import broken
 
-FILES = {*checks.Kind, *choose.Kind} - choose.NOTES
+FILES = {*checks.Kind, *choose.Kind} - broken.NOTES
 """Those that quarantine."""
 
 
-def test_each_file_is_found_with_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_file_is_listed_with_its_metadata(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     broken.good(tmp_path, "main", days_ago=1)
     found = {file.path: file for file in inventory.take(spark, str(tmp_path))}
@@ -27,15 +27,13 @@ def test_each_file_is_found_with_what_it_says(spark: SparkSession, tmp_path: Pat
     file = found["date=2026-01-31/cluster=main/partitions.parquet"]
     content = (folder / "partitions.parquet").read_bytes()
     assert (file.length, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
-    assert file.said
-    assert (file.said.cluster_id, file.said.taken_at) == ("id-of-main", broken.TAKEN)
-    assert file.said.rows == {"brokers": 4, "log_dirs": 8, "partitions": 12, "configs": 2}
+    assert file.metadata
+    assert (file.metadata.cluster_id, file.metadata.taken_at) == ("id-of-main", broken.TAKEN)
+    assert file.metadata.rows == {"brokers": 4, "log_dirs": 8, "partitions": 12, "configs": 2}
     assert all(each.sha256 and each.kind is None for each in found.values())
 
 
-def test_all_that_is_wrong_with_files_and_folders_is_named_and_the_others_stay(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_faults_of_files_and_folders_are_named_and_the_others_stay(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("a", "z"):
         broken.good(tmp_path, name)
     alone = choose.choose(inventory.take(spark, str(tmp_path)))

@@ -16,10 +16,11 @@ from reassign.files import snapshots
 from reassign.fleet.plan import packed, plan, summaries_of
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.tables import Folder, read
-from reassign.planning.manifests import entries, waves_of
+from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
+from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 POLICY = """
@@ -35,7 +36,7 @@ CLUSTERS = {
 def planned(spark: SparkSession, root: Path, clusters: dict[str, Cluster], policy: Policy) -> pa.Table:
     folders = [Folder("2026-01-31", name) for name in clusters]
     for folder in folders:
-        snapshots.write(Path(folder.path(str(root))), snapshots.in_sync(clusters[folder.cluster], TAKEN))
+        snapshots.write(Path(folder.path(str(root))), in_sync(clusters[folder.cluster], TAKEN))
     sizes = {name: len(each.partition) for name, each in clusters.items()}
     return plan(spark, read(spark, str(root), folders), policy, sizes).toArrow()
 

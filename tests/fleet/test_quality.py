@@ -61,7 +61,7 @@ def test_a_broken_cluster_is_quarantined_for_what_is_wrong_with_it(found: Checke
 
 
 def test_every_fault_has_a_cluster_that_has_it() -> None:
-    faults = {*checks.Kind, *choose.Kind, *rules.FAULTS} - choose.NOTES
+    faults = {*checks.Kind, *choose.Kind, *rules.FAULTS} - broken.NOTES
     assert broken.BROKEN.keys() == faults
     assert len(faults) > 30
 
@@ -151,7 +151,7 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
     }
 
 
-def test_sizes_that_nobody_knows_are_not_too_many_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_sizes_are_not_too_many_bytes(spark: SparkSession, tmp_path: Path) -> None:
     unknown = [{"partition": number, "size_bytes": None} for number in range(400)]  # of three replicas
     broken.edited(broken.good(tmp_path, "main"), "partitions", lambda rows: [rows[0] | each for each in unknown])
     found = checked(spark, tmp_path)

@@ -146,7 +146,7 @@ def test_what_was_quarantined_is_counted_by_kind_with_examples(show: Show) -> No
     expect(page.get_by_text("row 3")).to_be_visible()
 
 
-def test_the_worst_come_first_those_that_need_a_person_before_those_that_a_plan_mends(show: Show) -> None:
+def test_the_worst_come_first_and_those_that_a_plan_fixes_last(show: Show) -> None:
     data = made(8, brokers=3)
     for number, cluster in enumerate(data["clusters"]):
         cluster |= {"cluster": f"c{number}", "state": "Balanced", "violations": 0, "unmet": [], "leftovers": []}
@@ -332,7 +332,7 @@ def test_the_first_tab_leads_past_the_overview(show: Show) -> None:
     expect(page.get_by_role("searchbox", name="Find")).to_be_focused()
 
 
-def test_tab_goes_through_filters_heads_and_clusters_in_their_order_and_shows_where_it_is(show: Show) -> None:
+def test_tab_goes_through_filters_heads_and_clusters_visibly(show: Show) -> None:
     page = show(made(3, brokers=3))
     page.get_by_role("searchbox", name="Find").focus()
     visited = []

@@ -67,7 +67,7 @@ def test_a_loop_without_spark_writes_the_same_manifests(whole: Place, tmp_path: 
     }
 
 
-def test_broken_clusters_are_named_and_the_manifests_of_the_others_are_the_same_without_them(tmp_path: Path) -> None:
+def test_broken_clusters_are_named_and_change_no_manifest_of_others(tmp_path: Path) -> None:
     alone, beside = (Place(tmp_path / name / "snapshots", tmp_path / name) for name in ("alone", "beside"))
     for place in (alone, beside):
         for name in ("a", "z"):
@@ -135,9 +135,7 @@ DAMAGE = {"plan/planned.parquet": b"PAR1", "assess/_MADE_FROM": b"\xff\xfe", "ch
 """What is in a file of the work folder instead, None where it is gone."""
 
 
-def test_a_stage_that_is_damaged_is_made_again_and_what_people_keep_beside_it_stays(
-    whole: Place, tmp_path: Path
-) -> None:
+def test_a_damaged_stage_is_made_again_and_other_files_stay(whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
     for name, content in DAMAGE.items():
@@ -166,7 +164,7 @@ def test_a_ctrl_c_ends_a_run_and_its_jvm_without_a_word(whole: Place, tmp_path: 
     assert wait_until(lambda: not is_running(jvm), 60)
 
 
-def test_a_jvm_that_is_killed_is_said_in_a_line(whole: Place, tmp_path: Path) -> None:
+def test_a_killed_jvm_is_reported_in_a_line(whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     with place.begun() as process:
         jvm = its_jvm(process)
@@ -184,7 +182,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize("fails", FAILS)
-def test_what_fails_in_a_run_is_said_in_a_line(tmp_path: Path, fails: str) -> None:
+def test_a_failure_in_a_run_is_reported_in_a_line(tmp_path: Path, fails: str) -> None:
     patched = f"""
 import sys
 from reassign.cli.app import main
@@ -233,7 +231,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", disk], check=True)
 
 
-def test_a_full_disk_is_said_in_a_line_and_with_more_room_the_run_goes_on(whole: Place, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_with_more_room_the_run_goes_on(whole: Place, small_disk: Path) -> None:
     place = Place(whole.snapshots, small_disk)
     ran = run(place)
     assert (ran.code, ran.err.count("\n")) == (4, 1)

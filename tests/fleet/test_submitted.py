@@ -19,7 +19,7 @@ spark.stop()
 """
 
 
-def test_what_spark_submit_was_told_wins_over_what_a_run_has_by_itself(tmp_path: Path) -> None:
+def test_settings_of_spark_submit_win_over_those_of_a_run(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     home = Path(pyspark.__file__).parent

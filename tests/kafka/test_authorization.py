@@ -14,11 +14,11 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
-from reassign.controller.looking import take
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
 from reassign.errors import ClusterError, Reason
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
 from tests.unit.throttling import Operator
@@ -139,8 +139,8 @@ def test_a_snapshot_without_the_right_to_broker_configs_notes_it(mover: Kafka, s
     name = superuser.topic([0, 1], min_insync_replicas="2")
     eventually(lambda: may_observe(mover))
     eventually(lambda: name in mover.observe(name).topics)
-    taken, notes = asyncio.run(take(mover.client, None))
-    assert notes == ["the configurations of 2 brokers are left out (0 first): grant DESCRIBE_CONFIGS on the cluster"]
+    taken, notes = asyncio.run(snapshot(mover.client, None))
+    assert notes == ["the configurations of brokers are left out (0, 1): grant DESCRIBE_CONFIGS on the cluster"]
     assert ("topic", name, "min.insync.replicas", "2") in taken.configs
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from reassign.core.model.snapshot import TopicPartition
-from reassign.planning.stock import read, write
+from reassign.manifests.stock import read, write
 from tests.kafka.harness import Kafka, eventually
 
 

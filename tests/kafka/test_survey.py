@@ -12,12 +12,13 @@ import yaml
 from localplatform.brokers import rack
 from localplatform.workload import HELD
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from reassign.controller.looking import client_of, take
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
 from reassign.files import snapshots
-from reassign.files.snapshots import Config
+from reassign.files.tables import Config
+from reassign.inspect.cluster import read_only
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
@@ -121,11 +122,11 @@ def test_a_topic_or_broker_removed_while_observing_does_no_harm(kafka: Kafka, mo
         return replace(seen, brokers={**seen.brokers, 99: Broker(99)})
 
     monkeypatch.setattr(kafka.client, "observe_everything", observe_and_lose)
-    taken, notes = asyncio.run(take(kafka.client, None))
+    taken, notes = asyncio.run(snapshot(kafka.client, None))
     assert name in taken.cluster.topics
     assert [c for c in taken.configs if c.name in (name, "99")] == []
     (note,) = notes
-    assert note.startswith("the configurations of 1 brokers are left out (99 first): ")
+    assert note.startswith("the configurations of brokers are left out (99): ")
 
 
 def test_a_topic_is_made_with_the_assignment_for_it(kafka: Kafka, tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_the_command_lines_client_writes_nothing_whatever_it_is_asked(kafka: Kaf
     tp = TopicPartition(kafka.topic([0, 1]), 0)
 
     async def write() -> None:
-        async with client_of(Connection(kafka.brokers.bootstrap_servers)) as client:
+        async with read_only(Connection(kafka.brokers.bootstrap_servers)) as client:
             await client.perform([Alter(tp, (1, 0))])
 
     with pytest.raises(AssertionError, match="changes nothing"):

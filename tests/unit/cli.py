@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from reassign.api.goal import By
 from reassign.cli.app import app
-from reassign.controller import looking
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
+from reassign.inspect import cluster
 from reassign.kafka.throttles import Read
 from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
@@ -66,7 +67,7 @@ def taken(folder: Path, kafka: SimKafka | None = None) -> Path:
     """A snapshot's folder."""
     seen = (kafka or sim()).snapshot()
     cluster = survey(seen)
-    snapshots.write(folder / "snapshot", snapshots.Snapshot(cluster, TAKEN, *roles(seen, cluster)))
+    snapshots.write(folder / "snapshot", snapshot_tables.Snapshot(cluster, TAKEN, *roles(seen, cluster)))
     return folder / "snapshot"
 
 
@@ -137,5 +138,5 @@ class Live:
         async def itself(*_: object) -> AsyncIterator[Live]:
             yield self
 
-        for name in ("client_of", "api_server"):
-            monkeypatch.setattr(looking, name, itself)
+        for name in ("read_only", "api_server"):
+            monkeypatch.setattr(cluster, name, itself)

@@ -43,7 +43,7 @@ def test_a_seed_makes_the_rings_begin_elsewhere_and_always_there(tmp_path: Path)
     assert 1 < len(found) <= 8
 
 
-def test_simple_assignment_does_not_look_at_racks(tmp_path: Path) -> None:
+def test_simple_assignment_ignores_racks(tmp_path: Path) -> None:
     ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "--force-simple", "-o", "kafka-topics")
     assert ran.out == "1:2:3,2:3:4\n"
 
@@ -65,7 +65,7 @@ def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Pa
         ({1: "/a/1", 2: "b", 3: "/c"}, (), "InvalidRacks"),
     ],
 )
-def test_what_cannot_be_assigned_is_said(
+def test_an_impossible_assignment_is_refused(
     tmp_path: Path, racks: dict[int, str], arguments: tuple[str, ...], why: str
 ) -> None:
     folder = snapshot(tmp_path, {id: Broker(id, rack) for id, rack in racks.items()})

@@ -29,7 +29,7 @@ def convert(value: object, *arguments: object) -> Any:
     return run("convert", "-f", "-", *arguments, stdin=text)
 
 
-def test_the_stock_tools_json_becomes_a_manifest_for_the_cluster_that_is_named() -> None:
+def test_the_stock_tools_json_becomes_a_manifest_for_the_named_cluster() -> None:
     ran = convert(STOCK, *HERE, "--name", "first", "--throttle", "10Mi")
     assert (ran.code, ran.err) == (0, "")
     assert yaml.safe_load(ran.out) == {

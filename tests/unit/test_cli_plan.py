@@ -13,7 +13,7 @@ from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.planning.problem.model import Goal, Unmet
-from tests.unit.cli import Live, Planner, error_of, run, sim, taken
+from tests.unit.cli import GIB, P1, Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli_verify import kafka_cluster
 
 GOAL = ("--broker", "0,1,2")
@@ -68,7 +68,7 @@ def test_no_goal_at_all_is_a_usage_error_that_says_what_goals_there_are(
     assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err
 
 
-def test_what_is_free_and_how_fast_it_goes_is_the_kafka_clusters_where_nothing_else_is_said(
+def test_free_disk_and_rate_default_to_those_of_the_kafka_cluster(
     planner: Planner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = kafka_cluster(limits={"minFreeDiskPercent": 3}, throttle={"interBroker": "7Mi"})
@@ -83,7 +83,25 @@ def test_what_is_free_and_how_fast_it_goes_is_the_kafka_clusters_where_nothing_e
     assert (planner.goal.min_free, planner.waves[2]) == (0.1, None)
 
 
-def test_text_has_each_cost_beside_its_bound_and_each_broker_before_and_after(folder: Path, planner: Planner) -> None:
+def test_no_rate_is_above_the_kafka_clusters_maximum(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded = kafka_cluster(limits={"maxThrottle": "2Mi"}, throttle={"interBroker": "1Mi"})
+    Live(sim(), bounded).serve(monkeypatch)
+    here = ("plan", "--cluster", "main", "-n", "kafka", *GOAL)
+    assert run(*here, "--throttle", "5Mi").code == 0
+    assert planner.waves[2] == 2 * 2**20
+    assert run(*here).code == 0
+    assert planner.waves[2] == 2**20
+
+
+def test_a_partition_of_unknown_size_counts_as_the_mean_of_its_topic(tmp_path: Path, planner: Planner) -> None:
+    kafka = sim()
+    kafka.sizes = {P1: kafka.sizes[P1]} if kafka.sizes else {}
+    ran = run("plan", "--snapshot", taken(tmp_path, kafka), *GOAL, "-o", "json")
+    brokers = {broker["id"]: broker["before"]["disk"] for broker in json.loads(ran.out)["brokers"]}
+    assert (brokers[0], brokers[1]) == (4 * GIB, 4 * GIB)
+
+
+def test_text_has_costs_beside_bounds_and_brokers_before_and_after(folder: Path, planner: Planner) -> None:
     ran = run("plan", "--snapshot", folder, "--drain-broker", 1, "--throttle", "50Mi")
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert "bytes copied 3.0 GiB 2.0 GiB 1.500" in lines
@@ -135,7 +153,7 @@ def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:
     assert ran.err == ""
 
 
-def test_what_is_not_met_is_said_with_the_nearest_and_the_answer_is_no(folder: Path, planner: Planner) -> None:
+def test_an_unmet_goal_is_shown_with_the_nearest_and_exits_with_no(folder: Path, planner: Planner) -> None:
     planner.unmet = (Unmet("broker 1 has 2 GiB too much", "12 % over"),)
     ran = run("plan", "--snapshot", folder, *GOAL)
     assert ran.code == 1
@@ -145,7 +163,7 @@ def test_what_is_not_met_is_said_with_the_nearest_and_the_answer_is_no(folder: P
     assert json.loads(ran.out)["unmet"] == [{"what": "broker 1 has 2 GiB too much", "nearest": "12 % over"}]
 
 
-def test_a_live_cluster_is_looked_at_where_there_is_no_snapshot(
+def test_a_live_cluster_is_observed_where_there_is_no_snapshot(
     planner: Planner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Live(sim()).serve(monkeypatch)
@@ -153,7 +171,7 @@ def test_a_live_cluster_is_looked_at_where_there_is_no_snapshot(
     assert json.loads(ran.out)["clusterId"] == "sim"
 
 
-def test_manifests_are_suspended_waves_for_the_kafka_cluster_that_is_named(folder: Path, planner: Planner) -> None:
+def test_manifests_are_suspended_waves_for_the_named_kafka_cluster(folder: Path, planner: Planner) -> None:
     ran = run(
         *("plan", "--snapshot", folder, *GOAL, "-o", "manifests", "--cluster", "main", "-n", "kafka"),
         *("--name", "drain-1", "--throttle", "50Mi"),

@@ -130,7 +130,7 @@ def test_a_namespace_that_the_cluster_does_not_allow_is_refused(
     assert (ran.code, "blocked, NamespaceNotAllowed" in ran.out) == (1, True)
 
 
-def test_a_cluster_that_is_another_one_than_the_kafka_cluster_stands_for_is_refused(
+def test_brokers_of_another_cluster_than_the_kafka_clusters_are_refused(
     kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Live(kafka, kafka_cluster() | {"status": {"clusterId": "another"}}).serve(monkeypatch)
@@ -168,6 +168,7 @@ def test_a_manifest_can_come_from_stdin(kafka: SimKafka, monkeypatch: pytest.Mon
     [
         ("", "has no PartitionReassignment"),
         ("{", "is neither JSON nor YAML at line"),
+        ("kind: a\nkind: b", "kind is repeated at line 2"),
         ("a: [1\n b: ]", "is neither JSON nor YAML at line"),
         ("5", "has a int"),
         ("a: 5", "has a map without a kind, not only PartitionReassignments"),

@@ -9,7 +9,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
-from reassign.controller.store import ClusterKey
+from reassign.kube.client import ClusterKey
 from tests.unit.test_controller_loop import LATER, OURS, Object, World
 
 MAIN, NOBODY = ("kafka", "main"), ("kafka", "nobody")

@@ -44,7 +44,7 @@ class Seen:
     kafka: SimKafka
     did: list[object]
 
-    async def connect(self, connection: Connection, *, timeout: float) -> Seen:  # noqa: ASYNC109
+    async def connect(self, connection: Connection, *, timeout: float, before_write: object) -> Seen:  # noqa: ASYNC109
         self.did.append(connection)
         return self
 
@@ -65,7 +65,7 @@ def clusters() -> SimKafka:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """The cluster that the client looks at."""
     found = Seen(clusters(), [])
-    monkeypatch.setattr("reassign.controller.planning.KafkaClient", found)
+    monkeypatch.setattr("reassign.inspect.cluster.KafkaClient", found)
     return found
 
 
@@ -203,3 +203,9 @@ def test_a_process_of_its_own_gets_the_way_in(sasl: Sasl | OAuth) -> None:
 
 def itself(way: Connection) -> Connection:
     return way
+
+
+def test_the_rate_of_a_plan_is_never_above_the_clusters_maximum() -> None:
+    slow = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092", "limits": {"maxThrottle": "1Mi"}})
+    assert job().rate == 2 * 2**20
+    assert job()._replace(cluster=KafkaCluster.parse(slow)).rate == 2**20

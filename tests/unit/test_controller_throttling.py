@@ -271,10 +271,10 @@ def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_
 ) -> None:
     own, none = resource({P0: NEW}, throttle={field: "3Mi"}), resource({P0: NEW})
     default, tight = {"throttle": {field: "2Mi"}}, {"limits": {"maxThrottle": "1Mi"}}
-    found = [rates_of(r, spec(**default))[which] for r in (own, none)]
+    found = [rates_of(r.spec.throttle, spec(**default))[which] for r in (own, none)]
     assert found == [3 * 2**20, 2 * 2**20]
-    assert rates_of(none, spec()) == (None, None)
-    assert [rates_of(r, spec(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
+    assert rates_of(none.spec.throttle, spec()) == (None, None)
+    assert [rates_of(r.spec.throttle, spec(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
 
 
 @pytest.mark.parametrize("field", ["interBroker", "logDir"])

@@ -20,8 +20,10 @@ from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import Snapshot, in_sync, place, read, write
+from reassign.files.snapshots import place, read, write
+from reassign.files.tables import Snapshot
 from reassign.planning.problem.model import Cluster, Directories
+from tests.snapshots import in_sync
 from tests.unit.sim import SimKafka
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -133,7 +135,7 @@ def test_the_same_cluster_is_written_as_the_same_bytes(tmp_path: Path) -> None:
         assert one == other
 
 
-def test_the_columns_are_plain_and_say_on_each_row_of_which_cluster_and_when(folder: Path) -> None:
+def test_columns_are_plain_and_each_row_has_its_cluster_and_time(folder: Path) -> None:
     rows = pq.ParquetFile(folder / "partitions.parquet").read().to_pylist()
     assert rows[0] == {
         "cluster_id": "sim",
@@ -150,7 +152,7 @@ def test_the_columns_are_plain_and_say_on_each_row_of_which_cluster_and_when(fol
     assert (rows[2]["replicas"], rows[2]["size_bytes"], rows[2]["in_flight"]) == ([3], None, True)
 
 
-def test_snapshots_are_one_table_with_folders_of_dates_and_clusters_above_them(tmp_path: Path) -> None:
+def test_snapshots_are_one_table_with_folders_of_dates_and_clusters(tmp_path: Path) -> None:
     for day in ("2026-01-30", "2026-01-31"):
         write(tmp_path / f"date={day}" / "cluster=main", in_sync(cluster(), TAKEN))
     paths = sorted(map(str, tmp_path.glob("date=*/cluster=*/partitions.parquet")))
@@ -159,7 +161,7 @@ def test_snapshots_are_one_table_with_folders_of_dates_and_clusters_above_them(t
     assert set(found["date"].to_pylist()) == {"2026-01-30", "2026-01-31"}
 
 
-def test_nothing_is_left_beside_a_snapshot_that_is_written_nor_of_one_that_cannot_be(tmp_path: Path) -> None:
+def test_no_files_are_left_beside_a_snapshot_written_or_failed(tmp_path: Path) -> None:
     write(tmp_path / "s", in_sync(cluster(), TAKEN))
     with pytest.raises(PlanningError, match="there already"):
         write(tmp_path / "s", in_sync(cluster(), TAKEN))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reassign.files.checks import Said
+from reassign.files.checks import Metadata
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.choose import Chosen, File, Verdict, choose, digest, wanted
 from reassign.fleet.tables import Folder
@@ -18,9 +18,11 @@ def snapshot(
     cluster: str, day: str, id: str | None = None, *, taken: str | None = None, read: bool = True, **wrong: str
 ) -> list[File]:
     """Its files; `wrong`: by table the kind of its fault, or "" where it is missing."""
-    said = Said(id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), ROWS)
+    metadata = Metadata(
+        id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), ROWS
+    )
     return [
-        File(f"date={day}/cluster={cluster}/{name}.parquet", 100, "0f", said, wrong.get(name), wrong.get(name))
+        File(f"date={day}/cluster={cluster}/{name}.parquet", 100, "0f", metadata, wrong.get(name), wrong.get(name))
         if read or name == "brokers"
         else File(f"date={day}/cluster={cluster}/{name}.parquet", 100)
         for name in SCHEMAS
@@ -36,11 +38,11 @@ def history(chosen: Chosen) -> list[Folder]:
     return [one.folder for one in chosen.history]
 
 
-def said(chosen: Chosen) -> list[tuple[str, str, str, bool]]:
+def verdicts_of(chosen: Chosen) -> list[tuple[str, str, str, bool]]:
     return [(one.cluster, one.date, one.kind, one.quarantines) for one in chosen.verdicts]
 
 
-def test_of_each_cluster_the_newest_snapshot_counts_and_older_ones_are_history() -> None:
+def test_the_newest_snapshot_of_a_cluster_counts_and_others_are_history() -> None:
     found = choose(
         [
             *snapshot("b", "2026-01-03"),
@@ -53,7 +55,7 @@ def test_of_each_cluster_the_newest_snapshot_counts_and_older_ones_are_history()
     assert found.verdicts == ()
 
 
-def test_a_cluster_whose_newest_snapshot_is_broken_is_not_planned_from_an_older_one() -> None:
+def test_a_broken_newest_snapshot_is_not_replaced_by_an_older_one() -> None:
     found = choose([*snapshot("a", "2026-01-02", log_dirs="DamagedPage"), *snapshot("a", "2026-01-01")])
     assert (newest(found), history(found)) == ([], [])
     assert found.verdicts == (Verdict("a", "2026-01-02", "log_dirs", "DamagedPage", 1, "DamagedPage", True),)
@@ -63,21 +65,21 @@ def test_a_broken_older_snapshot_only_leaves_the_history() -> None:
     found = choose([*snapshot("a", "2026-01-02"), *snapshot("a", "2026-01-01", read=False, partitions="")])
     assert newest(found) == [Folder("2026-01-02", "a")]
     assert history(found) == []
-    assert said(found) == [("a", "2026-01-01", "MissingTable", False)]
+    assert verdicts_of(found) == [("a", "2026-01-01", "MissingTable", False)]
 
 
-def test_a_copy_within_a_cluster_is_left_out_and_the_one_of_the_right_date_counts() -> None:
+def test_a_copy_within_a_cluster_is_left_out_by_its_date() -> None:
     files = [*snapshot("a", "2026-01-02"), *snapshot("a", "2026-01-03", taken="2026-01-02")]
     found = choose(files)
     assert newest(found) == [Folder("2026-01-02", "a")]
-    assert said(found) == [("a", "2026-01-03", "DuplicateSnapshot", False)]
+    assert verdicts_of(found) == [("a", "2026-01-03", "DuplicateSnapshot", False)]
     assert choose(reversed(files)) == found
 
 
-def test_a_copy_under_another_clusters_name_quarantines_both_since_nobody_can_tell_whose_it_is() -> None:
+def test_a_copy_under_another_clusters_name_quarantines_both() -> None:
     found = choose([*snapshot("a", "2026-01-02"), *snapshot("b", "2026-01-02", "id-a"), *snapshot("b", "2026-01-01")])
     assert newest(found) == []
-    assert said(found) == [(name, "2026-01-02", "DuplicateSnapshot", True) for name in ("a", "b")]
+    assert verdicts_of(found) == [(name, "2026-01-02", "DuplicateSnapshot", True) for name in ("a", "b")]
 
 
 def test_two_clusters_with_one_id_are_both_quarantined() -> None:
@@ -86,10 +88,10 @@ def test_two_clusters_with_one_id_are_both_quarantined() -> None:
     assert [one.example for one in found.verdicts] == ["id-a is the id of b too", "id-a is the id of a too"]
 
 
-def test_a_broken_snapshot_does_not_quarantine_the_cluster_whose_id_it_has() -> None:
+def test_a_broken_snapshot_does_not_quarantine_others_with_its_id() -> None:
     found = choose([*snapshot("a", "2026-01-02"), *snapshot("b", "2026-01-03", "id-a", configs="UnreadableFile")])
     assert newest(found) == [Folder("2026-01-02", "a")]
-    assert said(found) == [("b", "2026-01-03", "UnreadableFile", True)]
+    assert verdicts_of(found) == [("b", "2026-01-03", "UnreadableFile", True)]
 
 
 def test_what_was_before_a_cluster_was_made_anew_is_no_history_of_it() -> None:
@@ -116,31 +118,31 @@ def test_a_cluster_that_is_no_longer_snapshotted_is_noted() -> None:
     )
 
 
-def test_a_snapshot_that_says_a_later_date_than_its_folder_is_not_planned_around() -> None:
+def test_a_later_date_than_its_folders_quarantines_a_snapshot() -> None:
     found = choose([*snapshot("a", "2026-01-01", taken="2026-01-04"), *snapshot("a", "2026-01-03")])
     assert newest(found) == []
-    assert said(found) == [("a", "2026-01-01", "OtherDate", True)]
+    assert verdicts_of(found) == [("a", "2026-01-01", "OtherDate", True)]
 
 
 @pytest.mark.parametrize("day", ["2026-02-30", "20260131", "today"])
 def test_a_folder_that_is_of_no_date_may_be_the_newest(day: str) -> None:
     found = choose([*snapshot("a", "2026-01-03"), File(f"date={day}/cluster=a/brokers.parquet", 1)])
     assert newest(found) == []
-    assert ("a", day, "FolderDate", True) in said(found)
+    assert ("a", day, "FolderDate", True) in verdicts_of(found)
 
 
 @pytest.mark.parametrize("folder", ["", "a", "cluster=a/date=2026-01-01", "date=2026-01-01/cluster=a/old"])
-def test_tables_in_a_folder_of_another_shape_are_told(folder: str) -> None:
+def test_tables_in_a_folder_of_another_shape_are_reported(folder: str) -> None:
     path = f"{folder}/brokers.parquet".lstrip("/")
     found = choose([*snapshot("a", "2026-01-03"), File(path, 1), File(f"{path}/other.parquet", 1)])
     assert newest(found) == [Folder("2026-01-03", "a")]
-    assert said(found) == [(f"{folder}/", "", "FolderName", True)]
+    assert verdicts_of(found) == [(f"{folder}/", "", "FolderName", True)]
 
 
 @pytest.mark.parametrize("name", ["A", "a_b", "-a", "a" * 254, "a*", "a b", "ä"])
 def test_a_cluster_is_named_as_objects_are(name: str) -> None:
     files = [File(f"date=2026-01-01/cluster={name}/{table}.parquet", 1) for table in SCHEMAS]
-    assert said(choose(files)) == [(name, "2026-01-01", "FolderName", True)]
+    assert verdicts_of(choose(files)) == [(name, "2026-01-01", "FolderName", True)]
     assert wanted(files) == set()
 
 

@@ -15,7 +15,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.fleet.emit import Emitted, emit
 from reassign.fleet.plan import PLANNED
 from reassign.fleet.policy import Terms, parse
-from reassign.planning.manifests import Manifest, without_entries
+from reassign.manifests.objects import Manifest, without_entries
 
 ABOUT = {"snapshots": "sha256:1", "policy": "sha256:2", "version": "0"}
 

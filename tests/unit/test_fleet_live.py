@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from reassign.controller import looking
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import live
 from reassign.fleet.live import PROBLEM, TABLE, KafkaClusters, LiveCluster
+from reassign.inspect import cluster
 from tests.unit.cli import P0, Live, run, sim
 from tests.unit.test_cli_verify import kafka_cluster
 
@@ -71,18 +71,18 @@ def test_each_cluster_is_a_partition_that_says_where_it_is_and_holds_no_secret(
 def test_the_executor_reads_the_secrets_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     served(monkeypatch)
     reached = []
-    serving = looking.client_of
+    serving = cluster.read_only
 
-    def client_of(connection: Any) -> Any:
+    def read_only(connection: Any) -> Any:
         reached.append(connection.sasl.password)
         return serving(connection)
 
-    monkeypatch.setattr(looking, "client_of", client_of)
+    monkeypatch.setattr(cluster, "read_only", read_only)
     rows(MAIN)
     assert reached == [SECRET.decode()]
 
 
-def test_one_look_gives_the_rows_of_all_tables_as_a_snapshot_would_have_them(
+def test_one_observation_has_the_rows_of_all_tables_of_a_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = served(monkeypatch)
@@ -120,7 +120,7 @@ def test_rows_come_in_batches_of_a_bounded_size(monkeypatch: pytest.MonkeyPatch)
 def test_what_may_not_be_seen_of_a_cluster_is_a_row_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     served(monkeypatch).hidden = frozenset({"a"})
     first, *others = rows(MAIN)
-    assert first[PROBLEM].startswith("1 topics are left out (a first)")
+    assert first[PROBLEM].startswith("topics are left out (a)")
     assert (first["cluster"], first[TABLE], first["date"]) == ("fleet-main", None, None)
     assert {row[TABLE] for row in others} == set(SCHEMAS)
 
@@ -132,7 +132,7 @@ def test_what_may_not_be_seen_of_a_cluster_is_a_row_beside_the_others(monkeypatc
         (ZeroDivisionError("a mistake"), "ZeroDivisionError: a mistake"),
     ],
 )
-def test_a_cluster_that_cannot_be_looked_at_is_a_row_with_its_problem(
+def test_a_cluster_that_cannot_be_observed_is_a_row_with_its_problem(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail() -> None:

@@ -29,7 +29,7 @@ def disk(path: str, used: int | None, per_day: int | None, days: float | None) -
     return {**volume, "bytes_per_day": per_day, "days_until_full": days}
 
 
-def test_topics_are_shown_by_how_they_grow_where_there_is_a_size_now_and_was_another_before() -> None:
+def test_topics_are_shown_by_growth_where_two_sizes_are_known() -> None:
     rows = [topic("shrinks", 5, -1), topic("new", 5, None), topic("lost", None, 9), topic("grows", 5, 3)]
     rows += [topic(f"steady-{number:02}", 5, 0) for number in range(MOST)]
     shown = cluster(topic_growth=rows)["growth"]["topics"]

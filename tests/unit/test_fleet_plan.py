@@ -16,13 +16,14 @@ from reassign.fleet import plan
 from reassign.fleet.policy import Policy, parse
 from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
+from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def rows_of(folder: Path, made: Cluster, taken_at: datetime = TAKEN) -> pa.Table:
     """As a worker gets them: of all tables one below the other, in whatever order."""
-    snapshots.write(folder, snapshots.in_sync(made, taken_at))
+    snapshots.write(folder, in_sync(made, taken_at))
     tables = []
     for name in plan.INPUT:
         rows = pq.read_table(folder / f"{name}.parquet").replace_schema_metadata(None)
@@ -51,7 +52,7 @@ def test_rows_of_two_snapshots_are_not_planned(tmp_path: Path) -> None:
     assert problem_of(mixed, Policy())["reason"] == "InvalidSnapshot"
 
 
-def test_a_mistake_of_the_planner_is_said_of_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_the_planner_is_reported_for_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise IndexError("7 of 3")
 

@@ -36,7 +36,7 @@ def test_without_a_file_every_cluster_is_to_be_in_balance() -> None:
     assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, ("__*",))
 
 
-def test_what_an_override_does_not_say_stays_as_it_was_and_a_later_one_counts() -> None:
+def test_unset_fields_of_an_override_stay_and_a_later_one_counts() -> None:
     policy = parse(TEXT, "policy.yaml")
     other, prod, both = (policy.terms(name) for name in ("other", "prod-1", "prod-7"))
     assert (other.namespace, other.waves.max_partitions, other.rate) == ("kafka", 200, 50 * 2**20)
@@ -70,10 +70,11 @@ def test_a_pattern_that_matches_nothing_is_refused() -> None:
         ("defaults: {waves: {maxPartitions: 501}}", "less than or equal to 500"),
         ("defaults: {template: {throttle: {interBroker: 5 MB}}}", "'5 MB' is not a quantity"),
         ("- 1", "it: Input should be an object"),
-        ("{", "neither YAML nor JSON"),
-        ("defaults:\n  namespace: a\n  namespace: b", "line 3: namespace is said twice"),
-        ("[" * 100_000, "nothing that JSON can hold"),
-        ("a: 2026-02-30", "nothing that JSON can hold"),
+        ("{", "it is neither JSON nor YAML at line 2"),
+        ("defaults:\n  namespace: a\n  namespace: b", "namespace is repeated at line 3"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("a: 2026-02-30", "it has a malformed value (day is out of range for month)"),
+        ("{}\n---\n{}", "it has several documents"),
         ("&a [*a]", "nothing that JSON can hold"),
     ],
 )

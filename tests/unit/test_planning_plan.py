@@ -65,7 +65,7 @@ def test_an_exact_plan_copies_no_more_and_meets_the_same_bands() -> None:
 
 def test_a_partition_larger_than_a_wave_is_a_wave_alone_and_reported() -> None:
     plan = make(two_sites(), Goal(drain=frozenset({4})), max_bytes=10 * MB)
-    assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more partitions"
+    assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more"
     waves, counts = np.unique(plan.wave[plan.wave != UNKNOWN], return_counts=True)
     assert counts[:5].tolist() == [1] * 5
     assert len(waves) == plan.certificate.waves

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reassign.files import snapshots
 from tests.benchmarks.instances import Made, cluster
+from tests.snapshots import in_sync
 
 ROOT = Path(__file__).parents[2]
 RUNS = 10
@@ -26,6 +27,7 @@ import sys
 from hashlib import sha256
 from typer.testing import CliRunner
 from reassign.cli.app import app
+from tests.snapshots import in_sync
 runs, *arguments = sys.argv[1:]
 for _ in range(int(runs)):
     for output in ("manifests", "json"):
@@ -36,7 +38,7 @@ for _ in range(int(runs)):
 
 def test_runs_in_processes_with_other_hash_seeds_write_the_same_bytes(tmp_path: Path) -> None:
     made = cluster(Made(900, 12, unequal_capacities=True, violations=0.1))
-    snapshots.write(tmp_path / "s", snapshots.in_sync(made, datetime(2026, 1, 31, tzinfo=UTC)))
+    snapshots.write(tmp_path / "s", in_sync(made, datetime(2026, 1, 31, tzinfo=UTC)))
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(RUNS), "plan", "--snapshot", str(tmp_path / "s"), *PLAN],

@@ -1,4 +1,4 @@
-"""The command line where no program of its name is installed, as in the operator's image."""
+"""Run the command line with `python -m reassign.cli`, as in the operator's image, which installs no program."""
 
 from reassign.cli.app import main
 

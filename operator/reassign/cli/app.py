@@ -30,7 +30,7 @@ NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
 
 
 class Commands(TyperGroup):
-    """Whatever an error of ours says is one line on stderr, and an exit code."""
+    """Prints an error of ours as one line on stderr, and exits with its code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -108,7 +108,7 @@ def plan(
         str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
     ] = "plan",
 ) -> None:
-    """Work a goal out into moves: what they cost beside what any plan must cost, and each broker's load.
+    """Plan the moves that reach a goal, and show their cost beside the least possible, and each broker's load.
 
     A goal is one or more of --drain-broker, --broker, --replication-factor and --balance.
 
@@ -160,7 +160,7 @@ def assign(
         AssignmentOutput, typer.Option("--output", "-o", help="The stock tool's JSON, or kafka-topics.sh's string.")
     ] = AssignmentOutput.JSON,
 ) -> None:
-    """Where the replicas of a new topic should be, over racks of racks (KIP-879).
+    """Assign the replicas of a new topic over racks of racks (KIP-879).
 
     Example: kafka-topics.sh --create --topic orders --replica-assignment "$(kubectl kafka-reassign assign
     --cluster main --topic orders --partitions 12 --replication-factor 3 -o kafka-topics)"
@@ -198,7 +198,7 @@ def convert(
     ] = MAX_WAVE_PARTITIONS,
     throttle: options.Throttle = None,
 ) -> None:
-    """The stock tool's JSON as PartitionReassignments, or the reverse: which it is, is seen from the file.
+    """Convert the stock tool's JSON to PartitionReassignments, or the reverse, as the file has it.
 
     Example: kubectl kafka-reassign convert -f reassignment.json --cluster main -n kafka
     """
@@ -218,7 +218,7 @@ def rollback(
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
     ] = None,
 ) -> None:
-    """The PartitionReassignment that brings back what another one has moved, by the record in its status.
+    """Write the PartitionReassignment that undoes another one, from the record in its status.
 
     Example: kubectl kafka-reassign rollback drain-5-5fff1f33-1 -n kafka | kubectl apply --server-side -f -
     """
@@ -251,7 +251,7 @@ def snapshot(
         ),
     ] = None,
 ) -> None:
-    """Keep what a live cluster looks like, as Parquet files, for `plan --snapshot` and for Spark.
+    """Keep a live cluster's state as Parquet files, for `plan --snapshot` and for Spark.
 
     Example: kubectl kafka-reassign snapshot --cluster main -n kafka --into ./snapshots
     """
@@ -294,7 +294,7 @@ app.add_typer(fleet, name="fleet")
 
 
 def main() -> None:
-    """The program."""
+    """Run the program."""
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries warn of, errors say
     out.as_utf8()
     try:

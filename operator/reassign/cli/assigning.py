@@ -1,4 +1,4 @@
-"""The command `assign`: where the replicas of a new topic should be (KIP-879)."""
+"""The command `assign`: an assignment of the replicas of a new topic (KIP-879)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput
-from reassign.cli.source import Where, seen
+from reassign.cli.source import Where, observe
 from reassign.errors import PlanningError, Reason
-from reassign.planning import stock
+from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
 
 
 class Asked(NamedTuple):
-    """A topic that is to be made, with KIP-879's parameters."""
+    """A topic to be created, with KIP-879's parameters."""
 
     topic: str
     partitions: int
@@ -24,9 +24,9 @@ class Asked(NamedTuple):
 
 
 def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput) -> None:
-    """Work the assignment out over the brokers that are up, or those that are chosen, and write it."""
-    with out.progress("looking at the cluster"):
-        cluster = seen(where).cluster
+    """Assign the replicas to the live brokers, or to the chosen ones, and write the assignment."""
+    with out.progress("observing the cluster"):
+        cluster = observe(where).cluster
     nodes = _nodes(cluster, chosen)
     rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, asked.seed).tolist()
     if output is AssignmentOutput.TOPICS:
@@ -37,7 +37,7 @@ def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: Assig
 
 
 def _nodes(cluster: Cluster, chosen: frozenset[int] | None) -> dict[int, str]:
-    """Ids and racks."""
+    """Return the racks of these brokers by id."""
     ids = cluster.brokers.tolist()
     nodes = dict(zip(ids, cluster.racks, strict=True))
     if chosen is None:

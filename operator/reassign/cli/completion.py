@@ -1,6 +1,6 @@
 """Completion of `kubectl kafka-reassign`: kubectl runs `kubectl_complete-kafka_reassign` with the words so far.
 
-It writes a completion a line, and last what the shell is to do where there is none, as cobra numbers it.
+It writes one completion per line, then a directive for the shell, as cobra numbers them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FILES, NO_FILES = ":0", ":4"
 
 
 def main() -> None:
-    """The program."""
-    found = completions(sys.argv[1:])
-    print("\n".join([*found, NO_FILES if found else FILES]))
+    """Run the program."""
+    candidates = completions(sys.argv[1:])
+    print("\n".join([*candidates, NO_FILES if candidates else FILES]))
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """What the last word can become, by typer's own completion for bash."""
+    """Return the completions of the last word, by typer's own completion for bash."""
     os.environ |= {
         f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE": "complete_bash",
         "COMP_WORDS": shlex.join([PROGRAM, *words]),

@@ -1,4 +1,4 @@
-"""The commands `convert` and `rollback`: manifests out of the stock tool's JSON, into it, and the way back of one."""
+"""The commands `convert` and `rollback`: manifests from the stock tool's JSON, the reverse, and a manifest's undo."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import asyncio
 import json
 from pathlib import Path
 
-from reassign.cli import manifests
 from reassign.cli import output as out
+from reassign.cli.options import cluster_ref, template
 from reassign.cli.source import namespace_or_default
-from reassign.controller import looking
 from reassign.errors import MissingReferenceError, Reason
+from reassign.inspect import cluster as live
 from reassign.kube.client import Kind
-from reassign.planning import stock
-from reassign.planning.manifests import rollback
+from reassign.manifests import documents, stock
+from reassign.manifests.objects import Manifest
+from reassign.manifests.rollback import rollback
 
 
 def run(
     file: Path, cluster: str | None, namespace: str | None, name: str, max_partitions: int, throttle: str | None
 ) -> None:
-    """Write what is in the file in the other form."""
+    """Write the file's content in the other form."""
     text = out.read(file)
     if not _is_stock(text):
-        out.write(stock.write(manifests.read(text, file)))
+        out.write(stock.write(documents.read(text, file)))
         return
-    found = stock.read(
+    manifests = stock.read(
         text,
         name=name,
         namespace=namespace_or_default(namespace),
-        cluster_ref=manifests.cluster_ref(cluster),
-        template=manifests.template(throttle),
+        cluster_ref=cluster_ref(cluster),
+        template=template(throttle),
         max_partitions=max_partitions,
     )
-    out.write(manifests.write(found))
+    out.write(documents.write(manifests))
 
 
 def _is_stock(text: str) -> bool:
@@ -47,21 +48,21 @@ def roll_back(name: str | None, namespace: str | None, file: Path | None) -> Non
     """Write the reverse of the PartitionReassignment of that name, or of each one in a file."""
     namespace = namespace_or_default(namespace)
     if file is not None:
-        found = [_placed(manifest, namespace) for manifest in manifests.read(out.read(file), file)]
+        manifests = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
     else:
-        found = [asyncio.run(_live(namespace, name or ""))]
-    out.write(manifests.write([rollback(manifest) for manifest in found]))
+        manifests = [asyncio.run(_live(namespace, name or ""))]
+    out.write(documents.write([rollback(manifest) for manifest in manifests]))
 
 
-async def _live(namespace: str, name: str) -> manifests.Manifest:
-    async with looking.api_server() as kube:
-        found = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
-    if found is None:
+async def _live(namespace: str, name: str) -> Manifest:
+    async with live.api_server() as kube:
+        obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
+    if obj is None:
         message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
         raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
-    manifests.check(found, f"the PartitionReassignment {namespace}/{name}")
-    return found
+    documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
+    return obj
 
 
-def _placed(manifest: manifests.Manifest, namespace: str) -> manifests.Manifest:
+def _placed(manifest: Manifest, namespace: str) -> Manifest:
     return manifest | {"metadata": {"namespace": namespace, **manifest["metadata"]}}

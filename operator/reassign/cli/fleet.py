@@ -90,7 +90,7 @@ def run(
     policy: PolicyFile = None,
     master: Master = None,
 ) -> None:
-    """All of it: check, assess, plan, manifests, report.
+    """Run all stages: check, assess, plan, manifests, report.
 
     Example: kubectl kafka-reassign fleet run --snapshots ./snapshots --policy policy.yaml --work ./work
     --manifests ./fleet --report fleet.html

@@ -1,4 +1,4 @@
-"""Runs the stages of a fleet, shows how far they are, and says what came of them."""
+"""Runs the stages of a fleet, and shows their progress and results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reassign.fleet.stages import Result
 
 SHOWN = 20
-"""Clusters of which a line is shown; the report has all of them."""
+"""Clusters shown with a line each; the report has all of them."""
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     manifests: Path | None,
     report: Path | None,
 ) -> bool:
-    """Whether no cluster was left out."""
+    """Run the stages up to `last`; return whether no cluster was left out."""
     if report and report.is_dir():
         raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
@@ -55,7 +55,7 @@ def run(
 
 
 def _parts(result: Result, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
-    """What was found, the clusters that need most, what is planned, and what was written."""
+    """The checks' results, the clusters in most need, the plans, and the files that were written."""
     if result.verdicts:
         yield _verdicts(result)
     yield _clusters(result)
@@ -82,9 +82,9 @@ def _verdicts(result: Result) -> RenderableType:
     table = _table("SNAPSHOTS: WHAT IS WRONG", "clusters", "rows", "left out", "such as")
     by_kind = sorted(result.verdicts, key=lambda each: (not each.quarantines, each.kind))
     for (left_out, kind), group in groupby(by_kind, key=lambda each: (each.quarantines, each.kind)):
-        found = list(group)
-        clusters, rows = len({each.cluster for each in found}), sum(each.rows for each in found)
-        such = f"{found[0].cluster}, {found[0].date}: {found[0].example}"
+        verdicts = list(group)
+        clusters, rows = len({each.cluster for each in verdicts}), sum(each.rows for each in verdicts)
+        such = f"{verdicts[0].cluster}, {verdicts[0].date}: {verdicts[0].example}"
         table.add_row(kind, str(clusters), str(rows), "yes" if left_out else "no", such)
     return table
 
@@ -104,7 +104,7 @@ def _clusters(result: Result) -> RenderableType:
 
 
 def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
-    """Unknown is what no plan can be made for, as where racks cannot be read."""
+    """Write a value; it is unknown where no plan can be made, as with unreadable racks."""
     return "unknown" if value is None else write(value)
 
 

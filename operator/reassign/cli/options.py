@@ -1,4 +1,4 @@
-"""Options that several commands have, and how what is given to them is read. Nothing heavy is imported here."""
+"""Options that several commands share, and parsers of their values. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ class AssignmentOutput(StrEnum):
 
 
 class Racks(StrEnum):
-    """How far racks count."""
+    """How replicas are spread over racks."""
 
     TREE = "tree"
     FLAT = "flat"
@@ -48,31 +48,31 @@ class Racks(StrEnum):
 
 
 def rate(value: str) -> str:
-    """A quantity of bytes per second, as it was given."""
+    """Check a quantity of bytes per second, and return it as given."""
     from reassign.api.common import bytes_per_second
 
     return _checked(bytes_per_second, value)
 
 
 def quantity(value: str) -> str:
-    """A quantity of bytes, as it was given."""
+    """Check a quantity of bytes, and return it as given."""
     from reassign.api.common import bytes_of
 
     return _checked(bytes_of, value)
 
 
 def object_name(value: str) -> str:
-    """A name that an object can have."""
+    """Check the name of an object."""
     return _matching(OBJECT_NAME, value, "a name of lower-case letters, digits, - and ., such as drain-5")
 
 
 def namespace_name(value: str) -> str:
-    """A name that a namespace can have."""
+    """Check the name of a namespace."""
     return _matching(NAMESPACE_NAME, value, "a name of lower-case letters, digits and -, such as kafka")
 
 
 def topic_name(value: str) -> str:
-    """A name that a topic can have."""
+    """Check the name of a topic."""
     return _matching(
         TOPIC_NAME, value, f"a name of letters, digits, ., _ and -, with {MAX_TOPIC_NAME_CHARACTERS} at most"
     )
@@ -93,12 +93,24 @@ def _checked(read: Callable[[str], int], value: str) -> str:
 
 
 def broker_ids(values: list[str]) -> frozenset[int]:
-    """Ids, separated by commas, or each with an option of its own."""
-    found = [item for value in values for item in value.split(",")]
-    for item in found:
+    """Parse broker ids, separated by commas or given one per option."""
+    ids = [item for value in values for item in value.split(",")]
+    for item in ids:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
             raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
-    return frozenset(map(int, found))
+    return frozenset(map(int, ids))
+
+
+def cluster_ref(name: str | None) -> dict[str, Any]:
+    """Return a reference to the KafkaCluster of that name; manifests need one."""
+    if name is None:
+        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
+    return {"name": name}
+
+
+def template(throttle: str | None) -> dict[str, Any]:
+    """Return the options of a spec."""
+    return {"throttle": {"interBroker": throttle}} if throttle else {}
 
 
 Cluster = Annotated[

@@ -1,4 +1,4 @@
-"""What is shown: results on stdout and nothing else there; progress on stderr, and on a terminal only. All is UTF-8."""
+"""Output in UTF-8: results alone on stdout, and progress on stderr, on a terminal only."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ WIDTH = 120  # where there is no terminal that has one
 
 
 class UnwritableError(Exception):
-    """Stdout takes no more: a full disk, a pipe that nobody reads any more, or nothing at all."""
+    """Stdout cannot be written: the disk is full, or the pipe or stdout is closed."""
 
 
 def as_utf8() -> None:
-    """Whatever the locale is: pictures have bars, and a name of a file may be no text."""
+    """Write UTF-8 in every locale, with escapes for file names that are no text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def write(text: str) -> None:
-    """Write to stdout; an UnwritableError when that cannot be done."""
+    """Write to stdout; raises UnwritableError."""
     if sys.stdout is None:
         raise UnwritableError("it is closed")
     try:
@@ -43,7 +43,7 @@ def write(text: str) -> None:
 
 
 def drop() -> None:
-    """Send nowhere what stdout did not take, so that the end of the process does not try it again."""
+    """Discard what stdout did not take, so that the exit of the process does not retry it."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -53,7 +53,7 @@ def write_json(value: Any) -> None:
 
 
 def write_picture(parts: Iterator[RenderableType]) -> None:
-    """Tables and text, with a line between them; coloured on a terminal."""
+    """Write tables and text with a blank line between them, coloured on a terminal."""
     from rich.console import Console
 
     wide = None if sys.stdout and sys.stdout.isatty() else WIDTH
@@ -65,7 +65,7 @@ def write_picture(parts: Iterator[RenderableType]) -> None:
 
 
 def read(file: Path) -> str:
-    """A file, or stdin for `-`."""
+    """Read a file, or stdin for `-`."""
     if str(file) == "-" and sys.stdin is None:
         raise ReassignError(Reason.CANNOT_BE_READ, "stdin is closed; name a file")
     try:
@@ -77,7 +77,7 @@ def read(file: Path) -> str:
 
 @contextmanager
 def progress(*steps: str) -> Iterator[Callable[[], None]]:
-    """A bar of these steps while the block runs; what it gives is called when the next one begins."""
+    """Show a progress bar while the block runs; call the yielded function when the next step begins."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 

@@ -1,4 +1,4 @@
-"""A plan for people: what it costs beside what any plan must cost, what it does not reach, and each broker's load."""
+"""A plan as text and as JSON: its cost beside the least possible, unmet goals, and each broker's load."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from rich.text import Text
 from reassign.core.model.progress import amount, duration
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Certificate, Cluster, Ints, Plan
+from reassign.planning.problem.problem import sizes_or_means
 
 
 class Load(NamedTuple):
-    """What each broker holds: bytes on disk, replicas, preferred leaders; each (B,) in the order of the brokers."""
+    """Bytes on disk, replicas and preferred leaders of each broker; each (B,) in the order of the brokers."""
 
     disk: Any
     replicas: Any
@@ -25,12 +26,13 @@ class Load(NamedTuple):
 
 
 def load(cluster: Cluster, replicas: Ints) -> Load:
-    """What the brokers hold with these replicas; sizes that are not known count as nothing."""
-    return Load(*loads(replicas, np.maximum(cluster.sizes, 0), len(cluster.brokers)))
+    """Return the load of each broker with these replicas."""
+    sizes = sizes_or_means(cluster)
+    return Load(*loads(replicas, sizes, len(cluster.brokers)))
 
 
 def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
-    """What it costs, how evenly it lies, what is not met, and the brokers."""
+    """Yield the costs, the balance, the unmet goals, and the brokers."""
     certificate = plan.certificate
     yield _costs(certificate)
     if certificate.balance:
@@ -42,7 +44,7 @@ def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
 
 
 def _table(*columns: str) -> Table:
-    """The first column is a name, the others are numbers; those without a head are bars, which take the room left."""
+    """Return a table of a name, then numbers; columns without a head are bars, as wide as the room left."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i else "left", no_wrap=bool(column))
@@ -91,7 +93,7 @@ def _brokers(cluster: Cluster, before: Load, after: Load) -> RenderableType:
 
 
 def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
-    """The certificate, the brokers and every partition that changes, for programs."""
+    """Return the certificate, the brokers and every partition that changes, for programs."""
     certificate = plan.certificate
     before, after = load(cluster, cluster.replicas), load(cluster, plan.target)
     return {

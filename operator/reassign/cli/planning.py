@@ -1,4 +1,4 @@
-"""The command `plan`: a goal and a cluster, live or kept, become a plan that is shown or written as manifests."""
+"""The command `plan`: a plan for a goal and a cluster, live or kept, shown or written as manifests."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from typing import NamedTuple
 
 import typer
 
-from reassign.api.common import bytes_of, bytes_per_second
+from reassign.api.common import bytes_of
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.cli import manifests, picture
+from reassign.api.partition_reassignment import Throttle
 from reassign.cli import output as out
-from reassign.cli.options import PlanOutput, Racks
-from reassign.cli.source import Where, namespace_or_default, seen
-from reassign.planning.manifests import reassignments
+from reassign.cli import picture
+from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
+from reassign.cli.source import Where, namespace_or_default, observe
+from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.throttle.desired import rates_of
+from reassign.manifests import documents
+from reassign.manifests.objects import Manifest
+from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster, Goal, Plan
 
 
 class Wanted(NamedTuple):
-    """A goal, and how a plan is made of it: what stays free of a disk (None: what the KafkaCluster says), its waves, in
-    quantities, what they are called, and whether it is polished."""
+    """A goal, and the options of its plan. `min_free_disk` is in percent; None: that of the KafkaCluster."""
 
     goal: Goal
     min_free_disk: int | None
@@ -43,7 +47,7 @@ def goal_of(
     include: list[str] | None,
     exclude: list[str] | None,
 ) -> Goal:
-    """What the options ask for; a usage error for what a ReassignmentPlan could not ask for either."""
+    """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
         raise typer.BadParameter(
             "a goal needs at least one of --drain-broker, --broker, --replication-factor and --balance"
@@ -73,21 +77,23 @@ def _by(name: str) -> By:
 
 
 def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
-    """Plan, and write the plan; whether it reaches the whole goal."""
+    """Make a plan and write it; return whether it reaches the whole goal."""
     if output is PlanOutput.MANIFESTS:
-        manifests.cluster_ref(where.cluster)
-    with out.progress("looking at the cluster", "planning") as next_step:
-        cluster, by = seen(where)
+        cluster_ref(where.cluster)
+    with out.progress("observing the cluster", "planning") as next_step:
+        cluster, by = observe(where)
         next_step()
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
-        plan = make(cluster, goal, wanted.max_partitions, max_bytes, _rate(wanted, by), exact=wanted.exact)
+        throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
+        rate = rates_of(throttle, ThrottlePolicy.of(by.spec) if by else ThrottlePolicy()).inter_broker
+        plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
     if output is PlanOutput.JSON:
         out.write_json(picture.as_json(cluster, plan))
     elif output is PlanOutput.TEXT:
         out.write_picture(picture.parts(cluster, plan))
     else:
-        out.write(manifests.write(_manifests(cluster, plan, where, wanted)))
+        out.write(documents.write(_manifests(cluster, plan, where, wanted)))
     return not plan.certificate.unmet
 
 
@@ -97,21 +103,13 @@ def _min_free(wanted: Wanted, by: KafkaCluster | None) -> float:
     return by.spec.limits.min_free_disk_percent / 100 if by else wanted.goal.min_free
 
 
-def _rate(wanted: Wanted, by: KafkaCluster | None) -> int | None:
-    """Bytes per second of each broker; None where nothing is throttled."""
-    rate: int | str | None = wanted.throttle
-    if rate is None and by and by.spec.throttle:
-        rate = by.spec.throttle.inter_broker
-    return None if rate is None else bytes_per_second(rate)
-
-
-def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> list[manifests.Manifest]:
+def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> list[Manifest]:
     return reassignments(
         cluster,
         plan,
         name=wanted.name,
         namespace=namespace_or_default(where.namespace),
-        cluster_ref=manifests.cluster_ref(where.cluster),
-        template=manifests.template(wanted.throttle),
+        cluster_ref=cluster_ref(where.cluster),
+        template=template(wanted.throttle),
         max_partitions=wanted.max_partitions,
     )

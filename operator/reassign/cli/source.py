@@ -1,4 +1,4 @@
-"""Where a cluster is looked at: a KafkaCluster read with the user's kubeconfig, or plain bootstrap servers."""
+"""Which cluster a command observes: a KafkaCluster, read with the user's kubeconfig; bootstrap servers; a folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
-from reassign.controller import looking
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError
 from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
+from reassign.inspect import cluster as live
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
 
@@ -25,8 +27,10 @@ POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Where(NamedTuple):
-    """A KafkaCluster by name and namespace (None: the one of the kubeconfig's context), bootstrap servers, or a folder
-    with a snapshot; beside that, `cluster` is only what manifests refer to."""
+    """A KafkaCluster by name and namespace, bootstrap servers, or a folder with a snapshot.
+
+    Without a namespace it is that of the kubeconfig's context. Beside a folder, `cluster` is only what manifests name.
+    """
 
     cluster: str | None
     namespace: str | None
@@ -34,8 +38,8 @@ class Where(NamedTuple):
     snapshot: Path | None = None
 
 
-class Seen(NamedTuple):
-    """A cluster, and the KafkaCluster by which it was looked at."""
+class Observed(NamedTuple):
+    """A cluster, and the KafkaCluster that it was observed by."""
 
     cluster: Cluster
     by: KafkaCluster | None = None
@@ -44,7 +48,7 @@ class Seen(NamedTuple):
 def where_of(
     cluster: str | None, namespace: str | None, bootstrap_servers: str | None, snapshot: Path | None = None
 ) -> Where:
-    """What the options say; a usage error where one of them would not count."""
+    """Return what the options name; raises a usage error where one of them would have no effect."""
     if bootstrap_servers is not None and (cluster or snapshot):
         other = "--cluster" if cluster else "--snapshot"
         raise typer.BadParameter(
@@ -53,41 +57,43 @@ def where_of(
     return Where(cluster, namespace, bootstrap_servers, snapshot)
 
 
-async def look(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
-    """One look at everything that the cluster has."""
-    connection, cluster = await _reach(where)
-    async with looking.client_of(connection) as client:
-        snapshot, notes = await looking.look(client, cluster)
-    _say(notes)
-    return snapshot, cluster
+async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
+    """Observe a whole live cluster."""
+    connection, by = await _connection(where)
+    async with live.read_only(connection) as client:
+        observed, notes = await live.observe(client, by)
+    _print_notes(notes)
+    return observed, by
 
 
-async def take(where: Where) -> snapshots.Snapshot:
-    """The same with what a snapshot keeps beside."""
-    connection, cluster = await _reach(where)
-    async with looking.client_of(connection) as client:
-        taken, notes = await looking.take(client, cluster)
-    _say(notes)
+async def take(where: Where) -> snapshot_tables.Snapshot:
+    """Take a snapshot of a live cluster."""
+    connection, by = await _connection(where)
+    async with live.read_only(connection) as client:
+        taken, notes = await snapshot(client, by)
+    _print_notes(notes)
     return taken
 
 
-def _say(notes: list[str]) -> None:
+def _print_notes(notes: list[str]) -> None:
     for note in notes:
         typer.echo(f"note: {note}", err=True)
 
 
-def seen(where: Where) -> Seen:
-    """The cluster as it is, or as it was when a snapshot was taken."""
+def observe(where: Where) -> Observed:
+    """Return the cluster as it is, or as it was when a snapshot was taken."""
     if where.snapshot is not None:
-        return Seen(snapshots.read(where.snapshot).cluster)
-    snapshot, by = asyncio.run(look(where))
-    return Seen(survey(snapshot), by)
+        return Observed(snapshots.read(where.snapshot).cluster)
+    observed, by = asyncio.run(observe_live(where))
+    return Observed(survey(observed), by)
 
 
 def keep(where: Where, to: Path, name: str | None = None) -> None:
-    """Take a snapshot, and say what is in it: into a folder, or, with a name for the cluster, to its place below `to`,
-    where it replaces an earlier one of that day."""
-    with out.progress("looking at the cluster", "writing") as next_step:
+    """Write a snapshot into a folder, and print its size.
+
+    With a name for the cluster it goes to its place below `to`, where it replaces an earlier one of that day.
+    """
+    with out.progress("observing the cluster", "writing") as next_step:
         taken = asyncio.run(take(where))
         next_step()
         folder = snapshots.place(to, name, taken.taken_at) if name else to
@@ -98,19 +104,19 @@ def keep(where: Where, to: Path, name: str | None = None) -> None:
     out.write(f"{folder}: {what}{f', {unknown} of them of unknown size' if unknown else ''}\n")
 
 
-async def _reach(where: Where) -> tuple[Connection, KafkaCluster | None]:
-    """The way to a cluster; raises what says which resource or Secret is missing or wrong."""
+async def _connection(where: Where) -> tuple[Connection, KafkaCluster | None]:
+    """Return the connection to a cluster; raises for a resource or Secret that is missing or wrong."""
     if where.bootstrap_servers is not None:
         return Connection(plain(where.bootstrap_servers).bootstrap_servers), None
     if where.cluster is None:
         raise ReassignError(
             Reason.CLUSTER_NOT_FOUND, "no cluster is named; use --cluster, or --bootstrap-server for one without TLS"
         )
-    return await looking.reach(namespace_or_default(where.namespace), where.cluster)
+    return await live.resolve(namespace_or_default(where.namespace), where.cluster)
 
 
 def plain(bootstrap_servers: str) -> KafkaClusterSpec:
-    """What a KafkaCluster would say that has brokers and nothing else."""
+    """Return the spec of a KafkaCluster that has brokers and nothing else."""
     try:
         return KafkaClusterSpec(bootstrap_servers=bootstrap_servers)
     except ValidationError:
@@ -119,11 +125,11 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
 
 
 def namespace_or_default(namespace: str | None) -> str:
-    """As kubectl: the namespace of the kubeconfig's context where none is named, or that of the pod."""
+    """Return this namespace, else that of the kubeconfig's context, as kubectl does, else that of the pod."""
     if namespace:
         return namespace
     try:
         _, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
         return str(current["context"].get("namespace") or "default")
-    except Exception:  # the library raises anything; who needs the API server is told so
+    except Exception:  # the library raises anything; a command that needs the API server reports it
         return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"

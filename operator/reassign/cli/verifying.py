@@ -1,4 +1,4 @@
-"""Every check that the operator makes before a move, made now, with nothing written: to Kafka, or to the API server."""
+"""The command `verify`: the operator's checks before a move. It writes neither to Kafka nor to the API server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,9 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
-from reassign.cli import manifests
 from reassign.cli import output as out
 from reassign.cli.options import Output
 from reassign.cli.source import Where, namespace_or_default, plain
-from reassign.controller import looking
-from reassign.controller.connect import connection_of
-from reassign.controller.store import ClusterKey, cluster_key
 from reassign.core.checks.size import too_large
 from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
 from reassign.core.model.policy import Policy, ThrottlePolicy
@@ -30,13 +26,16 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason, ReassignError
+from reassign.inspect import cluster as live
+from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+from reassign.manifests import documents
 
 
 class Finding(NamedTuple):
-    """What would become of one entry; without a partition, of the whole manifest."""
+    """The result for one entry; without a partition, for the whole manifest."""
 
     manifest: str
     tp: TopicPartition | None
@@ -44,7 +43,7 @@ class Finding(NamedTuple):
     problem: Problem | None
 
     def __str__(self) -> str:
-        """One line: where, what would become of it, and why."""
+        """Return a line: the entry, its result, and why."""
         where = f"{self.manifest} {self.tp}" if self.tp else self.manifest
         if self.state is PartitionState.COMPLETED:
             return f"{where}: is at its target"
@@ -53,7 +52,7 @@ class Finding(NamedTuple):
         return f"{where}: blocked, {self.problem.reason}: {self.problem.message}"
 
     def wire(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the result for programs."""
         return {
             "manifest": self.manifest,
             "topic": self.tp and self.tp.topic,
@@ -65,7 +64,7 @@ class Finding(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A cluster, and what its KafkaCluster says to its resources; `others` are those that it has already."""
+    """A cluster with the policy of its KafkaCluster; `others` are the resources that it has already."""
 
     connection: Connection
     spec: KafkaClusterSpec
@@ -75,15 +74,15 @@ class Served(NamedTuple):
 
 
 def run(file: Path, where: Where, output: Output) -> bool:
-    """Verify what is in a file, and say it; whether nothing would be blocked."""
-    read = manifests.read(out.read(file), file)
+    """Verify the manifests in a file and write the results; return whether nothing would be blocked."""
+    read = documents.read(out.read(file), file)
     with out.progress("checking"):
-        found = asyncio.run(verify(read, where))
-    passed = all(finding.state is not PartitionState.BLOCKED for finding in found)
+        results = asyncio.run(verify(read, where))
+    passed = all(finding.state is not PartitionState.BLOCKED for finding in results)
     if output is Output.JSON:
-        out.write_json({"passed": passed, "entries": [finding.wire() for finding in found]})
+        out.write_json({"passed": passed, "entries": [finding.wire() for finding in results]})
     else:
-        out.write("".join(f"{finding}\n" for finding in found))
+        out.write("".join(f"{finding}\n" for finding in results))
     return passed
 
 
@@ -92,10 +91,10 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     default = namespace_or_default(where.namespace)
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
-    async with looking.client_of(served.connection) as client:
+    async with live.read_only(served.connection) as client:
         resources = [_resource(obj, PartitionReassignment.parse(obj)) for obj in objects]
         began = time.monotonic()
-        snapshot = await _look(client, [*resources, *served.others])
+        snapshot = await _observe(client, [*resources, *served.others])
     if served.cluster:
         check_identity(served.cluster, snapshot.cluster_id)
     memory = Memory.begin(began)
@@ -106,19 +105,19 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
 def findings(
     resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, memory: Memory
 ) -> list[Finding]:
-    """What the operator would say of these dry runs beside the other resources of their cluster."""
+    """Judge these dry runs as the operator would, beside the other resources of their cluster."""
     decision = decide([*others, *resources], snapshot, ConfigRead(), memory, policy, datetime.now(UTC))
     for _, error in decision.errors:
         raise error
     verdicts = {verdict.resource.uid: verdict for verdict in decision.verdicts}
-    found: list[Finding] = []
+    results: list[Finding] = []
     for resource in (verdicts[resource.uid].resource for resource in resources):
         name = f"{resource.namespace}/{resource.name}"
         if resource.unsupported:
-            found.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
+            results.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
         waiting = verdicts[resource.uid].waiting
-        found += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
-    return found
+        results += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
+    return results
 
 
 async def _served(objects: Sequence[Object], where: Where) -> Served:
@@ -130,8 +129,8 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
         raise ReassignError(Reason.CLUSTER_NOT_FOUND, f"the manifests are for {named}; verify those of one at a time")
     key = keys.pop()
-    async with looking.api_server() as kube:
-        cluster = await looking.kafka_cluster(kube, *key)
+    async with live.api_server() as kube:
+        cluster = await live.kafka_cluster(kube, *key)
         permission = permission_of(cluster)
         for obj in objects:
             if problem := permission.of_namespace(obj["metadata"]["namespace"]):
@@ -146,26 +145,26 @@ def _key(obj: Object, where: Where) -> ClusterKey:
 
 
 async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
-    """The PartitionReassignments of the cluster but for these, should they be applied already."""
+    """Return the PartitionReassignments of the cluster, without these where they are applied already."""
     ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
         if cluster_key(obj) == key and (obj["metadata"]["namespace"], obj["metadata"]["name"]) not in ours:
             try:
-                found.append(_resource(obj, PartitionReassignment.parse(obj)))
+                resources.append(_resource(obj, PartitionReassignment.parse(obj)))
             except ValidationError:
                 continue  # the operator leaves it alone, too
-    return found
+    return resources
 
 
-async def _look(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
+async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
     asked = {tp for resource in resources for tp in resource.named}
     destinations = {b for resource in resources for replicas in resource.wanted.values() for b in replicas}
     return await client.observe({tp.topic for tp in asked}, asked, destinations)
 
 
 def _placed(obj: Object, namespace: str) -> Object:
-    """As it would be, were it applied now as a dry run, in this namespace where it names none."""
+    """Return an object as if it were applied now as a dry run; its namespace defaults to this one."""
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", namespace)
     metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
     metadata["creationTimestamp"] = datetime.now(UTC).isoformat()

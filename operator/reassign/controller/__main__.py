@@ -21,10 +21,10 @@ from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health, serving
 from reassign.controller.settings import Settings
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import Store
 from reassign.errors import ReassignError
 from reassign.kube.access import missing_rights
-from reassign.kube.client import KubeClient
+from reassign.kube.client import ClusterKey, KubeClient
 from reassign.kube.events import EventRecorder
 from reassign.kube.lease import Lease
 

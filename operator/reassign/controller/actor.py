@@ -18,7 +18,7 @@ from reassign.api.common import GROUP
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import Store
 from reassign.controller.throttle_record import ThrottleRecord
 from reassign.core.model.configs import Change, Op
 from reassign.core.model.policy import Policy
@@ -33,7 +33,7 @@ from reassign.core.report.statuses import report
 from reassign.core.tick import Decision, Prepared
 from reassign.errors import ReassignError
 from reassign.kafka.client import KafkaClient
-from reassign.kube.client import KubeClient
+from reassign.kube.client import ClusterKey, KubeClient
 
 log = structlog.get_logger()
 

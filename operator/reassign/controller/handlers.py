@@ -21,13 +21,13 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Reporter
-from reassign.controller.store import ClusterKey, Store, cluster_key
+from reassign.controller.store import Store
 from reassign.core.model.permission import not_allowed
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.errors import ApiServerError, Reason, ReassignError
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 
 log = structlog.get_logger()
 

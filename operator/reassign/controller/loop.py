@@ -23,7 +23,7 @@ from reassign.controller.observer import Observation, Observer
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import Store
 from reassign.controller.throttle_record import ThrottleRecord
 from reassign.controller.unserved import Unserved
 from reassign.core.cluster import (
@@ -45,7 +45,7 @@ from reassign.core.moves.pacing import look
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, gate, settle
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
-from reassign.kube.client import KubeClient, Object
+from reassign.kube.client import ClusterKey, KubeClient, Object
 
 log = structlog.get_logger()
 

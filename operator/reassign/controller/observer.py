@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
-from reassign.controller.connect import connection_of, correct_secret
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.model.configs import ConfigResource
@@ -19,6 +18,7 @@ from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartitio
 from reassign.core.throttle.desired import log_dir_moves_of
 from reassign.core.throttle.stage import ConfigRead, readable
 from reassign.errors import MissingReferenceError
+from reassign.inspect.connect import connection_of, correct_secret
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import KubeClient

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from reassign.api.common import INT32_MAX, bytes_of, bytes_per_second
+from reassign.api.common import INT32_MAX, bytes_of
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.limits import MAX_UNMET
 from reassign.api.reassignment_plan import (
@@ -23,11 +23,12 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.core.cluster import check_identity
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
+from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
-from reassign.kafka.client import KafkaClient
+from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ class Job(NamedTuple):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        both = (self.plan.spec.template.throttle, self.cluster.spec.throttle)
-        rates = [throttle.inter_broker for throttle in both if throttle and throttle.inter_broker is not None]
-        return bytes_per_second(rates[0]) if rates else None
+        return rates_of(self.plan.spec.template.throttle, ThrottlePolicy.of(self.cluster.spec)).inter_broker
 
     @property
     def terms(self) -> tuple[object, ...]:
@@ -64,29 +63,25 @@ class Job(NamedTuple):
 
 
 def work_out(job: Job) -> Planned:
-    """Look at the whole cluster and make a plan. Raises PlanningError for what cannot be planned, ClusterError where
-    the cluster cannot be seen.
+    """Observe the whole cluster and make a plan; raises PlanningError and ClusterError.
 
-    The look is taken here: it is far larger than what is looked at to move partitions, and it may take a minute.
+    The cluster is observed here: that is far more than what the loop observes, and it may take a minute.
     """
     from reassign.core.survey import survey
 
-    return plan_of(job, survey(asyncio.run(_look(job))))
+    return plan_of(job, survey(asyncio.run(_observe(job))))
 
 
-async def _look(job: Job) -> Snapshot:
-    client = await KafkaClient.connect(job.connection, timeout=CONNECT_SECONDS)
-    try:
-        snapshot = await client.observe_everything()
-    finally:
-        await client.close()
-    check_identity(job.cluster, snapshot.cluster_id)
+async def _observe(job: Job) -> Snapshot:
+    async with read_only(job.connection, CONNECT_SECONDS) as client:
+        snapshot, _ = await observe(client, job.cluster)
     return snapshot
 
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:
     """The plan for the cluster as it was seen."""
-    from reassign.planning.manifests import check_stored, digest, reassignments
+    from reassign.manifests.objects import digest
+    from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
     plan = job.plan

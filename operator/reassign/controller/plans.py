@@ -16,7 +16,7 @@ from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
 from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
+from reassign.controller.store import Store, Unreadable, holds, version
 from reassign.core.cluster import permission_of
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
@@ -42,7 +42,7 @@ from reassign.core.plans.model import (
 from reassign.core.throttle.desired import above_maximum
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
 

@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
+from reassign.controller.store import Store, Unreadable, version
 from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
@@ -29,7 +29,7 @@ from reassign.core.plans.model import Plan, Unread
 from reassign.core.report.events import Event, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
 from reassign.errors import ApiServerError, ConflictError, Reason
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.kube.events import EventRecorder
 
 log = structlog.get_logger()

@@ -23,14 +23,12 @@ from reassign.core.model.record import ACTIVE
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import Reason, ReassignError
-from reassign.kube.client import Kind, Object
+from reassign.kube.client import ClusterKey, Kind, Object, cluster_key
 from reassign.kube.managed import finalizer_is_ours, record_is_foreign
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
-ClusterKey = tuple[str, str]
-"""Namespace and name of a KafkaCluster."""
 
 
 class Unreadable(NamedTuple):
@@ -58,13 +56,6 @@ class Unreadable(NamedTuple):
 def version(obj: Object) -> int:
     """Resource versions of one object can be compared as numbers; a larger one is newer."""
     return int(obj["metadata"]["resourceVersion"])
-
-
-def cluster_key(obj: Object) -> ClusterKey:
-    """The KafkaCluster that an object is, or that it refers to."""
-    meta = obj["metadata"]
-    ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
-    return ref.get("namespace", meta["namespace"]), ref["name"]
 
 
 class Store:

@@ -12,11 +12,12 @@ import structlog
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
-from reassign.controller.store import ClusterKey, Store
+from reassign.controller.store import Store
 from reassign.core.model.problem import Problem
 from reassign.core.report.events import Event
 from reassign.core.throttle.stage import ThrottleDecision
 from reassign.errors import ConflictError, Reason
+from reassign.kube.client import ClusterKey
 
 log = structlog.get_logger()
 

@@ -11,14 +11,14 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.attempts import Attempts
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
-from reassign.controller.store import ClusterKey, Store, has_finalizer
+from reassign.controller.store import Store, has_finalizer
 from reassign.core.cluster import permission_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import ApiServerError
-from reassign.kube.client import Object
+from reassign.kube.client import ClusterKey, Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can be wrong with one file of a snapshot, found from the file alone: from a path, or from its bytes."""
+"""Errors that one file of a snapshot can have by itself, given as a path or as bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 class UnusableFileError(PlanningError):
-    """A file that is no table of a snapshot of ours, or not a whole one: `why`, as a sentence without its name."""
+    """A file that is no whole table of a snapshot of ours; `why` is a sentence without its name."""
 
     def __init__(self, path: Path | str, kind: Kind, why: str) -> None:
         super().__init__(Reason.INVALID_SNAPSHOT, f"{path} is no snapshot that can be used: {why}")
@@ -45,8 +45,8 @@ class UnusableFileError(PlanningError):
         self.why = why
 
 
-class Said(NamedTuple):
-    """What a file's metadata says of the snapshot that it is a table of."""
+class Metadata(NamedTuple):
+    """The snapshot that a file is a table of, by the file's metadata."""
 
     cluster_id: str
     taken_at: datetime
@@ -65,7 +65,7 @@ def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
         raise UnusableFileError(path, Kind.UNREADABLE, why) from None
 
 
-def said(path: Path | str, file: pq.ParquetFile) -> Said:
+def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     try:
         about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
         version = about["version"]
@@ -76,37 +76,37 @@ def said(path: Path | str, file: pq.ParquetFile) -> Said:
         why = f"it is of version {version}, this program reads version {VERSION}; take it again"
         raise UnusableFileError(path, Kind.VERSION, why)
     try:
-        found = Said(
+        metadata = Metadata(
             about["cluster_id"],
             datetime.fromisoformat(about["taken_at"]).astimezone(UTC),
             {name: about["rows"][name] for name in SCHEMAS},
         )
-        found.cluster_id.encode()
+        metadata.cluster_id.encode()
         zone = datetime.fromisoformat(about["taken_at"]).tzinfo
-        if zone is not None and all(isinstance(rows, int) for rows in found.rows.values()):
-            return found
+        if zone is not None and all(isinstance(rows, int) for rows in metadata.rows.values()):
+            return metadata
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         pass
-    why = f"what it says of itself is not complete{AGAIN}"
+    why = f"its metadata is not complete{AGAIN}"
     raise UnusableFileError(path, Kind.INCOMPLETE, why)
 
 
-def table(path: Path | str, name: str, file: pq.ParquetFile, about: Said) -> pa.Table:
-    """All rows of the file, which is that of the table of this name."""
+def table(path: Path | str, name: str, file: pq.ParquetFile, about: Metadata) -> pa.Table:
+    """Return all rows of the file, which has the table of this name."""
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
-        found = file.read()
+        rows = file.read()
     except UNREADABLE as error:
         why = f"it is damaged ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.DAMAGED, why) from None
-    if found.num_rows != about.rows[name]:
-        why = f"it has {found.num_rows} rows of {about.rows[name]}{AGAIN}"
+    if rows.num_rows != about.rows[name]:
+        why = f"it has {rows.num_rows} rows of {about.rows[name]}{AGAIN}"
         raise UnusableFileError(path, Kind.ROWS, why)
-    if any(pc.any(pc.not_equal(found[name], getattr(about, name))).as_py() for name in ("cluster_id", "taken_at")):
+    if any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in ("cluster_id", "taken_at")):
         why = "it has rows of several clusters, or of several times; take it again"
         raise UnusableFileError(path, Kind.OTHER, why)
-    return found
+    return rows
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,6 @@
-"""What the files of a snapshot have: plain columns, which Spark reads as they are.
+"""The columns of a snapshot's files: plain ones, which Spark reads as they are.
 
-Each row says of which cluster it is and when it was taken, so that files of many snapshots can be read as one table,
+Each row has its cluster and the time it was taken, so that files of many snapshots can be read as one table,
 with folders such as `date=2026-01-31/cluster=main` above them. A change here is another VERSION.
 """
 

@@ -1,7 +1,7 @@
-"""Which snapshots count: of each cluster the newest, older ones as its history; and what is wrong with the others.
+"""The choice of snapshots: the newest of each cluster, older ones as its history; and the faults of the others.
 
-Pure: files as they were found in, verdicts out, sorted. What is wrong with the newest snapshot of a cluster quarantines
-that cluster, and no other; what is wrong with an older one takes that one out of the history.
+Pure: files in, verdicts out, sorted. A fault of the newest snapshot of a cluster quarantines that cluster and no other.
+A fault of an older one removes it from the history.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import Folder
+from reassign.text import listed
 
 IDENTITY = "brokers"
 """The table of which what it says of itself counts, where others say something else."""
@@ -41,20 +42,17 @@ class Kind(StrEnum):
     OLD = "OldSnapshot"
 
 
-NOTES = frozenset({Kind.NEW_ID, Kind.NO_PARTITIONS, Kind.OLD})
-"""They quarantine nothing."""
-
 OLD_DAYS = 2
 """A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
 
 
 class File(NamedTuple):
-    """A file below the root. Only the first two are known of one that has not been read."""
+    """A file below the root; of one that has not been read only the first two fields are known."""
 
     path: str  # below the root
     length: int  # bytes
     sha256: str | None = None
-    said: checks.Said | None = None
+    metadata: checks.Metadata | None = None
     kind: str | None = None  # of what is wrong with it
     problem: str | None = None  # in a sentence
 
@@ -83,7 +81,7 @@ class Snapshot(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """One kind of fault, or of something to know, in one table of one snapshot."""
+    """One kind of fault, or of note, in one table of one snapshot."""
 
     cluster: str
     date: str
@@ -95,14 +93,14 @@ class Verdict(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """All that the names and the contents of files tell. Sorted by cluster, then date."""
+    """What the names and the contents of files show. Sorted by cluster, then date."""
 
     newest: tuple[Snapshot, ...]
     history: tuple[Snapshot, ...]
     verdicts: tuple[Verdict, ...]
 
 
-class _Found(NamedTuple):
+class _Candidate(NamedTuple):
     """A folder with tables in it."""
 
     folder: Folder  # of one that is misplaced, its path and a slash instead of a cluster's name
@@ -110,25 +108,25 @@ class _Found(NamedTuple):
     misplaced: str | None = None  # what is wrong with its name
 
     @property
-    def said(self) -> checks.Said | None:
+    def metadata(self) -> checks.Metadata | None:
         """What its files say, those that say something; the identity's counts first."""
-        known = (self.files[name].said for name in (IDENTITY, *sorted(SCHEMAS)) if name in self.files)
-        return next((said for said in known if said), None)
+        known = (self.files[name].metadata for name in (IDENTITY, *sorted(SCHEMAS)) if name in self.files)
+        return next((metadata for metadata in known if metadata), None)
 
     @property
     def age(self) -> tuple[bool, str, str, Folder]:
-        """Orders snapshots by time. Where folder and content tell different dates, the later one counts: a cluster of
+        """Orders snapshots by time. Where folder and content have different dates, the later one counts: a cluster of
         which the newest snapshot is not known must not be planned from another."""
-        taken = _utc(self.said.taken_at).isoformat() if self.said else ""
+        taken = _utc(self.metadata.taken_at).isoformat() if self.metadata else ""
         return not _is_date(self.folder.date), max(self.folder.date, taken[:10]), taken, self.folder
 
 
 class _Judged(NamedTuple):
     """Every folder, what is wrong with it by itself and beside the others, and the newest one of each cluster."""
 
-    found: tuple[_Found, ...]
+    candidates: tuple[_Candidate, ...]
     faults: Mapping[Folder, list[Fault]]
-    newest: Mapping[str, _Found]
+    newest: Mapping[str, _Candidate]
 
 
 Fault = tuple[str, str, int, str]
@@ -154,17 +152,17 @@ def digest(files: Iterable[File]) -> str:
 
 
 def choose(files: Iterable[File]) -> Chosen:
-    """The verdict on each snapshot, from its files alone."""
-    found, faults, newest = _judged(files)
+    """Judge each snapshot, from its files alone."""
+    candidates, faults, newest = _judged(files)
     verdicts = [
         Verdict(one.folder.cluster, one.folder.date, *fault, quarantines=newest[one.folder.cluster] is one)
-        for one in found
+        for one in candidates
         for fault in faults[one.folder]
     ]
     usable = {cluster: _snapshot(one) for cluster, one in newest.items() if not faults[one.folder]}
     history: list[Snapshot] = []
     anew = defaultdict[str, list[Snapshot]](list)
-    for one in found:
+    for one in candidates:
         now = usable.get(one.folder.cluster)
         if now is None or one.folder == now.folder or faults[one.folder]:
             continue
@@ -192,52 +190,54 @@ def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verd
 
 
 def _judged(files: Iterable[File]) -> _Judged:
-    found = _folders(files)
-    faults = {one.folder: _faults(one) for one in found}
+    candidates = _folders(files)
+    faults = {one.folder: _faults(one) for one in candidates}
     spare = set()
-    for copy, of in _copies(found, faults):
+    for copy, of in _copies(candidates, faults):
         if copy.folder.cluster == of.folder.cluster:
             spare.add(copy.folder)
-        elif not faults[copy.folder]:  # nobody can tell of which of the two it is
+        elif not faults[copy.folder]:  # either of the two may have it
             faults[of.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(copy.folder)} once more")]
         faults[copy.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(of.folder)} once more")]
-    newest: dict[str, _Found] = {}
-    for one in found:
+    newest: dict[str, _Candidate] = {}
+    for one in candidates:
         known = newest.get(one.folder.cluster)
         if one.folder not in spare and (known is None or one.age > known.age):
             newest[one.folder.cluster] = one
     by_id = defaultdict(list)
     for one in newest.values():
-        if one.said and not faults[one.folder]:
-            by_id[one.said.cluster_id].append(one.folder)
+        if one.metadata and not faults[one.folder]:
+            by_id[one.metadata.cluster_id].append(one.folder)
     for id, folders in by_id.items():
         for folder in folders if len(folders) > 1 else []:
-            others = ", ".join(other.cluster for other in folders if other != folder)
+            others = listed(other.cluster for other in folders if other != folder)
             faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
-    return _Judged(found, faults, newest)
+    return _Judged(candidates, faults, newest)
 
 
-def _folders(files: Iterable[File]) -> tuple[_Found, ...]:
+def _folders(files: Iterable[File]) -> tuple[_Candidate, ...]:
     """Sorted by cluster, then date."""
     by_folder = defaultdict[str, dict[str, File]](dict)
     for file in files:
         if file.table in SCHEMAS:
             by_folder[file.folder][file.table] = file
-    found = [_placed(path, tables) for path, tables in by_folder.items()]
-    return tuple(sorted(found, key=lambda one: (one.folder.cluster, one.folder.date)))
+    candidates = [_placed(path, tables) for path, tables in by_folder.items()]
+    return tuple(sorted(candidates, key=lambda one: (one.folder.cluster, one.folder.date)))
 
 
-def _placed(path: str, files: Mapping[str, File]) -> _Found:
+def _placed(path: str, files: Mapping[str, File]) -> _Candidate:
     named = FOLDER.fullmatch(path)
     if named is None:
-        return _Found(Folder("", f"{path}/"), files, f"{path or 'the root'} is no folder date=2026-01-31/cluster=main")
+        return _Candidate(
+            Folder("", f"{path}/"), files, f"{path or 'the root'} is no folder date=2026-01-31/cluster=main"
+        )
     folder = Folder(named["date"], named["cluster"])
     wrong = None if OBJECT_NAME.fullmatch(folder.cluster) else f"{folder.cluster} cannot be the name of an object"
-    return _Found(folder, files, wrong)
+    return _Candidate(folder, files, wrong)
 
 
-def _faults(one: _Found) -> list[Fault]:
-    """What is wrong with a folder by itself."""
+def _faults(one: _Candidate) -> list[Fault]:
+    """Return the faults of a folder by itself."""
     if one.misplaced is not None:
         return [(WHOLE, Kind.FOLDER_NAME, 1, one.misplaced)]
     if not _is_date(one.folder.date):
@@ -251,23 +251,25 @@ def _faults(one: _Found) -> list[Fault]:
             faults.append((name, file.kind, 1, file.problem or ""))
         elif file.length == 0:
             faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty"))
-    said = one.said
-    if said and said.rows["brokers"] == 0:
+    metadata = one.metadata
+    if metadata and metadata.rows["brokers"] == 0:
         faults.append(("brokers", Kind.NO_BROKERS, 1, "it has no brokers"))
-    others = [name for name, file in sorted(one.files.items()) if file.said not in (None, said)]
+    others = [name for name, file in sorted(one.files.items()) if file.metadata not in (None, metadata)]
     if others:
         faults.append((WHOLE, Kind.MIXED, 1, f"{others[0]}.parquet is of another snapshot than its other files"))
-    elif said and (day := _utc(said.taken_at).date().isoformat()) != one.folder.date:
+    elif metadata and (day := _utc(metadata.taken_at).date().isoformat()) != one.folder.date:
         faults.append((WHOLE, Kind.OTHER_DATE, 1, f"it was taken on {day}"))
     return faults
 
 
-def _copies(found: Iterable[_Found], faults: Mapping[Folder, list[Fault]]) -> list[tuple[_Found, _Found]]:
+def _copies(
+    candidates: Iterable[_Candidate], faults: Mapping[Folder, list[Fault]]
+) -> list[tuple[_Candidate, _Candidate]]:
     """Snapshots that are there more than once: those not to be used, each with the one that is."""
     same = defaultdict(list)
-    for one in found:
-        if one.said:
-            same[one.said.cluster_id, one.said.taken_at].append(one)
+    for one in candidates:
+        if one.metadata:
+            same[one.metadata.cluster_id, one.metadata.taken_at].append(one)
     copies = []
     for group in same.values():
         kept, *others = sorted(group, key=lambda one: (bool(faults[one.folder]), one.folder.cluster, one.folder.date))
@@ -275,10 +277,10 @@ def _copies(found: Iterable[_Found], faults: Mapping[Folder, list[Fault]]) -> li
     return copies
 
 
-def _snapshot(one: _Found) -> Snapshot:
-    said = one.said
-    assert said is not None  # or the folder would have a fault
-    return Snapshot(one.folder, said.cluster_id, _utc(said.taken_at), said.rows)
+def _snapshot(one: _Candidate) -> Snapshot:
+    metadata = one.metadata
+    assert metadata is not None  # or the folder would have a fault
+    return Snapshot(one.folder, metadata.cluster_id, _utc(metadata.taken_at), metadata.rows)
 
 
 def _shown(folder: Folder) -> str:

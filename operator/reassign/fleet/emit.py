@@ -24,19 +24,19 @@ import yaml
 
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import Manifest
+from reassign.manifests.objects import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 ASKED = "Prune=confirm,Delete=confirm"
-"""Argo CD (2.14) asks somebody before it removes a wave, which cancels what of it is in flight."""
+"""Argo CD (2.14) asks for confirmation before it removes a wave, which cancels its moves in flight."""
 COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
 WAVES = "wave-*.yaml"
 UNFINISHED = ".unfinished"
 
 
 class Emitted(NamedTuple):
-    """What became of the files of a tree; `dropped` are clusters that had some and have no snapshot any more."""
+    """The changes to the files of a tree; `dropped` are clusters that had files and have no snapshot any more."""
 
     written: int
     unchanged: int
@@ -54,8 +54,7 @@ def emit(
     """Write the tree of a run.
 
     `planned` are rows of plan.PLANNED; `manifests` those of each planned cluster's waves, without their entries;
-    `about` is what the run manifest says of the whole run, `states` what it says of each cluster, of those that are
-    left out, too.
+    `about` describes the whole run in the run manifest, and `states` each cluster, those left out included.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -63,7 +62,7 @@ def emit(
     with writing(folder):
         written = unchanged = removed = 0
         wanted: dict[Path, bytes] = {}
-        said = {}
+        entries = {}
         for cluster, waves in _by_cluster(planned):
             for name, text in rendered(manifests[cluster], waves).items():
                 wanted[clusters / cluster / name] = text
@@ -73,7 +72,7 @@ def emit(
             else:
                 unchanged += 1
         folders = [each for each in sorted(clusters.glob("*")) if each.is_dir() and not each.is_symlink()]
-        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # nobody can tell of which cluster
+        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # its cluster is unknown
         gone = [] if misnamed else [each.name for each in folders if each.name not in states]
         dropped = []
         for place in folders:
@@ -88,14 +87,14 @@ def emit(
             if not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
-            said[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
-        run = json.dumps({**about, "clusters": said}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+            entries[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
+        run = json.dumps({**about, "clusters": entries}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
     return Emitted(written, unchanged, removed, tuple(dropped))
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:
-    """The files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
+    """Return the files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
     return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}
@@ -134,19 +133,19 @@ def _digest(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """What cannot be written is said in one sentence."""
+    """Report what cannot be written in one sentence."""
     try:
         yield
     except OSError as error:
         raise PlanningError(
             Reason.CANNOT_BE_WRITTEN,
             f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
-            "run it again when that is mended",
+            "run it again when that is fixed",
         ) from None
 
 
 def write(file: Path, content: bytes) -> bool:
-    """Have this content in a file; whether it had another one before, or none."""
+    """Write a file unless it has this content already; return whether it was written."""
     try:
         if file.read_bytes() == content:
             return False

@@ -1,4 +1,4 @@
-"""What lies below the root of the snapshots: each file once, with what is wrong with it.
+"""The files below the root of the snapshots, each with its faults.
 
 Spark lists and reads, so that any file system will do that Spark knows. All bytes are read, of older snapshots too: one
 damaged file of a history would end the run of a fleet where Spark meets it.
@@ -18,33 +18,33 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet.choose import FOLDER, File, wanted
-from reassign.fleet.storage import Storage, told
+from reassign.fleet.storage import Storage, spark_errors_as
 
 PATTERNS = "*?[]{}\\"
 
-_LOOKED_AT = pa.schema(
+_INSPECTED = pa.schema(
     [(name, pa.string()) for name in ("path", "sha256", "cluster_id", "taken_at", "rows", "kind", "problem")]
 )
 
 
 def take(spark: SparkSession, root: str) -> tuple[File, ...]:
-    """All tables below the root, by path, with what was found in those that count.
+    """Return all tables below the root, by path, with the metadata and errors of those that count.
 
     Folders and files whose names begin with a dot or an underscore are half-written, and do not count.
-    A PlanningError where the root cannot be read, or has no snapshot.
+    Raises PlanningError for a root that cannot be read, or has no snapshot.
     """
     if set(root) & set(PATTERNS):
         why = f"{root} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
         raise PlanningError(Reason.CANNOT_BE_READ, why)
-    todo = "name a folder that Spark can read, and look at its storage"
-    with told(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
+    todo = "name a folder that Spark can read, and check its storage"
+    with spark_errors_as(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
         listed = list(_listed(spark, base)) if base else []
-        found = {file.path: file for file in listed}
-        _refuse_none(root, base, found)
+        files = {file.path: file for file in listed}
+        _refuse_none(root, base, files)
         if unread := sorted(wanted(listed)):
-            found |= {file.path: file for file in _read(spark, base or root, [found[path] for path in unread])}
-    return tuple(found[path] for path in sorted(found))
+            files |= {file.path: file for file in _read(spark, base or root, [files[path] for path in unread])}
+    return tuple(files[path] for path in sorted(files))
 
 
 def _refuse_none(root: str, base: str | None, paths: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ def _refuse_none(root: str, base: str | None, paths: Iterable[str]) -> None:
 
 
 def _listed(spark: SparkSession, base: str) -> Iterator[File]:
-    """Every file, of its name and length alone."""
+    """Yield every file, with its name and length alone."""
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
     for row in files.load(base).select("path", "length").toArrow().to_pylist():
         path = row["path"].removeprefix(base).lstrip("/")
@@ -71,37 +71,37 @@ def _listed(spark: SparkSession, base: str) -> Iterator[File]:
 
 
 def _read(spark: SparkSession, base: str, files: Sequence[File]) -> Iterator[File]:
-    """These files, with what they say and what is wrong with them."""
+    """Yield these files, with their metadata and faults."""
     by_path = {f"{base.rstrip('/')}/{file.path}": file for file in files}
     content = spark.read.format("binaryFile").load(list(by_path)).select("path", "content")
     content = content.coalesce(spark.sparkContext.defaultParallelism)  # each task has a worker to start
-    for row in content.mapInArrow(_looked_at, from_arrow_schema(_LOOKED_AT)).toArrow().to_pylist():
+    for row in content.mapInArrow(_inspected, from_arrow_schema(_INSPECTED)).toArrow().to_pylist():
         file = by_path[row["path"]]
-        said = None
+        metadata = None
         if row["cluster_id"] is not None:
             taken_at = datetime.fromisoformat(row["taken_at"])
-            said = checks.Said(row["cluster_id"], taken_at, json.loads(row["rows"]))
-        yield file._replace(sha256=row["sha256"], said=said, kind=row["kind"], problem=row["problem"])
+            metadata = checks.Metadata(row["cluster_id"], taken_at, json.loads(row["rows"]))
+        yield file._replace(sha256=row["sha256"], metadata=metadata, kind=row["kind"], problem=row["problem"])
 
 
-def _looked_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of `path` and `content` as those of _LOOKED_AT; runs in Python's workers."""
+def _inspected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of `path` and `content` as those of _INSPECTED; runs in Python's workers."""
     for batch in batches:
         rows = [_look(path.as_py(), content.as_buffer()) for path, content in zip(*batch.columns, strict=True)]
-        yield pa.RecordBatch.from_pylist(rows, schema=_LOOKED_AT)
+        yield pa.RecordBatch.from_pylist(rows, schema=_INSPECTED)
 
 
 def _look(path: str, content: pa.Buffer) -> dict[str, str]:
-    found = {"path": path, "sha256": hashlib.sha256(content).hexdigest()}
+    row = {"path": path, "sha256": hashlib.sha256(content).hexdigest()}
     try:
         file = checks.opened(path, pa.BufferReader(content))
-        about = checks.said(path, file)
-        found |= {
+        about = checks.metadata_of(path, file)
+        row |= {
             "cluster_id": about.cluster_id,
             "taken_at": about.taken_at.isoformat(),
             "rows": json.dumps(about.rows),
         }
         checks.table(path, File(path, content.size).table, file, about)
     except checks.UnusableFileError as error:
-        found |= {"kind": error.kind, "problem": error.why}
-    return found
+        row |= {"kind": error.kind, "problem": error.why}
+    return row

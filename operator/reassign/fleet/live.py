@@ -1,7 +1,7 @@
 """Live clusters as a data source of Spark, one partition each, in place of snapshots that were taken before.
 
-What a partition holds is where a cluster is found, and no secret: the executor that looks at it reads the KafkaCluster
-and its Secrets itself, with the rights of its pod or its kubeconfig. One look at a cluster serves all tables, so that
+A partition holds a cluster's address, and no secret: the executor that observes it reads the KafkaCluster
+and its Secrets itself, with the rights of its pod or its kubeconfig. A cluster is observed once for all tables, so that
 they fit each other: its rows come in one table as wide as all of them, with the name of theirs in the column `table`.
 """
 
@@ -20,11 +20,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from reassign.controller import looking
 from reassign.errors import PlanningError, Reason, ReassignError
-from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import FOLDERS, Tables, spark_schema
+from reassign.inspect import cluster as live
+from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 
 FORMAT = "kafka_clusters"
@@ -39,7 +40,7 @@ WIDE = pa.schema(
 
 @dataclass(frozen=True)
 class LiveCluster(InputPartition):
-    """Where a cluster is found, by a KafkaCluster or by plain bootstrap servers; `name` is what the fleet calls it."""
+    """A cluster's address, a KafkaCluster or plain bootstrap servers; `name` is what the fleet calls it."""
 
     name: str
     namespace: str = ""
@@ -62,7 +63,7 @@ class KafkaClusters(DataSource):
 
 
 class Reader(DataSourceReader):
-    """Looks at each cluster; what is wrong with one is a row, and fails no other."""
+    """Observes each cluster; the error of one is a row, and fails no other."""
 
     def __init__(self, clusters: Sequence[LiveCluster]) -> None:
         self._clusters = clusters
@@ -78,23 +79,23 @@ class Reader(DataSourceReader):
         except ReassignError as error:
             yield _problem(partition, f"{error.message} ({error.reason})")
             return
-        except Exception as error:  # a mistake of ours with one cluster is that cluster's alone, too
+        except Exception as error:  # a bug that one cluster shows leaves the others alone
             yield _problem(partition, f"{type(error).__name__}: {error}")
             return
         for note in notes:
             yield _problem(partition, note)
         day = taken.taken_at.astimezone(UTC).date().isoformat()
-        for name, table in snapshots.tables_of(taken).items():
+        for name, table in snapshot_tables.tables_of(taken).items():
             yield from _wide(table, {TABLE: name, "date": day, "cluster": partition.name})
 
 
-async def _take(where: LiveCluster) -> tuple[snapshots.Snapshot, list[str]]:
+async def _take(where: LiveCluster) -> tuple[snapshot_tables.Snapshot, list[str]]:
     if where.bootstrap_servers:
         connection, by = Connection(where.bootstrap_servers), None
     else:
-        connection, by = await looking.reach(where.namespace, where.kafka_cluster)
-    async with looking.client_of(connection) as client:
-        return await looking.take(client, by)
+        connection, by = await live.resolve(where.namespace, where.kafka_cluster)
+    async with live.read_only(connection) as client:
+        return await snapshot(client, by)
 
 
 def _problem(cluster: LiveCluster, problem: str) -> pa.RecordBatch:
@@ -110,8 +111,8 @@ def _wide(table: pa.Table, same: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, schema=WIDE)
 
 
-def look(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
-    """All rows of these clusters as they are now. Each is looked at once, now, whatever is made of the rows later."""
+def observe(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
+    """Return all rows of these clusters. Each is observed once, now, whatever is made of the rows later."""
     names = [cluster.name for cluster in clusters]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PlanningError(Reason.INVALID_SNAPSHOT, f"two clusters are called {twice[0]}; call one of them otherwise")
@@ -121,12 +122,12 @@ def look(spark: SparkSession, clusters: Sequence[LiveCluster]) -> DataFrame:
 
 
 def split(rows: DataFrame) -> Tables:
-    """What `look` saw as the tables of snapshots that were taken now."""
+    """Return the rows of `observe` as the tables of snapshots."""
     return Tables(
         **{name: rows.where(sf.col(TABLE) == name).select(spark_schema(name).names) for name in Tables._fields}
     )
 
 
 def problems(rows: DataFrame) -> DataFrame:
-    """What could not be seen, with the columns `cluster` and `problem`: a cluster as a whole, or something of it."""
+    """Return what could not be observed, of a cluster or all of it, with the columns `cluster` and `problem`."""
     return rows.where(sf.col(PROBLEM).isNotNull()).select("cluster", PROBLEM)

@@ -1,4 +1,4 @@
-"""What a report shows, put together from the tables of the stages."""
+"""The content of a report, from the tables of the stages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _cluster(seen: Seen, rows: Rows, summary: Any, terms: Terms) -> model.Cluste
 
 
 def state(seen: Seen, summary: Any) -> model.State:
-    """What became of a cluster."""
+    """Return the state of a cluster."""
     if seen.problem:
         return "Quarantined"
     if not summary or summary["problem"]:
@@ -106,7 +106,7 @@ def state(seen: Seen, summary: Any) -> model.State:
 
 
 def goal(terms: Terms) -> str:
-    """What is wanted, in a line."""
+    """Return the goal in a line."""
     goal, parts = terms.goal, []
     if goal.drain_brokers:
         parts.append(f"drain {', '.join(map(str, goal.drain_brokers))}")
@@ -182,7 +182,7 @@ def _certificate(plan: Any) -> model.Certificate:
 
 
 def _growth(rows: Rows) -> model.Growth:
-    """Of what has a size now, and had another one before."""
+    """Return the growth of topics and disks that have a size now and had another one before."""
     topics = sorted(
         _known(rows["topic_growth"], "bytes", "bytes_per_day"), key=lambda row: (-row["bytes_per_day"], row["topic"])
     )

@@ -21,11 +21,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.files import snapshots
+from reassign.files import tables as snapshot_tables
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
-from reassign.planning.manifests import entries, waves_of, without_entries
+from reassign.manifests.objects import without_entries
+from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
 from reassign.planning.problem.assignments import added, loads
 from reassign.planning.problem.model import Cluster, Plan
@@ -49,7 +50,7 @@ PLANNED = pa.schema(
 )
 """What a plan's rows have."""
 ENTRY = json.JSONEncoder(check_circular=False)
-"""No entry holds itself, and to look whether one does takes a third of the time."""
+"""No entry holds itself; checking that takes a third of the time."""
 TASKS_PER_CORE = 4
 """Few enough to be started quickly, and enough that what is left at the end is little."""
 
@@ -72,21 +73,21 @@ def plan(spark: SparkSession, tables: Tables, policy: Policy, sizes: Mapping[str
 
 
 def summaries_of(rows: pa.Table) -> dict[str, Any]:
-    """What there is to say of each cluster's plan, from rows of PLANNED."""
+    """Return the summary of each cluster's plan, from rows of PLANNED."""
     about = rows.filter(pc.equal(rows["wave"], 0))
     texts = zip(about["cluster"].to_pylist(), about["summary"].to_pylist(), strict=True)
     return {cluster: json.loads(text) for cluster, text in sorted(texts)}
 
 
 def packed(sizes: Mapping[str, int], tasks: int) -> dict[str, int]:
-    """A task for each cluster: the largest first, each to the task that has least so far."""
+    """Return a task for each cluster: the largest first, each to the task that has least so far."""
     heap = [(0, task) for task in range(tasks)]
-    found = {}
+    task_of = {}
     for cluster, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         load, task = heapq.heappop(heap)
-        found[cluster] = task
+        task_of[cluster] = task
         heapq.heappush(heap, (load + size + 1, task))
-    return found
+    return task_of
 
 
 def _wide(tables: Tables) -> DataFrame:
@@ -96,8 +97,10 @@ def _wide(tables: Tables) -> DataFrame:
 
     def widened(name: str, rows: DataFrame) -> DataFrame:
         has = set(schemas[name].names)
-        found = [sf.col(c) if c in has else sf.lit(None).cast(field.dataType).alias(c) for c, field in columns.items()]
-        return rows.select(sf.lit(name).alias("table"), *found)
+        selected = [
+            sf.col(c) if c in has else sf.lit(None).cast(field.dataType).alias(c) for c, field in columns.items()
+        ]
+        return rows.select(sf.lit(name).alias("table"), *selected)
 
     first, *rest = (widened(name, getattr(tables, name)) for name in INPUT)
     for other in rest:
@@ -116,12 +119,12 @@ def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
 
 @cache
 def _begun(policy: str) -> Policy:
-    """What each worker needs once, whatever it plans."""
+    """Prepare a worker, once."""
     return Policy.model_validate_json(policy)
 
 
 def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
-    """The plan for the rows of one cluster (see `_wide`), as rows of PLANNED."""
+    """Plan the cluster of these rows (see `_wide`), as rows of PLANNED."""
     name = rows["cluster"][0].as_py()
     cluster_id = rows["cluster_id"][0].as_py()
     terms = policy.terms(name)
@@ -129,14 +132,14 @@ def plan_rows(rows: pa.Table, policy: Policy) -> pa.Table:
         return planned(name, cluster_of(name, cluster_id, rows), terms)
     except PlanningError as error:
         problem = {"reason": error.reason.value, "message": error.message}
-    except Exception as error:  # a mistake of this program, or no memory: the other clusters go on
+    except Exception as error:  # a bug, or no memory: the other clusters go on
         message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
         problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
     return _as_rows(name, [], {"cluster_id": cluster_id, "problem": problem})
 
 
 def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
-    """The cluster that these rows show, in whatever order they come."""
+    """Return the cluster of these rows, which come in any order."""
     if pc.count_distinct(rows["taken_at"]).as_py() > 1:
         raise PlanningError(
             Reason.INVALID_SNAPSHOT, "another snapshot has taken the place of this one meanwhile; run it again"
@@ -146,22 +149,23 @@ def cluster_of(name: str, cluster_id: str, rows: pa.Table) -> Cluster:
         schema = pa.schema([field for field in SCHEMAS[table] if field.name not in NOT_NEEDED])
         of_table = rows.select(schema.names).filter(pc.equal(rows["table"], table)).cast(schema)
         tables[table] = of_table.take(_order(of_table, by))
-    return snapshots.cluster_of(Path(name), cluster_id, tables)
+    return snapshot_tables.cluster_of(Path(name), cluster_id, tables)
 
 
 def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
-    """The plan for a cluster as rows of PLANNED."""
+    """Plan a cluster, as rows of PLANNED."""
     goal = terms.planner_goal()
     problem = pose(cluster, goal)
     made = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
     waves = [entries(cluster, made, those) for those in waves_of(made)]
-    manifests = terms.manifests(name, waves)  # what no object can hold is found here: it leaves out this cluster alone
+    # what no object can hold is an error here, which leaves out this cluster alone
+    manifests = terms.manifests(name, waves)
     about = {**summary(cluster, problem, made, terms.rate), "manifests": [*map(without_entries, manifests)]}
     return _as_rows(name, waves, about)
 
 
 def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> dict[str, Any]:
-    """What there is to say of a plan beside its entries; plain JSON values. Lists are in the order of the brokers."""
+    """Return the summary of a plan as plain JSON values. Lists are in the order of the brokers."""
     certificate = plan.certificate
     after = loads(plan.target, problem.size, len(cluster.brokers))
     return {

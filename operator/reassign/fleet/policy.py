@@ -1,29 +1,33 @@
-"""What is wanted of each cluster of a fleet: a file of defaults, and of overrides by patterns of clusters' names."""
+"""The goals of a fleet's clusters: a file of defaults, and of overrides by patterns of clusters' names."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from reassign.api.common import Model, NamespaceName, bytes_of, bytes_per_second
+from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
+from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import Manifest, manifests_of
+from reassign.manifests.objects import Manifest
+from reassign.manifests.text import load
+from reassign.manifests.waves import manifests_of
 from reassign.planning.problem import goals, model
+from reassign.text import first_error
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9.*?-]+$")]
 
 
 class Terms(Model):
-    """What is wanted of one cluster, in the words of a ReassignmentPlan."""
+    """The goal of one cluster, with the fields of a ReassignmentPlan."""
 
     namespace: NamespaceName = "default"
     """Of the PartitionReassignments."""
@@ -55,8 +59,7 @@ class Terms(Model):
         return goals.goal_of(self.goal, self.topics, self.racks, self.min_free_disk_percent)
 
     def manifests(self, cluster: str, waves: Sequence[Sequence[Manifest]]) -> list[Manifest]:
-        """The PartitionReassignments of a cluster, for the entries of its waves; PlanningError for what they cannot
-        have."""
+        """Return a cluster's PartitionReassignments for the entries of its waves; raises PlanningError."""
         reference = self.cluster_ref or ClusterRef(name=cluster)
         template = {**self.template.wire(), "clusterRef": reference.wire()}
         return manifests_of(waves, name=cluster, namespace=self.namespace, template=template)
@@ -69,12 +72,11 @@ class Terms(Model):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        throttle = self.template.throttle
-        return None if throttle is None or throttle.inter_broker is None else bytes_per_second(throttle.inter_broker)
+        return rates_of(self.template.throttle, ThrottlePolicy()).inter_broker
 
 
 class Override(Terms):
-    """Other terms for some clusters; what it does not say stays as it was."""
+    """Other terms for some clusters; a field that is unset stays as it was."""
 
     clusters: Annotated[tuple[ClusterPattern, ...], Field(min_length=1, max_length=1000)]
     """Names of clusters, with * for any characters and ? for one."""
@@ -84,7 +86,7 @@ class Override(Terms):
 
 
 class Policy(Model):
-    """What is wanted of a fleet. Overrides count in their order: of two that say the same, the later one."""
+    """The goals of a fleet. Overrides count in their order: the later one wins."""
 
     defaults: Terms = Terms()
     """Of every cluster."""
@@ -92,15 +94,15 @@ class Policy(Model):
     """Of some clusters."""
 
     def terms(self, cluster: str) -> Terms:
-        """What is wanted of one cluster."""
-        said = {name: getattr(self.defaults, name) for name in Terms.model_fields}
+        """Return the goal of one cluster."""
+        terms = {name: getattr(self.defaults, name) for name in Terms.model_fields}
         for override in self.overrides:
             if override.matches(cluster):
-                said |= {name: getattr(override, name) for name in override.model_fields_set - {"clusters"}}
-        return Terms(**said)
+                terms |= {name: getattr(override, name) for name in override.model_fields_set - {"clusters"}}
+        return Terms(**terms)
 
     def check_patterns(self, clusters: Iterable[str]) -> None:
-        """Raises PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
+        """Raise PlanningError for a pattern that matches none of these clusters: it is misspelt, or left over."""
         names = list(clusters)
         for override in self.overrides:
             for pattern in override.clusters:
@@ -113,42 +115,26 @@ class Policy(Model):
 
     @property
     def digest(self) -> str:
-        """Of all that it says: an override that says a default is another one than one that says nothing."""
+        """Return a digest of all fields that are set: an override with a default differs from one without."""
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 
-def _line(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark else "it"
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a field that is said twice. In Python: the loader in C ends the process where text is nested deeply."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is said twice", key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
 def parse(text: str, file: str) -> Policy:
-    """The policy in a file of YAML or JSON; raises PlanningError for what is none."""
+    """Return the policy in a file of YAML or JSON; raises PlanningError for what is none."""
     try:
-        said = yaml.load(text, Loader=_Loader)
-        return Policy.model_validate_json(
-            json.dumps({} if said is None else said), strict=True, extra="forbid", by_alias=True, by_name=False
-        )
+        return Policy.model_validate_json(_json(text), strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "it"
-        why = first["msg"].removeprefix("Value error, ")
-    except yaml.constructor.ConstructorError as error:
-        where, why = _line(error), str(error.problem)
-    except yaml.YAMLError as error:
-        where, why = _line(error), "this is neither YAML nor JSON"
+        why = first_error(error)
+    except ValueError as error:
+        why = str(error)
+    raise PlanningError(Reason.CANNOT_BE_READ, f"{file} is no policy: {why}; correct it")
+
+
+def _json(text: str) -> str:
+    documents = load(text)
+    if len(documents) > 1:
+        raise ValueError("it has several documents")
+    try:
+        return json.dumps(documents[0] if documents else {})
     except (TypeError, ValueError, RecursionError):
-        where, why = "it", "this is nothing that JSON can hold"
-    raise PlanningError(Reason.CANNOT_BE_READ, f"{file} is no policy: {where}: {why}; correct it")
+        raise ValueError("it is nothing that JSON can hold") from None

@@ -1,6 +1,6 @@
 """Which clusters can be planned: the verdict on files, then on the rows of those whose files are whole.
 
-What is wrong with one cluster says nothing of another. All rows are looked at in one job; only of a cluster with faults
+A fault of one cluster does not affect another. All rows are checked in one job; only of a cluster with faults
 they are read once more, for the table of what was rejected.
 """
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Chosen, Snapshot, Verdict
-from reassign.fleet.rules import FAULTS, found
+from reassign.fleet.rules import FAULTS, matching
 from reassign.fleet.tables import Tables, collected, of_clusters, reading
 
 _TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
@@ -23,7 +23,7 @@ REJECTED = pa.schema([*_TEXTS, pa.field("row", pa.string())])
 
 
 class Checked(NamedTuple):
-    """What a fleet's snapshots are good for. All in the order of clusters."""
+    """The usable snapshots of a fleet, and its verdicts; all in the order of clusters."""
 
     newest: tuple[Snapshot, ...]  # of each cluster that can be planned
     history: tuple[Snapshot, ...]  # older ones of the same clusters
@@ -48,7 +48,7 @@ def check(root: str, tables: Tables, chosen: Chosen) -> dict[str, pa.Table]:
 
 
 def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
-    """What is left of the chosen ones by these verdicts."""
+    """Return the chosen snapshots that these verdicts leave."""
     rows = sorted(Verdict(**row | {text: _printable(row[text]) for text in SHOWN}) for row in verdicts.to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
@@ -60,16 +60,16 @@ def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
 
 
 def _printable(text: str) -> str:
-    """These have names in them that anybody has given, and go to terminals."""
+    """Make names printable, since any user can choose them and they go to terminals."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _verdicts(tables: Tables) -> list[Verdict]:
-    rows = found(tables).groupBy("cluster", "date", "table", "kind")
+    rows = matching(tables).groupBy("cluster", "date", "table", "kind")
     counted = rows.agg(sf.count("*").alias("rows"), sf.min("example").alias("example")).toArrow().to_pylist()
     return [Verdict(**row, quarantines=row["kind"] in FAULTS) for row in counted]
 
 
 def _rejected(tables: Tables, clusters: Collection[str]) -> pa.Table:
-    rows = found(of_clusters(tables, clusters)).where(sf.col("kind").isin(*sorted(FAULTS)))
+    rows = matching(of_clusters(tables, clusters)).where(sf.col("kind").isin(*sorted(FAULTS)))
     return collected({"rejected": rows.select(*REJECTED.names).distinct()})["rejected"]

@@ -1,7 +1,7 @@
-"""What rows of snapshots must not say, and what of them is worth knowing: rules in Spark SQL, each of one kind.
+"""Quality rules on rows of snapshots, in Spark SQL, each of one kind: a fault or a note.
 
-A fault is what could make a plan wrong: rows that contradict each other, or that no cluster can have. The cluster is
-quarantined for it. What is only not well, such as a broker that is down, is a note: the planner knows what to do then.
+A fault could make a plan wrong: rows that contradict each other, or that no cluster can have. It quarantines the
+cluster. A note, such as a broker that is down, is nothing that the planner cannot handle.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pyspark.sql import functions as sf
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
 from reassign.files.schema import SCHEMAS
+from reassign.fleet.assess.sizes import MEAN, SIZE
 from reassign.fleet.tables import Tables
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
 from reassign.planning.problem.racks import MAX_DEPTH
 
 
 class Rule(NamedTuple):
-    """Rows of one kind: those of which the condition is true. `shown` is what an example says of one, in SQL."""
+    """Rows of one kind: those that meet the condition. `shown` is the text of an example, in SQL."""
 
     kind: str
     condition: str
@@ -115,8 +116,8 @@ FAULTS = frozenset(
 ROW = ("cluster", "date", "table", "kind", "example", "row")
 
 
-def found(tables: Tables) -> DataFrame:
-    """All rows that a rule tells of, as ROW: `example` shows it, `row` is JSON of it; once for each rule."""
+def matching(tables: Tables) -> DataFrame:
+    """All rows that a rule matches, as ROW: `example` shows it, `row` is JSON of it; once for each rule."""
     directories = tables.log_dirs.groupBy("cluster", "broker").agg(sf.collect_set("path").alias("paths"))
     known = tables.brokers.select("cluster", "broker").distinct().join(directories, ["cluster", "broker"], how="left")
     known = sf.broadcast(
@@ -125,7 +126,7 @@ def found(tables: Tables) -> DataFrame:
     parts = (
         _brokers(tables),
         _log_dirs(tables, known),
-        _told("partitions", tables.partitions, PARTITIONS),
+        _matching("partitions", tables.partitions, PARTITIONS),
         _replicas(tables, known),
         _elsewhere(tables, known),
         _topics(tables),
@@ -140,7 +141,7 @@ def _brokers(tables: Tables) -> DataFrame:
         sf.count("*").over(Window.partitionBy("cluster", "broker")).alias("times"),
         sf.count_if(sf.expr("rack <> '' and not startswith(rack, '/')")).over(of_cluster).alias("names"),
     )
-    return _told("brokers", rows, BROKERS)
+    return _matching("brokers", rows, BROKERS)
 
 
 def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
@@ -149,18 +150,18 @@ def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
         sf.col("broker").alias("member"),
         sf.count("*").over(Window.partitionBy("cluster", "broker", "path")).alias("times"),
     )
-    return _told("log_dirs", _described(rows, known), LOG_DIRS)
+    return _matching("log_dirs", _described(rows, known), LOG_DIRS)
 
 
 def _replicas(tables: Tables, known: DataFrame) -> DataFrame:
     zipped = sf.inline(sf.arrays_zip("replicas", "log_dirs")).alias("member", "place")
-    return _told("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
+    return _matching("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
 
 
 def _elsewhere(tables: Tables, known: DataFrame) -> DataFrame:
     others = sf.array_except("isr", "replicas")
     rows = tables.partitions.where(sf.size(others) > 0).select("*", sf.explode(others).alias("member"))
-    return _told("partitions", _described(rows, known), ELSEWHERE)
+    return _matching("partitions", _described(rows, known), ELSEWHERE)
 
 
 def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
@@ -170,11 +171,15 @@ def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def _topics(tables: Tables) -> DataFrame:
-    """What is told of a topic's partitions together, and of all of a cluster's."""
-    size = f"if(size_bytes is null, 0, least(size_bytes, {MOST_REPLICA_BYTES}))"  # of null and a number `least` is that
-    held = f"shiftright({size}, 20) * size(replicas)"
+    """Matches of a topic's partitions together, and of all of a cluster's."""
+    size = sf.expr(f"cast({SIZE} as decimal(20, 0))")
+    replicas = sf.size("replicas").cast("decimal(5, 0)")
     by_topic = tables.partitions.groupBy("cluster", "date", "topic").agg(
-        sf.collect_list("partition").alias("numbers"), sf.sum(sf.expr(held)).alias("mebibytes")
+        sf.collect_list("partition").alias("numbers"),
+        sf.count("size_bytes").alias("known"),
+        sf.sum(size).alias("known_bytes"),
+        sf.sum(size * replicas).alias("replica_bytes"),
+        sf.sum(sf.when(size.isNull(), replicas).otherwise(0)).alias("unknown_replicas"),
     )
     counted = by_topic.select(
         "cluster",
@@ -183,29 +188,33 @@ def _topics(tables: Tables) -> DataFrame:
         sf.size("numbers").alias("partitions"),
         sf.size(sf.array_distinct("numbers")).alias("distinct"),
         sf.array_max("numbers").alias("greatest"),
-        "mebibytes",
+        *("known", "known_bytes", "replica_bytes", "unknown_replicas"),
     )
+    of_cluster = Window.partitionBy("cluster", "date")
+    counted = counted.withColumns(
+        {"all_known": sf.sum("known").over(of_cluster), "all_bytes": sf.sum("known_bytes").over(of_cluster)}
+    ).withColumn("mebibytes", sf.expr(f"(coalesce(replica_bytes, 0) + unknown_replicas * ({MEAN})) div 1048576"))
     by_cluster = counted.groupBy("cluster", "date").agg(
         sf.sum("mebibytes").alias("mebibytes"),
-        sf.flatten(sf.collect_list(_told_of(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("told"),
+        sf.flatten(sf.collect_list(_matches(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("matches"),
     )
-    told = sf.inline(sf.concat("told", _told_of(CLUSTER, ("mebibytes",))))
-    return by_cluster.select("cluster", "date", sf.lit("partitions").alias("table"), told)
+    matches = sf.inline(sf.concat("matches", _matches(CLUSTER, ("mebibytes",))))
+    return by_cluster.select("cluster", "date", sf.lit("partitions").alias("table"), matches)
 
 
-def _told(table: str, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """What these rules tell of each row; the many of which none is true are left out at once."""
+def _matching(table: str, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Matches of these rules, row by row; the many rows that match none are left out at once."""
     some = rows.where(reduce(or_, (sf.expr(rule.condition) for rule in rules)))
-    told = sf.inline(_told_of(rules, SCHEMAS[table].names))
-    return some.select("cluster", "date", sf.lit(table).alias("table"), told)
+    matches = sf.inline(_matches(rules, SCHEMAS[table].names))
+    return some.select("cluster", "date", sf.lit(table).alias("table"), matches)
 
 
-def _told_of(rules: Sequence[Rule], columns: Sequence[str]) -> Column:
+def _matches(rules: Sequence[Rule], columns: Sequence[str]) -> Column:
     row = sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
-    told = (
+    matches = (
         sf.struct(sf.lit(rule.kind).alias("kind"), sf.expr(rule.shown).alias("example"), row.alias("row"))
         for rule in rules
     )
     return sf.array_compact(
-        sf.array(*(sf.when(sf.expr(rule.condition), one) for rule, one in zip(rules, told, strict=True)))
+        sf.array(*(sf.when(sf.expr(rule.condition), one) for rule, one in zip(rules, matches, strict=True)))
     )

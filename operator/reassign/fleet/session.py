@@ -1,4 +1,4 @@
-"""The Spark session of a run: whatever `spark-submit` was told wins, and what it was not told suits short jobs."""
+"""The Spark session of a run: the settings of `spark-submit` win, and the others suit short jobs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # C1 alone: the better code of C2 is ready when a run is over, and making it takes a third of the processor time;
+    # C1 alone: the better code of C2 is ready when a run has ended, and making it takes a third of the processor time;
     # one thread that collects garbage: a heap half as large as G1's
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-    # looking at files one by one takes less than a job does that looks at them
+    # listing files one by one takes less than a job that lists them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 """On one machine nothing listens on its network, and what pays in hours does not in seconds."""
@@ -51,7 +51,7 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.adaptive.enabled": "false",  # it would end a job at each shuffle to look at sizes that we know
+    "spark.sql.adaptive.enabled": "false",  # it would end a job at each shuffle to measure sizes that we know
     # a snapshot's files have some kilobytes, and those of a large cluster some megabytes: both are split evenly
     "spark.sql.files.openCostInBytes": "32768",
     "spark.sql.files.maxPartitionBytes": "2097152",
@@ -68,7 +68,7 @@ def start(master: str | None) -> SparkSession:
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if STARTED_BY_SUBMIT in os.environ:
-        SparkContext._ensure_initialized()  # a SparkConf knows what spark-submit was told only from then on
+        SparkContext._ensure_initialized()  # a SparkConf has the settings of spark-submit only from then on
     conf = SparkConf()
     if master is not None:
         conf.setMaster(master)
@@ -113,7 +113,7 @@ DENIED = ("Permission denied", "AccessControlException", "Read-only file system"
 
 @contextmanager
 def started(master: str | None) -> Iterator[SparkSession]:
-    """A session while the block runs; what Spark raises becomes an error of ours: its own has a page of Java."""
+    """Run a session for the block; an error of Spark becomes one of ours, since its own has a page of Java."""
     try:
         spark = start(master)
         try:
@@ -141,7 +141,7 @@ def _is_local(master: str | None) -> bool:
 
 
 def _log(master: str | None) -> str:
-    return str(LOG) if _is_local(master) else "what it has said above"
+    return str(LOG) if _is_local(master) else "its output above"
 
 
 def _told(error: Exception, log: str) -> ReassignError:
@@ -150,7 +150,7 @@ def _told(error: Exception, log: str) -> ReassignError:
         if known in text:
             return ReassignError(
                 Reason.CANNOT_BE_WRITTEN,
-                f"Spark cannot go on: {known}; mend that for the work folder, the snapshots and Spark's own "
+                f"Spark cannot go on: {known}; fix that for the work folder, the snapshots and Spark's own "
                 "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
             )
     return ReassignError(
@@ -167,7 +167,7 @@ def _stop(spark: SparkSession) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A Ctrl-C counts when the block is over: until there is a JVM that can be told to end."""
+    """A Ctrl-C counts when the block ends: until there is a JVM that can be stopped."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -176,7 +176,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _end_on_ctrl_c() -> None:
-    """Have a Ctrl-C end the JVM: whatever waits for it, in any thread, waits no longer."""
+    """Let a Ctrl-C end the JVM, so that no thread waits for it any longer."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is None or threading.current_thread() is not threading.main_thread():
         return  # spark-submit's, which ends us

@@ -37,8 +37,9 @@ from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
-from reassign.fleet.storage import Storage, told
+from reassign.fleet.storage import Storage, spark_errors_as
 from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
+from reassign.text import listed
 
 MARKER = "_MADE_FROM"
 PASSING = (Reason.INVALID_SNAPSHOT, Reason.PLANNING_FAILED)
@@ -54,7 +55,7 @@ class Stage(StrEnum):
 
 
 class Job(NamedTuple):
-    """What to work on, and where to: `snapshots` and `work` are folders of any file system that Spark knows."""
+    """The input and output of a run: `snapshots` and `work` are folders of any file system that Spark knows."""
 
     snapshots: str
     policy: Policy
@@ -70,7 +71,7 @@ def of(job: Job, last: Stage) -> list[Stage]:
 
 
 class Result(NamedTuple):
-    """What came of a run, as far as it went."""
+    """The results of a run, as far as it went."""
 
     clusters: int
     left_out: dict[str, Problem]  # by cluster
@@ -81,9 +82,9 @@ class Result(NamedTuple):
 
 
 def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], None]) -> Result:
-    """All stages up to the last one; `begin` is called as each of them begins.
+    """Run all stages up to the last one; `begin` is called as each of them begins.
 
-    Raises PlanningError for what cannot be read, planned or written at all; a cluster that is no good is left out.
+    Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
     kept, stages = Kept(spark, job.work), of(job, last)
     begin(Stage.CHECK)
@@ -100,8 +101,8 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
             brokers, log_dirs = gathered(tables.brokers, tables.log_dirs)
         return tables._replace(brokers=brokers, log_dirs=log_dirs)
 
-    found = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
-    checked = quality.checked(chosen, found["verdicts"])
+    results = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
+    checked = quality.checked(chosen, results["verdicts"])
     quarantined = problems(checked.quarantine)
     good = checked.newest
     names = [each.folder.cluster for each in good]
@@ -137,7 +138,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
         manifests = {name: each["manifests"] for name, each in summaries.items() if not each["problem"]}
-        states = {each.cluster: _said(each, summaries.get(each.cluster)) for each in seen}
+        states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
         emitted = emit(job.manifests, rows, manifests, about(inputs, job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
@@ -149,24 +150,23 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
-    """Why clusters are left out: by cluster the first of what is wrong with its newest snapshot."""
-    found: dict[str, Problem] = {}
+    """Return why clusters are left out: by cluster the first fault of its newest snapshot."""
+    by_cluster: dict[str, Problem] = {}
     for verdict in quarantine:
-        found.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
-    return found
+        by_cluster.setdefault(verdict.cluster, {"reason": verdict.kind, "message": _sentence(verdict)})
+    return by_cluster
 
 
 def _sentence(verdict: Verdict) -> str:
     if verdict.kind == Kind.FOLDER_NAME:
         return f"{verdict.example}: rename it"
     of = f"{verdict.table}: " if verdict.table else ""
-    example = verdict.example.removesuffix(checks.AGAIN)
-    more = f" (and {verdict.rows - 1} more)" if verdict.rows > 1 else ""
-    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}{more}; take it again"
+    example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"
 
 
-def _said(seen: Seen, summary: Any) -> dict[str, Any]:
-    """What the run manifest says of a cluster."""
+def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
+    """Return a cluster's entry in the run manifest."""
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None
     return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
@@ -183,7 +183,7 @@ class Kept:
         with self._usable():
             if kept := self._kept(name, key):
                 return kept
-            self.forget(name)  # first: tables that are written anew must not look whole
+            self.forget(name)  # first: tables that are written anew must not pass for whole
         tables = make()
         with self._usable():
             for table, rows in tables.items():
@@ -215,15 +215,18 @@ class Kept:
         return f"{self._work}/{name}/{table}.parquet"
 
     def _usable(self) -> AbstractContextManager[None]:
-        todo = "mend that, or name another one, and run it again: it goes on where it was"
-        return told(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
+        todo = "fix that, or name another one, and run it again: it goes on where it was"
+        return spark_errors_as(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
+
+
+PARTS = ("api", "core", "files", "fleet", "manifests", "planning")
 
 
 @cache
 def program() -> str:
-    """A hash of this package's sources and of what plans: what another version has made is made again."""
+    """Return a hash of the sources that plan: what another version of them has made is made again."""
     folder = Path(reassign.__file__).parent
-    files = sorted(file for part in ("api", "files", "fleet", "planning") for file in (folder / part).rglob("*.py"))
+    files = sorted(file for part in PARTS for file in (folder / part).rglob("*.py"))
     versions = [[library.__name__, library.__version__] for library in (numba, np, pa)]
     return hashed(
         versions + [[str(file.relative_to(folder)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
@@ -231,5 +234,5 @@ def program() -> str:
 
 
 def about(inputs: str, policy: Policy) -> dict[str, str]:
-    """What the run manifest says of a run."""
+    """Return the run's entry in the run manifest."""
     return {"snapshots": inputs, "policy": policy.digest, "version": reassign.__version__}

@@ -14,8 +14,8 @@ from reassign.errors import PlanningError, Reason
 
 
 @contextmanager
-def told(reason: Reason, what: str, todo: str) -> Iterator[None]:
-    """What Spark raises within becomes a PlanningError: `what` happened, Spark's own first reason, and `todo`."""
+def spark_errors_as(reason: Reason, what: str, todo: str) -> Iterator[None]:
+    """Turn what Spark raises into a PlanningError: `what` failed, Spark's first cause, and `todo`."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -28,10 +28,10 @@ def first_cause(error: Exception) -> str:
         cause = error.java_exception
         while cause.getCause() is not None:
             cause = cause.getCause()
-        said = cause.getMessage() or cause.getClass().getSimpleName()
+        message = cause.getMessage() or cause.getClass().getSimpleName()
     else:
-        said = str(error)
-    return str(said).strip().partition("\n")[0].rstrip(".")
+        message = str(error)
+    return str(message).strip().partition("\n")[0].rstrip(".")
 
 
 class Storage:
@@ -42,7 +42,7 @@ class Storage:
         self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
     def read(self, path: str) -> bytes | None:
-        """What is in a file; None where there is none."""
+        """Return the content of a file; None where there is none."""
         files, place = self._at(path)
         if not files.exists(place):
             return None
@@ -53,7 +53,7 @@ class Storage:
             stream.close()
 
     def write(self, path: str, content: bytes) -> None:
-        """Have this in a file, whole or not at all where the file system renames."""
+        """Write a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
         unfinished = place.suffix(".unfinished")
         stream = files.create(unfinished, True)

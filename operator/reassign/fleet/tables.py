@@ -14,14 +14,14 @@ from pyspark.sql.types import StringType, StructType
 
 from reassign.errors import Reason
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.storage import told
+from reassign.fleet.storage import spark_errors_as
 
 FOLDERS = ("date", "cluster")
 """Of a snapshot, below the root: `date=2026-01-31/cluster=main`."""
 
 
 class Folder(NamedTuple):
-    """Where a snapshot lies, below the root."""
+    """The folder of a snapshot below the root."""
 
     date: str
     cluster: str
@@ -40,7 +40,7 @@ class Tables(NamedTuple):
 
 
 def spark_schema(name: str) -> StructType:
-    """Of one of the tables, in Spark's types; columns that have to be there may be null, or a check could not tell."""
+    """Return a table's schema in Spark's types. Required columns may be null, so that a check can report it."""
     schema = from_arrow_schema(SCHEMAS[name])
     for field in schema.fields:
         field.nullable = True
@@ -50,9 +50,9 @@ def spark_schema(name: str) -> StructType:
 
 
 def reading(root: str) -> AbstractContextManager[None]:
-    """A PlanningError where what is below the root goes away meanwhile, or its storage fails."""
+    """Raise PlanningError where a snapshot disappears meanwhile, or its storage fails."""
     what = f"the snapshots below {root} cannot be read any more"
-    return told(Reason.SPARK_FAILED, what, "look at their storage, and run it again: it goes on where it was")
+    return spark_errors_as(Reason.SPARK_FAILED, what, "check their storage, and run it again: it goes on where it was")
 
 
 def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
@@ -70,7 +70,7 @@ def read(spark: SparkSession, root: str, folders: Iterable[Folder]) -> Tables:
 
 
 def of_clusters(tables: Tables, clusters: Collection[str]) -> Tables:
-    """What is of these clusters; the files of others are not opened."""
+    """Return the rows of these clusters; the files of others are not opened."""
     return Tables(*(rows.where(rows["cluster"].isin(*clusters)) for rows in tables))
 
 

@@ -30,11 +30,13 @@ from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.managed import FIELD_MANAGER, field_manager
 
-__all__ = ["REQUEST_SECONDS", "Kind", "KubeClient", "Object"]
+__all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key"]
 
 Object = dict[str, Any]
 Objects = list[Object]  # within the class, list is a method
 Strings = list[str]
+ClusterKey = tuple[str, str]
+"""Namespace and name of a KafkaCluster."""
 
 REQUEST_SECONDS = 10.0
 MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
@@ -54,6 +56,13 @@ class Kind(StrEnum):
 
 
 _PLURALS = {kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment, ReassignmentPlan)}
+
+
+def cluster_key(obj: Object) -> ClusterKey:
+    """The KafkaCluster that an object is, or that it refers to."""
+    meta = obj["metadata"]
+    ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
+    return ref.get("namespace", meta["namespace"]), ref["name"]
 
 
 class KubeClient:

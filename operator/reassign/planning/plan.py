@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from reassign.planning.bounds.certificates import certify
 from reassign.planning.bounds.exact import polish
-from reassign.planning.manifests import most_that_fit
+from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
 from reassign.planning.problem.model import Cluster, Goal, Ints, Plan, Unmet
 from reassign.planning.problem.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan, split
+from reassign.text import listed
 
 
 def make(
@@ -81,5 +82,4 @@ def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
 
 
 def _names(cluster: Cluster, partitions: list[int]) -> str:
-    more = f" and {len(partitions) - 1} more partitions" if len(partitions) > 1 else ""
-    return partition_name(cluster, partitions[0]) + more
+    return listed((partition_name(cluster, partition) for partition in partitions), most=1)

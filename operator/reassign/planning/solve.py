@@ -23,6 +23,7 @@ from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
 from reassign.planning.problem.problem import RESOURCES, Problem
 from reassign.planning.problem.shares import LEADERS, OPEN
+from reassign.text import listed
 
 ROUNDS = 12
 CHAINS = 200
@@ -257,7 +258,7 @@ def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
             unmet.append(
                 Unmet(
                     f"{by} is not within the tolerance on {int(outside.sum())} brokers: "
-                    f"{', '.join(map(str, problem.brokers[outside][:10].tolist()))}",
+                    f"{listed(problem.brokers[outside].tolist(), most=10)}",
                     f"from {share.min():.1%} to {share.max():.1%} of a broker's share",
                 )
             )

@@ -1,4 +1,4 @@
-"""What there is to say of the clusters of a fleet before anything is planned: loads, skew, violations, growth, bounds.
+"""An assessment of the clusters of a fleet before planning: loads, skew, violations, growth, bounds.
 
 Expressions only, over the rows of snapshots. The rules are those of the planner, which plans from the same rows; what
 it counts as load counts here. Sums are whole numbers, so that the same rows give the same tables.

@@ -1,4 +1,4 @@
-"""How topics and disks have grown, from history: the slope of a straight line through what was seen."""
+"""The growth of topics and disks: the slope of a straight line through their history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIRST_OF_VOLUME = "transform(filter(volumes, (d, i) -> d.volume = i and d.says),
 
 
 def topic_growth(sizes: DataFrame) -> DataFrame:
-    """From `sizes.topic_sizes`. A topic that is no more is none of these."""
+    """Return the growth of the topics of `sizes.topic_sizes` that still exist."""
     return (
         sizes.groupBy("cluster", "topic")
         .agg(

@@ -1,4 +1,4 @@
-"""What somebody began and did not finish: throttles that slow nothing down, reassignments in flight for days."""
+"""What was begun and not finished: throttles that slow nothing down, reassignments in flight for days."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def leftovers(history: Tables, sizes: DataFrame) -> DataFrame:
         sf.lit(REASSIGNMENT).alias("kind"),
         sf.expr("concat(topic, '-', partition, ' to ', array_join(replicas, ', '))").alias("what"),
     )
-    found = throttles.unionByName(reassignments).join(sf.broadcast(times), ["cluster", "taken_at"])
+    rows = throttles.unionByName(reassignments).join(sf.broadcast(times), ["cluster", "taken_at"])
     in_a_row = "filter(array_sort(collect_list(struct(age, taken_at))), (x, i) -> x.age = i)"
     return (
-        found.where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))
+        rows.where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))
         .groupBy("cluster", "kind", "what")
         .agg(
             sf.first("newest_at").alias("newest_at"), sf.expr(f"try_element_at({in_a_row}, -1).taken_at").alias("since")

@@ -1,4 +1,4 @@
-"""What lies where, and what is wrong with it: sums over replicas by directory, and over partitions by what is wanted.
+"""The load of each directory, and partitions that break rules: sums over replicas, and over partitions.
 
 A partition is judged in its row, by what its cluster's row in a broadcast table says of its brokers. How it is spread
 over racks is judged once for all partitions of a cluster that lie on the same racks.
@@ -75,7 +75,7 @@ coalesce(not exists(
 
 
 class Lying(NamedTuple):
-    """What there is in the newest snapshots."""
+    """Sums over the newest snapshots."""
 
     replicas: DataFrame  # REPLICAS by cluster, broker, path, which is null where it is not known
     partitions: DataFrame  # PARTITIONS by cluster, rf

@@ -1,4 +1,4 @@
-"""The bytes of each topic over time, and what replicas count as whose bytes are not known."""
+"""The bytes of each topic over time, and the size that stands for an unknown one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from pyspark.sql import functions as sf
 from reassign.fleet.tables import Tables
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
+SIZE = f"if(size_bytes > {MOST_REPLICA_BYTES}, {MOST_REPLICA_BYTES}, size_bytes)"
+TOPIC_MEAN = "known_bytes div known"
+MEAN = f"case when known > 0 then {TOPIC_MEAN} when all_known > 0 then all_bytes div all_known else 1 end"
+"""Bytes of a replica of unknown size, as `planning.problem.sizes_or_means` has it. `known` and `known_bytes` are of the
+partitions of its topic whose sizes are known, `all_known` and `all_bytes` those of its cluster."""
+
 
 def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
-    """One row for each topic of each snapshot. `newest` tells those of the newest one; `bytes` are of all replicas,
-    those that are not known counted as the mean of those that are, null where none is."""
+    """Return one row for each topic of each snapshot; `newest` marks those of the newest one.
+
+    `bytes` are of all replicas, with the topic's mean for those of unknown size; null where no size is known.
+    """
     times = newest.brokers.groupBy("cluster").agg(sf.max("taken_at").alias("newest_at"))
     return (
-        history.partitions.withColumn(
-            "size_bytes", sf.expr(f"if(size_bytes > {MOST_REPLICA_BYTES}, {MOST_REPLICA_BYTES}, size_bytes)")
-        )
+        history.partitions.withColumn("size_bytes", sf.expr(SIZE))
         .groupBy("cluster", "topic", "taken_at")
         .agg(
             sf.max(sf.size("replicas")).alias("width"),
@@ -31,14 +37,13 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
         .withColumn("newest", sf.col("taken_at") == sf.col("newest_at"))
         .withColumn(
             "bytes",
-            sf.expr("try_add(replica_bytes, if(known > 0, try_multiply(unknown_replicas, known_bytes div known), 0L))"),
+            sf.expr(f"try_add(replica_bytes, if(known > 0, try_multiply(unknown_replicas, {TOPIC_MEAN}), 0L))"),
         )
     )
 
 
 def newest_topics(sizes: DataFrame, terms: DataFrame) -> DataFrame:
-    """Of each topic of the newest snapshots whether it is `chosen` to be planned, and what a replica counts as whose
-    bytes are not known: as in `problem.problem`."""
+    """Return whether each topic of the newest snapshots is `chosen` to be planned, and its MEAN as `mean_bytes`."""
     of_cluster = Window.partitionBy("cluster")
     return (
         sizes.where("newest")
@@ -49,7 +54,6 @@ def newest_topics(sizes: DataFrame, terms: DataFrame) -> DataFrame:
             "cluster",
             "topic",
             "topic rlike included and not topic rlike excluded as chosen",
-            "case when known > 0 then known_bytes div known when all_known > 0 then all_bytes div all_known else 1 end "
-            "as mean_bytes",
+            f"{MEAN} as mean_bytes",
         )
     )

@@ -14,7 +14,7 @@ LOADS = ("bytes", "replicas", "leaders")
 
 
 def by_broker(places: DataFrame, replicas: DataFrame) -> DataFrame:
-    """Places with what lies there."""
+    """Return places with their load."""
     sums = replicas.groupBy("cluster", "broker").agg(*(sf.try_sum(name).alias(name) for name in REPLICAS))
     return (
         places.join(sums, ["cluster", "broker"], "left")

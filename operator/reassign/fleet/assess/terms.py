@@ -1,4 +1,4 @@
-"""What is wanted of each cluster, as rows that expressions can use."""
+"""The goal of each cluster, as rows that expressions can use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TERMS = pa.schema(
 
 
 def terms_of(spark: SparkSession, goals: Mapping[str, Goal]) -> DataFrame:
-    """Rows of TERMS, from the goals of the clusters by name."""
+    """Return rows of TERMS for the goals of the clusters by name."""
     rows = [
         {
             "cluster": cluster,

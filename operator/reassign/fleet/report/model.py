@@ -106,7 +106,7 @@ class TopicGrowth(TypedDict):
 
 
 class DiskGrowth(TypedDict):
-    """When a log directory's volume is full if it grows on as it did; None: it does not grow, or nobody can say."""
+    """When a log directory's volume is full if it grows on as it did; None: it does not grow, or that is unknown."""
 
     broker: int
     path: str
@@ -124,7 +124,7 @@ class Growth(TypedDict):
 
 
 class Leftover(TypedDict):
-    """Something that somebody forgot: a throttle with nothing in flight, a reassignment in flight for days."""
+    """Something left behind: a throttle with nothing in flight, a reassignment in flight for days."""
 
     kind: str
     what: str

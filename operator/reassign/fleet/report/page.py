@@ -1,4 +1,4 @@
-"""The page: what it says at the top, a row for each cluster, and beside each row what its details are drawn from."""
+"""The page: its summary, and a row for each cluster with the data of its details."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = 3
 
 
 class Cost(NamedTuple):
-    """What all plans cost together, and what no plans for their goals can do without."""
+    """The cost of all plans together, and the least possible."""
 
     name: str
     plans: float

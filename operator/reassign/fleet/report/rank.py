@@ -1,12 +1,13 @@
-"""Which clusters come first: those that need a person, then those that a plan mends, the worst of each first."""
+"""The order of clusters: first those that need a person, then those that a plan fixes, the worst of each first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reassign.fleet.report.model import Balance, Cluster, Resource
 from reassign.fleet.report.numbers import counted, percent
+from reassign.text import listed
 
 SOON = 14
 """Days. A disk that is full within these needs a person: waves may take about as long."""
@@ -15,7 +16,7 @@ OF: dict[Resource, str] = {"Disk": "bytes", "Replicas": "replicas", "Leaders": "
 
 
 class Rank(NamedTuple):
-    """Why a cluster is where it is: the kind, how bad it is among those of its kind, and that in words."""
+    """The reason for a cluster's place: its kind, its measure within the kind, and that in words."""
 
     kind: str
     measure: float
@@ -42,15 +43,12 @@ def _full_soon(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _unmet(cluster: Cluster) -> tuple[float, str] | None:
-    first, *more = [one["what"] for one in cluster["unmet"]] or [""]
-    if not first:
-        return None
-    return len(cluster["unmet"]), f"{first} (and {len(more)} more)" if more else first
+    return _first_of(one["what"] for one in cluster["unmet"])
 
 
 def _not_spread(cluster: Cluster) -> tuple[float, str] | None:
-    found = cluster["violations"]
-    return (found, counted(found, "partition")) if found else None
+    count = cluster["violations"]
+    return (count, counted(count, "partition")) if count else None
 
 
 def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
@@ -63,10 +61,12 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:
-    first, *more = [one["what"] for one in cluster["leftovers"]] or [""]
-    if not first:
-        return None
-    return len(cluster["leftovers"]), f"{first} (and {len(more)} more)" if more else first
+    return _first_of(one["what"] for one in cluster["leftovers"])
+
+
+def _first_of(items: Iterable[str]) -> tuple[float, str] | None:
+    named = list(items)
+    return (len(named), listed(named, most=1)) if named else None
 
 
 KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
@@ -76,7 +76,7 @@ KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
     "Goal partly met": ("the plan cannot reach all that is asked for", _unmet),
     "Not spread": ("partitions are not spread over racks; the most first", _not_spread),
     "Out of band": ("a broker has more or less than the target band; the furthest out first", _out_of_band),
-    "Leftovers": ("throttles or reassignments that somebody forgot", _left_over),
+    "Leftovers": ("throttles or reassignments that were left behind", _left_over),
 }
 """What makes a cluster come first, worst first. A cluster is of the first kind that it meets."""
 

@@ -20,6 +20,7 @@ from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal
 from reassign.planning.problem.racks import levels
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
+from reassign.text import listed
 
 RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
 """The rows of `Problem.target`, `low` and `high`."""
@@ -132,18 +133,21 @@ def _allowed(cluster: Cluster, goal: Goal) -> Bools:
     named = goal.drain | (goal.brokers or frozenset())
     missing = sorted(named - set(cluster.brokers.tolist()))
     if missing:
-        raise PlanningError(Reason.INVALID_GOAL, f"the cluster has no broker {_ids(missing)}: name brokers that it has")
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"the cluster has no broker {listed(missing)}: name brokers that it has"
+        )
     drained = np.isin(cluster.brokers, sorted(goal.drain))
-    listed = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
-    if not (listed & ~drained).any():
+    chosen = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
+    if not (chosen & ~drained).any():
         raise PlanningError(
             Reason.INVALID_GOAL, "every broker is to be drained or left out: leave some to hold the replicas"
         )
-    allowed: Bools = cluster.alive & listed & ~drained
+    allowed: Bools = cluster.alive & chosen & ~drained
     if not allowed.any():
         raise PlanningError(
             Reason.NOT_ENOUGH_BROKERS,
-            f"none of the brokers that the goal leaves is alive ({_ids(cluster.brokers[listed & ~drained].tolist())}): "
+            "none of the brokers that the goal leaves is alive "
+            f"({listed(cluster.brokers[chosen & ~drained].tolist())}): "
             "bring one back, or allow others",
         )
     return allowed
@@ -175,11 +179,11 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
         return
     row = int(np.flatnonzero(movable & (rf == wanted))[0])
     dead = cluster.brokers[~cluster.alive].tolist()
-    dead_ones = f" (not alive: {_ids(dead)})" if dead else ""
+    dead_ones = f" (not alive: {listed(dead)})" if dead else ""
     raise PlanningError(
         Reason.NOT_ENOUGH_BROKERS,
         f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
-        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
+        f"{listed(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
         "allow more brokers, or lower the replication factor",
     )
 
@@ -276,7 +280,7 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
         unmet.append(
             Unmet(
                 f"{len(staying)} replicas of excluded topics lie on brokers to be emptied: "
-                f"{_ids(cluster.brokers[np.unique(staying)].tolist())}",
+                f"{listed(cluster.brokers[np.unique(staying)].tolist())}",
                 "they stay; to move them too, exclude no topic",
             )
         )
@@ -285,7 +289,3 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
 
 def partition_name(cluster: Cluster, row: int) -> str:
     return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"
-
-
-def _ids(brokers: list[int]) -> str:
-    return ", ".join(map(str, brokers))

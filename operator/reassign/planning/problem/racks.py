@@ -16,8 +16,8 @@ import numpy as np
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import Ints
+from reassign.text import listed
 
-MAX_NAMED = 5
 MAX_DEPTH = 11
 """Names of a path. The kernel compares brokers by one number with 5 bits for each level, and the broker itself."""
 
@@ -84,5 +84,4 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
 
 
 def _named(which: Sequence[int], racks: Sequence[str], ids: Sequence[int] | Ints) -> str:
-    named = ", ".join(f"{racks[i]!r} of broker {ids[i]}" for i in which[:MAX_NAMED])
-    return f"{named} and {len(which) - MAX_NAMED} more" if len(which) > MAX_NAMED else named
+    return listed(f"{racks[i]!r} of broker {ids[i]}" for i in which)

@@ -1,4 +1,4 @@
-"""From a KafkaCluster and the Secrets that it names to a connection."""
+"""The connection of a KafkaCluster, with the Secrets that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reassign.kube.client import KubeClient
 
 
 async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
-    """Read what is needed to connect. Raises what says which Secret, or which key in it, is missing or wrong."""
+    """Return the connection of a KafkaCluster; raises ReassignError for a Secret, or key, that is missing or wrong."""
     secrets = Secrets(kube, cluster.metadata.namespace)
     tls = await _tls(cluster.spec.tls, secrets) if cluster.spec.tls is not None else None
     sasl = await _sasl(cluster.spec.sasl, secrets) if cluster.spec.sasl is not None else None
@@ -24,9 +24,9 @@ async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
 
 
 async def correct_secret(connection: Connection, cluster: KafkaCluster, kube: KubeClient) -> None:
-    """See to it that a token that is due is asked for with the client secret that there is now.
+    """Renew a token that is due with the client secret as it is now.
 
-    Without a Secret the last one serves: as long as the token is good nothing is wrong with the cluster.
+    Without a Secret the last client secret is used: while the token is valid the cluster can be served.
     """
     spec, oauth = cluster.spec.sasl, connection.sasl
     if spec and spec.oauth and isinstance(oauth, OAuth) and oauth.due:

@@ -24,13 +24,13 @@ LOAD: dict[str, Any] = {
 UNKNOWN = LOAD | {"cluster": "other", "bytes": None, "skew_bytes": None, "violations": None, "bytes_bound": None}
 
 
-def said(result: Result, capsys: pytest.CaptureFixture[str]) -> str:
+def shown(result: Result, capsys: pytest.CaptureFixture[str]) -> str:
     out.write_picture(fleet_run._parts(result, Path("manifests"), Path("fleet.html")))
     return capsys.readouterr().out
 
 
-def test_what_is_not_known_of_a_cluster_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(Result(2, {}, (), [UNKNOWN, LOAD], {}, None), capsys)
+def test_unknown_numbers_of_a_cluster_are_shown_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(Result(2, {}, (), [UNKNOWN, LOAD], {}, None), capsys)
     main, other = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("main", "other"))
     assert "150 % of the mean" in main
     assert other.split()[-3:] == ["unknown"] * 3
@@ -41,8 +41,8 @@ def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) ->
     verdicts = [Verdict(name, "2026-01-31", "brokers", "BrokerTwice", 2, "broker 1", True) for name in "ab"]
     found = problems(verdicts)
     assert found["a"]["message"] == (
-        "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 (and 1 more); take it again"
+        "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 and 1 more; take it again"
     )
-    text = said(Result(2, found, tuple(verdicts), [], {}, None), capsys)
+    text = shown(Result(2, found, tuple(verdicts), [], {}, None), capsys)
     [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]
     assert line.split()[:4] == ["BrokerTwice", "2", "4", "yes"]

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import PartitionReassignment
-from reassign.cli import manifests as as_yaml
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import Manifest
-from reassign.planning.stock import read, write
+from reassign.manifests import documents
+from reassign.manifests.objects import Manifest
+from reassign.manifests.stock import read, write
 
 topics = st.text("aZ9._-", min_size=1, max_size=9).filter(lambda name: name not in (".", "..")) | st.just("t" * 249)
 ids = st.integers(0, 5) | st.integers(0, 2**31 - 1)
@@ -48,8 +48,8 @@ def converted(document: object, **options: Any) -> list[Manifest]:
 def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
     options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
     manifests = converted(document, **options)
-    text = as_yaml.write(manifests).encode()
-    file = write(as_yaml.read(text.decode(), Path("moves.yaml")))
+    text = documents.write(manifests).encode()
+    file = write(documents.read(text.decode(), Path("moves.yaml")))
     assert json.loads(file) == document
     assert converted(file, **options) == manifests
     assert all(len(manifest["spec"]["partitions"]) <= max_partitions for manifest in manifests)

@@ -24,15 +24,10 @@ from reassign.api.partition_reassignment import (
 from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.core.checks.size import too_large
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import (
-    Manifest,
-    check_stored,
-    digest,
-    most_that_fit,
-    plan_label,
-    reassignments,
-    rollback,
-)
+from reassign.manifests.objects import Manifest, digest, plan_label
+from reassign.manifests.rollback import rollback
+from reassign.manifests.waves import check_stored, reassignments
+from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem.model import UNKNOWN, Certificate, Cluster, Directories, Plan
 
 NOTHING = Certificate(0, 0, 0, 0, 0, (), 0, 0)
@@ -137,7 +132,7 @@ def names(manifests: list[Manifest]) -> list[str]:
     return [manifest["metadata"]["name"] for manifest in manifests]
 
 
-def test_names_tell_the_plan_its_content_and_the_wave() -> None:
+def test_names_have_the_plan_its_content_and_the_wave() -> None:
     first, second = names(made())
     assert re.fullmatch(r"drain-5-[0-9a-f]{8}-1", first)
     assert second == first[:-1] + "2"
@@ -225,7 +220,7 @@ def test_the_digest_is_the_same_as_made_and_as_stored_in_any_order() -> None:
         ("spec", "partitions", 0, "topic"),
     ],
 )
-def test_the_digest_tells_what_was_edited(path: tuple[str | int, ...]) -> None:
+def test_the_digest_changes_with_every_edit(path: tuple[str | int, ...]) -> None:
     manifests = made()
     edited = deepcopy(manifests)
     *way, last = path
@@ -236,7 +231,7 @@ def test_the_digest_tells_what_was_edited(path: tuple[str | int, ...]) -> None:
     assert digest(edited) != digest(manifests)
 
 
-def test_the_digest_tells_replicas_their_order_options_and_waves() -> None:
+def test_the_digest_depends_on_replicas_order_options_and_waves() -> None:
     manifests = made()
     others = [made()[:1], made(template={"preferredLeader": "Keep"})]
     for change in ([20, 40], [40, 30]):

@@ -1,4 +1,4 @@
-"""Manifests of PartitionReassignments as YAML: what the API server's schema would refuse is refused here, too."""
+"""Manifests of PartitionReassignments as YAML, checked as the API server's schema checks them."""
 
 from __future__ import annotations
 
@@ -7,66 +7,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 import yaml
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
-from reassign.cli.options import SHOWN
-from reassign.controller.looking import first_of
 from reassign.errors import PlanningError, Reason
+from reassign.manifests.objects import Manifest
+from reassign.manifests.text import load
+from reassign.text import first_error
 
-Manifest = dict[str, Any]
-MAX_DEPTH = 50
+SHOWN = 50
+"""Characters of a name that a message repeats."""
 
 
 def read(text: str, file: Path) -> list[Manifest]:
-    """The PartitionReassignments in a file of YAML documents (or JSON); at least one, and nothing else."""
+    """Return the PartitionReassignments of a text; raises PlanningError for anything else, and for none at all."""
     try:
-        if _is_deep(text):
-            raise _refusal(f"{file} is nested too deeply for a PartitionReassignment; name another file")
-        documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
-        # values that are not what they look like, as 2026-02-30, raise anything
-        where = getattr(error, "problem_mark", None)
-        at = f" at line {where.line + 1}" if where else ""
-        raise _refusal(f"{file} is neither JSON nor YAML{at}; correct it") from None
-    found = [item for document in documents for item in _items(document)]
-    if not found:
+        manifests = [item for document in load(text) for item in _items(document)]
+    except ValueError as error:
+        raise _refusal(f"{file} cannot be read: {error}; correct it") from None
+    if not manifests:
         raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
-    for manifest in found:
+    for manifest in manifests:
         check(manifest, str(file))
         _check_written(manifest, file)
-    return found
-
-
-def cluster_ref(name: str | None) -> Manifest:
-    """To the KafkaCluster of that name; manifests need one."""
-    if name is None:
-        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
-    return {"name": name}
-
-
-def template(throttle: str | None) -> Manifest:
-    """The options of a spec."""
-    return {"throttle": {"interBroker": throttle}} if throttle else {}
+    return manifests
 
 
 def write(manifests: Sequence[Manifest]) -> str:
-    """One document each, with lists of numbers in one line."""
+    """Return the manifests as YAML documents, with lists of numbers in one line."""
     return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
-
-
-def _is_deep(text: str) -> bool:
-    """Whether lists and maps are nested so deeply that libyaml's loader might end the process."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            return True
-    return False
 
 
 def _items(document: Any) -> list[Any]:
@@ -75,7 +47,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def check(manifest: Any, file: str) -> None:
-    """Raises for what is no PartitionReassignment of this version; `file` is where it comes from."""
+    """Raise PlanningError for an object that is no PartitionReassignment of this version; `file` is its source."""
     if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
         kind = manifest.get("kind", "map without a kind") if isinstance(manifest, dict) else type(manifest).__name__
         raise _refusal(f"{file} has a {str(kind)[:SHOWN]}, not only PartitionReassignments; take that out")
@@ -85,13 +57,13 @@ def check(manifest: Any, file: str) -> None:
         raise _refusal(f"a PartitionReassignment in {file} has no metadata.name; add it")
     name = manifest["metadata"]["name"]
     for what, pattern in (("name", OBJECT_NAME), ("namespace", NAMESPACE_NAME)):
-        said = manifest["metadata"].get(what)
-        if isinstance(said, str) and not pattern.fullmatch(said):
-            raise _refusal(f"{file}: no object can have the {what} {said[:SHOWN]!r}; correct metadata.{what}")
+        text = manifest["metadata"].get(what)
+        if isinstance(text, str) and not pattern.fullmatch(text):
+            raise _refusal(f"{file}: no object can have the {what} {text[:SHOWN]!r}; correct metadata.{what}")
     try:
         parsed = PartitionReassignment.parse({**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}})
     except ValidationError as error:
-        raise _refusal(f"{file}, {name}: {first_of(error)}") from None
+        raise _refusal(f"{file}, {name}: {first_error(error)}; correct it") from None
     seen: set[tuple[str, int]] = set()
     for entry in parsed.spec.partitions:
         what = f"{file}, {name}: partition {entry.partition} of {entry.topic}"
@@ -105,12 +77,12 @@ def check(manifest: Any, file: str) -> None:
 
 
 def _check_written(manifest: Manifest, file: Path) -> None:
-    """Raises for what the API server would not take as it is written: fields that it does not know, `true` for 1."""
+    """Raise PlanningError for what the API server would refuse as written: unknown fields, `true` for 1."""
     try:
         text = json.dumps(manifest["spec"], default=str)
         PartitionReassignmentSpec.model_validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_of(error)}") from None
+        raise _refusal(f"{file}, {manifest['metadata']['name']}: spec.{first_error(error)}; correct it") from None
     except (TypeError, ValueError, RecursionError):
         raise _refusal(
             f"{file}, {manifest['metadata']['name']}: spec is nothing that JSON can hold; correct it"
@@ -122,7 +94,7 @@ def _refusal(message: str) -> PlanningError:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Numbers in one line, as people write replicas."""
+    """Writes lists of numbers in one line, as people write replicas."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

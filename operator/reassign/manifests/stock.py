@@ -1,8 +1,8 @@
-"""The JSON of kafka-reassign-partitions.sh to PartitionReassignments and back, without loss.
+"""The JSON of kafka-reassign-partitions.sh as PartitionReassignments, and the reverse, without loss.
 
-The order of the entries stays, and so does whether `log_dirs` is there at all. What the file cannot say (options,
-expectedReplicas) comes from the template, and is left out on the way back. Its checks are the stock tool's own
-(ReassignPartitionsCommand.parsePartitionReassignmentData), and those of the resource.
+The order of the entries stays, and so does the presence of `log_dirs`. Options come from the template; they and
+`expectedReplicas` have no place in the file. The checks are those of the stock tool
+(ReassignPartitionsCommand.parsePartitionReassignmentData) and of the resource.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reassign.api.limits import (
 )
 from reassign.api.partition_reassignment import ANY_LOG_DIR
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import Manifest, manifest, shortened, spec_of
+from reassign.manifests.objects import Manifest, manifest, shortened, spec_of
 
 VERSION = 1
 TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME_CHARACTERS}}}")
@@ -40,7 +40,7 @@ def read(
     template: Mapping[str, Any],
     max_partitions: int = MAX_WAVE_PARTITIONS,
 ) -> list[Manifest]:
-    """The file's moves as manifests of at most `max_partitions` each, NAME, or NAME-1, NAME-2 … in the file's order.
+    """Return the file's moves as manifests of at most `max_partitions`, named NAME, or NAME-1, NAME-2 … in file order.
 
     `template` are options of a spec; both it and `cluster_ref` are as on the wire. Raises PlanningError for what the
     stock tool, or the resource, does not allow.
@@ -60,7 +60,7 @@ def read(
 
 
 def write(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """The moves of all these manifests, in their order, as one file; PlanningError where two name the same one."""
+    """Return the moves of these manifests as one file; raises PlanningError where two name the same partition."""
     partitions = [
         {
             "topic": entry["topic"],
@@ -104,7 +104,7 @@ def _check_all(partitions: Sequence[Any]) -> None:
 
 
 def _problem(entry: Any) -> str | None:
-    """What is wrong with one entry of a file, the first thing only."""
+    """Return the first error of a file's entry."""
     if not isinstance(entry, dict):
         return "it is not an object"
     if missing := sorted({"topic", "partition", "replicas"} - set(entry)):
@@ -140,7 +140,7 @@ def _is_directory(path: object) -> bool:
 
 
 def _parts(entries: Sequence[Manifest], max_partitions: int) -> Iterator[list[Manifest]]:
-    """Runs of entries that one object can hold."""
+    """Yield runs of entries that one object can hold."""
     part: list[Manifest] = []
     characters = 0
     for entry in entries:

@@ -1,0 +1,86 @@
+"""A live cluster, read and never changed: by the command line, by the process that plans, and by Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pydantic import ValidationError
+
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.core.cluster import check_identity
+from reassign.core.model.snapshot import Snapshot
+from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
+from reassign.inspect.connect import connection_of
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kube.client import Kind, KubeClient
+from reassign.text import first_error, listed
+
+CONNECT_SECONDS = 10.0
+
+
+async def resolve(namespace: str, name: str) -> tuple[Connection, KafkaCluster]:
+    """Return a KafkaCluster and the connection to its brokers; raises for a resource or Secret that is missing."""
+    async with api_server() as kube:
+        cluster = await kafka_cluster(kube, namespace, name)
+        return await connection_of(cluster, kube), cluster
+
+
+async def observe(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapshot, list[str]]:
+    """Observe a whole cluster; also return what is hidden from us, a sentence each.
+
+    Raises ClusterError when the brokers are of another cluster than the KafkaCluster `by` stands for.
+    """
+    snapshot = await client.observe_everything()
+    if by:
+        check_identity(by, snapshot.cluster_id)
+    if hidden := sorted(snapshot.unauthorized_topics):
+        return snapshot, [f"topics are left out ({listed(hidden)}): grant DESCRIBE and DESCRIBE_CONFIGS on them"]
+    return snapshot, []
+
+
+@asynccontextmanager
+async def read_only(connection: Connection, seconds: float = CONNECT_SECONDS) -> AsyncIterator[KafkaClient]:
+    """Connect within this time, with a client that refuses every write."""
+    client = await KafkaClient.connect(connection, timeout=seconds, before_write=_refuse)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def _refuse() -> None:
+    raise AssertionError("a read-only client cannot write")
+
+
+@asynccontextmanager
+async def api_server() -> AsyncIterator[KubeClient]:
+    """Connect to the API server that the user's kubeconfig names, or, in a pod without one, to its own."""
+    kube = KubeClient()
+    try:
+        await kube.__aenter__()
+    except Exception as error:  # the library raises anything for a kubeconfig that is not one
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise ApiServerError(
+            f"the kubeconfig cannot be used ({why}); set KUBECONFIG, or see `kubectl config`"
+        ) from None
+    try:
+        yield kube
+    finally:
+        await kube.__aexit__(None, None, None)
+
+
+async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaCluster:
+    """Read a KafkaCluster."""
+    obj = await kube.get(Kind.KAFKA_CLUSTER, namespace, name)
+    if obj is None:
+        raise MissingReferenceError(
+            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; name another one"
+        )
+    try:
+        return KafkaCluster.parse(obj)
+    except ValidationError as error:
+        raise ReassignError(
+            Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_error(error)}; correct it"
+        ) from None

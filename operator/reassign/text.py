@@ -1,0 +1,26 @@
+"""What messages have in common: a list cut short, and the first error of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, separator: str = ", ") -> str:
+    """Return "a, b, c and 4 more": the first items, and the number of the others.
+
+    `total` is the number of all items where only some are given.
+    """
+    texts = [str(item) for item in items]
+    more = (len(texts) if total is None else total) - len(texts[:most])
+    return separator.join(texts[:most]) + (f" and {more} more" if more else "")
+
+
+def first_error(error: ValidationError) -> str:
+    """Return "field: message" of an object's first error."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"])) or "it"
+    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
