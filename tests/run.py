@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import compiled
-
 TESTS = Path(__file__).parent
 HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
 ORDER = ("e2e", "unit", "kafka", "fleet", "api")
@@ -70,14 +68,10 @@ def run(part: Part, alone: bool) -> Ran:
 
 def main(names: Sequence[str]) -> int:
     parts = [part for name in sorted(names, key=ORDER.index) for part in parts_of(name)]
-    can_be_kept = compiled.bring_back() and "unit" in names
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ends = list(pool.map(partial(run, alone=len(parts) == 1), parts))
     print("\n".join(map(str, ends)))
-    code = max(ran.code for ran in ends)
-    if can_be_kept and code == 0:
-        compiled.keep()
-    return code
+    return max(ran.code for ran in ends)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="clusters (50 100 200 400)")
     options = parser.parse_args()
     subprocess.run(
-        [sys.executable, "-m", "reassign.planning.compiled"],
+        [sys.executable, "-m", "reassign.planning.compile_ahead"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")},
         check=True,
     )

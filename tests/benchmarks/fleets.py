@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from reassign.files.snapshots import Config, in_sync, write
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster, loads
 
 LAST_DAY = date(2026, 1, 31)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reassign.api.goal import By
-from reassign.planning.model import Bools, Bytes, Cluster, Directories, Goal, Ints
+from reassign.planning.problem.model import Bools, Bytes, Cluster, Directories, Goal, Ints
 
 SKEW = 0.3
 LEADER_SKEW = 0.5

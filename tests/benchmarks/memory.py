@@ -23,7 +23,7 @@ from uuid import UUID
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from reassign.core.throttle.configs import ConfigResourceType
+from reassign.core.model.configs import ConfigResourceType
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import SET_AT
@@ -178,7 +178,7 @@ def main(*arguments: str) -> None:
         PROCESSES[what](brokers)
         return print(f"{(memory('VmHWM') - ours) / MIB:10.0f}", end="", flush=True)
     environment = os.environ | {"NUMBA_CPU_NAME": "generic"}
-    subprocess.run([sys.executable, "-m", "reassign.planning.compiled"], check=True, env=environment)
+    subprocess.run([sys.executable, "-m", "reassign.planning.compile_ahead"], check=True, env=environment)
     print(f"{'replicas':>10}", *(f"{what:>9}" for what in PROCESSES), "  MiB")
     for size in ("9k", "99k", "999k"):
         with tempfile.NamedTemporaryFile() as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from localplatform import java
-from reassign.planning.model import Cluster, Ints
+from reassign.planning.problem.model import Cluster, Ints
 
 DRIVER = Path(__file__).with_name("StripedPlacer.java")
 JVM = ["-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmx3g"]

@@ -29,14 +29,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reassign.planning import bounds, exact
-from reassign.planning.assignments import loads
-from reassign.planning.model import Certificate, Ints
-from reassign.planning.problem import Problem, pose
-from reassign.planning.racks import spread
+from reassign.planning.bounds import certificates, exact
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Certificate, Ints
+from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import SIZES, Made, cluster, goal
 from tests.benchmarks.placer import place
+from tests.spread import spread
 
 T = TypeVar("T")
 
@@ -81,10 +81,10 @@ def made(size: str, kind: str, seed: int) -> Made:
 
 def judge(problem: Problem, target: Ints, said: bool = False) -> Result:
     load = loads(target, problem.size, len(problem.alive))
-    low, high = bounds.limits(problem)
+    low, high = certificates.limits(problem)
     met = bool(((load >= low) & (load <= high)).all())
     not_spread = int((~spread(problem.groups, target, problem.allowed)).sum())
-    return Result(bounds.certify(problem, target), met, said, not_spread)
+    return Result(certificates.certify(problem, target), met, said, not_spread)
 
 
 def planned(what: Made) -> Result:
@@ -104,7 +104,7 @@ def speed(sizes: Iterable[str]) -> None:
         of, wanted = cluster(what), goal(what)
         posing, problem = fastest(pose, of, wanted)
         kernel, solution = fastest(solve, problem)
-        certifying, _ = fastest(bounds.certify, problem, solution.target)
+        certifying, _ = fastest(certificates.certify, problem, solution.target)
         placed, kafka = place(of, np.flatnonzero(problem.allowed))
         ours, theirs = judge(problem, solution.target), judge(problem, placed)
         total = int((problem.size * problem.rf).sum())
@@ -158,8 +158,8 @@ def against_optimum(what: Made) -> tuple[float, float, float, bool, bool, float]
     polished = exact.polish(problem, plan)
     took = time.process_time() - started
     best = exact.optimum(problem)
-    known = 1.0 if best.target is None else bounds.cost(problem, best.target).bytes / best.bytes_bound
-    ratios = [bounds.cost(problem, target).bytes / best.bytes_bound for target in (plan, polished)]
+    known = 1.0 if best.target is None else certificates.cost(problem, best.target).bytes / best.bytes_bound
+    ratios = [certificates.cost(problem, target).bytes / best.bytes_bound for target in (plan, polished)]
     return ratios[0], ratios[1], known, judge(problem, plan).met, judge(problem, polished).met, took
 
 

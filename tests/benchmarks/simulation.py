@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from reassign.planning.model import Bools, Bytes, Ints
+from reassign.planning.problem.model import Bools, Bytes, Ints
 
 Floats = npt.NDArray[np.float64]
 Slots = npt.NDArray[np.int64]

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reassign.planning.model import Bools, Bytes, Ints
-from reassign.planning.moves import moves_of
-from reassign.planning.problem import pose
+from reassign.planning.problem.model import Bools, Bytes, Ints
+from reassign.planning.problem.problem import pose
 from reassign.planning.solve import solve
-from reassign.planning.waves import makespan, split
+from reassign.planning.waves.moves import moves_of
+from reassign.planning.waves.split import makespan, split
 from tests.benchmarks import simulation
 from tests.benchmarks.instances import Made, cluster, goal
 

@@ -76,7 +76,7 @@ def test_a_plan_is_made_by_the_code_that_the_image_keeps(world: World, plans: Pl
     name = plans.apply("drain", {"drainBrokers": [0], "balance": {}})
     plans.wait(name, "Ready", "False", "AwaitingApproval")
     [pid] = world.operator.pids()
-    used = list(Path(f"/proc/{pid}/root/tmp/compiled").rglob("*.nb[ci]"))
+    used = list(Path(f"/proc/{pid}/root/tmp/.cache").rglob("*.nb[ci]"))
     assert used
     assert [path.name for path in used if not path.is_symlink()] == [], "compiled in the pod"
 

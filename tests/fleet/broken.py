@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import Config, in_sync, write
-from reassign.planning.model import Cluster, Directories
+from reassign.planning.problem.model import Cluster, Directories
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = "2026-01-31"

@@ -16,14 +16,15 @@ from reassign.errors import PlanningError
 from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
-from reassign.planning.assignments import loads
-from reassign.planning.bounds import bound
-from reassign.planning.directories import volumes
-from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem import Problem, pose, sizes_or_means
-from reassign.planning.racks import levels, spread
+from reassign.planning.bounds.certificates import bound
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
+from reassign.planning.problem.problem import Problem, pose, sizes_or_means
+from reassign.planning.problem.racks import levels
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
+from tests.spread import spread
 
 CLUSTERS = 120
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -160,7 +161,7 @@ def test_brokers_have_the_loads_that_the_planner_sees(cases: list[Case], assesse
         seen = [
             [rows[c.name, b][what] for b in c.cluster.brokers.tolist()] for what in ("bytes", "replicas", "leaders")
         ]
-        size, _ = sizes_or_means(c.cluster)
+        size = sizes_or_means(c.cluster)
         assert seen == loads(c.cluster.replicas, size, len(c.cluster.brokers)).tolist()
 
 
@@ -190,7 +191,7 @@ def test_racks_are_those_of_the_tree_at_each_level(cases: list[Case], assessed: 
         except PlanningError:
             assert mine == []
             continue
-        size, _ = sizes_or_means(c.cluster)
+        size = sizes_or_means(c.cluster)
         load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
         for level, group in enumerate(groups, 1):
             deep += level > 1
@@ -216,7 +217,7 @@ def test_a_broker_that_is_a_child_by_itself_is_named_below_its_rack(spark: Spark
 def test_directories_have_what_lies_in_them(cases: list[Case], assessed: Assessed) -> None:
     rows = by(assessed.directory_load, "cluster", "broker", "path")
     for c in cases:
-        size, _ = sizes_or_means(c.cluster)
+        size = sizes_or_means(c.cluster)
         dirs = c.cluster.directories
         expected = {(c.name, int(c.cluster.brokers[b]), p): [0, 0] for b, p in zip(dirs.broker, dirs.path, strict=True)}
         for (row, slot), index in np.ndenumerate(c.cluster.replicas):
@@ -262,7 +263,7 @@ def test_a_cluster_has_its_counts_and_how_far_its_fullest_broker_is_from_the_mea
 ) -> None:
     rows = by(assessed.cluster_load, "cluster")
     for c in cases:
-        row, size = rows[c.name], sizes_or_means(c.cluster)[0]
+        row, size = rows[c.name], sizes_or_means(c.cluster)
         load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
         counts = row["brokers"], row["topics"], row["partitions"], row["unknown_sizes"], row["in_flight"]
         unknown, in_flight = (c.cluster.sizes < 0).sum(), c.cluster.in_flight.sum()

@@ -13,9 +13,9 @@ from reassign.api.goal import Awareness, By
 from reassign.files.snapshots import in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
-from reassign.planning import bounds
-from reassign.planning.model import Cluster, Goal
-from reassign.planning.problem import RESOURCES, Problem, pose
+from reassign.planning.bounds import certificates
+from reassign.planning.problem.model import Cluster, Goal
+from reassign.planning.problem.problem import RESOURCES, Problem, pose
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
@@ -84,7 +84,7 @@ def test_no_plan_inside_the_bands_copies_less(cases: list[Case], assessed: Asses
     rows = by(assessed.cluster_load, "cluster")
     told = 0
     for c in cases:
-        proven = bounds.bound(c.problem)
+        proven = certificates.bound(c.problem)
         found = rows[c.name]["bytes_bound"], rows[c.name]["moves_bound"]
         assert 0 <= found[0] <= proven.bytes
         assert 0 <= found[1] <= proven.moves

@@ -15,8 +15,8 @@ from reassign.files.snapshots import Config, Snapshot, in_sync
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
 from reassign.fleet.tables import collected
-from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem import MOST_REPLICA_BYTES
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
+from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
 

@@ -17,8 +17,8 @@ from reassign.fleet.plan import packed, plan, summaries_of
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.tables import Folder, read
 from reassign.planning.manifests import entries, waves_of
-from reassign.planning.model import Cluster
 from reassign.planning.plan import make
+from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -15,9 +15,9 @@ from confluent_kafka.admin import NewTopic
 from localplatform.brokers import Brokers
 from localplatform.processes import wait_until
 from localplatform.workload import Workload
+from reassign.core.model.configs import Change, ConfigResource
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Step
-from reassign.core.throttle.configs import Change, ConfigResource
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import Read

@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
 
 from localplatform.brokers import USER, Brokers, running
 from reassign.controller.looking import take
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually

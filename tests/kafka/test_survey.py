@@ -19,7 +19,7 @@ from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADE
 from reassign.files import snapshots
 from reassign.files.snapshots import Config
 from reassign.kafka.connection import Connection
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.cli import run
 

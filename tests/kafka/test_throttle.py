@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
 from confluent_kafka.admin import ConfigResource as AdminResource
 
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.throttle.desired import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.throttle.diff import MAX_TEXT
 from reassign.errors import Reason

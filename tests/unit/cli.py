@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 from reassign.api.goal import By
 from reassign.cli.app import app
 from reassign.controller import looking
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import MissingReferenceError, Reason
 from reassign.files import snapshots
 from reassign.kafka.throttles import Read
-from reassign.planning.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
+from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
 from tests.unit.sim import SimKafka, partitions
 
 TAKEN = datetime(2026, 1, 31, tzinfo=UTC)

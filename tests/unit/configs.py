@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
 from reassign.core.model.memory import LANDING_SECONDS
-from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
+from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.steps import APPLIED, Outcome, Result
 from reassign.core.throttle.desired import ThrottledMove
-from reassign.core.throttle.diff import Plan, fit, read_record
-from reassign.core.throttle.recent import Lately
+from reassign.core.throttle.diff import Diff, fit, read_record
 
+LOST = Outcome(Result.UNKNOWN)
 Store = dict[ConfigResource, dict[str, str]]
 
 
@@ -37,14 +39,14 @@ class Throttler:
     lag: int = 0
     """By how many ticks reads are older than our own writes."""
     down: set[ConfigResource] = field(default_factory=set)
-    lately: Lately = field(default_factory=lambda: Lately(started=0.0))
+    lately: RecentChanges = field(default_factory=lambda: RecentChanges(started=0.0))
     limbo: list[tuple[float, Change]] = field(default_factory=list)
     """Requests that are still on their way, and when they land."""
     _past: list[Store] = field(default_factory=list)
 
     def tick(
         self, moves: Sequence[ThrottledMove] = (), *, die_after: int | None = None, lands_after: float | None = None
-    ) -> Plan:
+    ) -> Diff:
         """`die_after` steps the process is killed, the record being the first step, and another one starts.
 
         With `lands_after` the answers are lost, and the changes are made that many seconds later.
@@ -54,7 +56,7 @@ class Throttler:
         self._past.append(copy(self.store))
         shown = self._past[-1 - min(self.lag, len(self._past) - 1)]
         observed: Observed = {resource: configs for resource, configs in shown.items() if resource not in self.down}
-        self.lately.observe(self.now)
+        self.lately = self.lately.observe(self.now)
         planned, _ = fit(self.status, moves, observed, self.lately)
         steps: list[Change | None] = [None, *planned.changes]
         for number, step in enumerate(steps):
@@ -68,7 +70,8 @@ class Throttler:
             assert step.key in read_record(self.status), f"{step} is not recorded"
             self.limbo.append((self.now + (lands_after or 0), step))
             self._land(self.now)
-            self.lately.touch(step, self.now, answered=lands_after is None)
+            outcome = APPLIED if lands_after is None else LOST
+            self.lately = self.lately.remember({step: outcome}, self.now)
         return planned
 
     def _land(self, until: float) -> None:
@@ -82,7 +85,7 @@ class Throttler:
 
     def restart(self) -> None:
         self._land(self.now + LANDING_SECONDS)
-        self.lately = Lately(started=self.now)
+        self.lately = RecentChanges(started=self.now)
 
     def somebody_else(self, change: Change) -> None:
         """After what is on its way, and shown by reads at once: without a compare-and-set, what one writes over

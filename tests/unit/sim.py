@@ -5,16 +5,17 @@ For the pure core's tests only: what real brokers do is shown in tests/kafka.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from reassign.api.kafka_cluster import Limits
+from reassign.api.kafka_cluster import Execution, Limits, ThrottleStatus
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
+from reassign.core.model.configs import Change, put
 from reassign.core.model.log_dir_reports import remembered
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy
+from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import (
@@ -30,11 +31,13 @@ from reassign.core.model.snapshot import (
 )
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.settle import fold
 from reassign.core.report.statuses import report
-from reassign.core.tick import decide
+from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Decision, Memory, Prepared, decide, gate, settle
 from reassign.errors import Reason
 from tests.unit import kstatus
+from tests.unit.configs import Store, copy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -247,10 +250,12 @@ class Driver:
     resources: dict[str, Resource]
     limits: Limits = field(default_factory=Limits)
     hold: Problem | None = None
-    undo: bool = False
+    execution: Execution = Execution.RUN
     permission: Permission | None = None
+    throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    configs: Store = field(default_factory=dict)
     now: float = 100.0
-    recent: Recent = field(default_factory=lambda: Recent(started=0.0))
+    memory: Memory = field(default_factory=lambda: Memory.begin(0.0))
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     lag: int = 0
@@ -266,11 +271,11 @@ class Driver:
 
     @property
     def policy(self) -> Policy:
-        return Policy(self.limits, self.hold, self.undo, self.permission)
+        return Policy(self.limits, self.hold, self.execution, self.permission, self.throttle)
 
     def restart(self) -> None:
         """The process is new: what it knew of its last seconds is lost."""
-        self.recent = Recent(started=self.now)
+        self.memory = Memory.begin(self.now)
         self._log_dirs = {}
 
     def tick(self, *, die_after: int | None = None, lose_answers: bool = False, lands_after: float = 0) -> None:
@@ -284,36 +289,72 @@ class Driver:
         self.limbo = [late for late in self.limbo if late[0] > self.now]
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
-        self.recent.observe(self.now, self.now, snapshot.reassignments.keys(), snapshot.log_dirs.keys())
+        self.observe(snapshot.reassignments.keys(), snapshot.log_dirs.keys())
         self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
         snapshot = replace(snapshot, log_dirs=self._log_dirs)
         left = die_after
-        for verdict in decide(list(self.resources.values()), snapshot, self.policy, self.recent, self.time):
+        resources = list(self.resources.values())
+        decision = decide(resources, snapshot, self.read_configs(), self.memory, self.policy, self.time)
+        for _, error in decision.errors:
+            raise error
+        self.verdicts |= {verdict.resource.uid: verdict for verdict in decision.verdicts}
+        self.record_throttles(decision.throttle.record)
+        for verdict in decision.verdicts:
             uid = verdict.resource.uid
-            self.verdicts[uid] = verdict
             if verdict.release:
                 del self.resources[uid]
                 self.gone.add(uid)
-                continue
-            if verdict.must_record:
+            elif verdict.must_record:
                 self._write(verdict, snapshot)
-            outcomes = {}
-            for step in verdict.steps:
-                if left is not None and left == 0:
-                    self.restart()
-                    return
-                if lands_after:
-                    self.limbo.append((self.now + lands_after, step))
-                    outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
-                    continue
-                outcome = self.kafka.perform(step)
-                outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost") if lose_answers else outcome
-                left = None if left is None else left - 1
-            if left == 0:
+        decision = gate(decision, Prepared(self.resources, self.change_configs(decision), self.now))
+        outcomes = {}
+        for step in decision.steps:
+            if left is not None and left == 0:
                 self.restart()
                 return
-            fold(verdict, outcomes, self.recent, self.now)
+            if lands_after:
+                self.limbo.append((self.now + lands_after, step))
+                outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
+                continue
+            outcome = self.kafka.perform(step)
+            outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost") if lose_answers else outcome
+            left = None if left is None else left - 1
+        if left == 0:
+            self.restart()
+            return
+        settled = settle(decision, outcomes, self.now)
+        self.memory = settled.memory
+        self.verdicts |= {verdict.resource.uid: verdict for verdict in settled.verdicts}
+        for verdict in settled.verdicts:
             self._write(verdict, snapshot)
+
+    def read_configs(self) -> ConfigRead:
+        """What observing shows of configurations."""
+        return ConfigRead(self.now, copy(self.configs))
+
+    def record_throttles(self, record: ThrottleStatus | None) -> None:
+        """The record, as the API server reads it back from the wire."""
+        record = record and ThrottleStatus.parse(record.wire())
+        self.throttle = replace(self.throttle, record=record)
+
+    def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
+        """What becomes of the changes that were decided."""
+        for change in decision.throttle.changes:
+            assert change.key in read_record(self.throttle.record), f"{change} is not recorded"
+            put(self.configs[change.key.resource], change)
+        return dict.fromkeys(decision.throttle.changes, APPLIED)
+
+    def observe(self, in_flight: Collection[TopicPartition], reported: Collection[int] = ()) -> None:
+        """Remember an observation at this moment."""
+        self.recent = self.recent.observe(self.now, self.now, in_flight, reported)
+
+    @property
+    def recent(self) -> Recent:
+        return self.memory.recent
+
+    @recent.setter
+    def recent(self, recent: Recent) -> None:
+        self.memory = replace(self.memory, recent=recent)
 
     def ticks(self, count: int) -> None:
         for _ in range(count):
@@ -343,8 +384,7 @@ class Driver:
         status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
         status = PartitionReassignmentStatus.parse(status.wire())
         kstatus.check(kstatus.seen(status, verdict.resource.generation, verdict.resource.deleted))
-        verdict.resource = replace(verdict.resource, status=status)
-        self.resources[verdict.resource.uid] = verdict.resource
+        self.resources[verdict.resource.uid] = replace(verdict.resource, status=status)
 
 
 def drive(kafka: SimKafka, *resources: Resource, **options: object) -> Driver:

@@ -21,7 +21,7 @@ from reassign.api.partition_reassignment import (
     RecordTopic,
 )
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec
-from reassign.planning import model
+from reassign.planning.problem import model
 
 SPEC = {"clusterRef": {"name": "main"}, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1, 2]}]}
 

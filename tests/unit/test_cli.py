@@ -12,8 +12,8 @@ import pytest
 
 from reassign.cli import source
 from reassign.cli.completion import completions
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.core.throttle.desired import LEADER_RATE, LOG_DIR_RATE
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots

@@ -12,7 +12,7 @@ import yaml
 from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
-from reassign.planning.model import Goal, Unmet
+from reassign.planning.problem.model import Goal, Unmet
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli_verify import kafka_cluster
 

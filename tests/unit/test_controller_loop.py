@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from reassign.controller.brake import BrakeRecord
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.brake import BrakeRecord
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner

@@ -22,7 +22,7 @@ from reassign.core.survey import survey
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.tokens import OAuth
-from reassign.planning import model
+from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
 from tests.unit.test_controller_loop import _object
 

@@ -25,8 +25,8 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
-from reassign.planning import model
 from reassign.planning.manifests import digest
+from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Brokers, Kube, Object, World, _object
 

@@ -11,8 +11,8 @@ import pytest
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
-from reassign.controller.serving import check_identity, duplicate_of, hold_of, permission_of, unready_status
 from reassign.controller.store import Store
+from reassign.core.cluster import check_identity, duplicate_of, hold_of, permission_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason

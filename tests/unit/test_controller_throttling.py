@@ -14,12 +14,12 @@ from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
 from reassign.core.throttle.desired import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -28,7 +28,7 @@ from reassign.core.throttle.desired import (
     InterBrokerMove,
     LogDirMove,
     bounded,
-    copying,
+    desired,
     rates_of,
 )
 from reassign.errors import ConflictError, Reason
@@ -302,7 +302,7 @@ def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field
 def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
-    [move] = copying([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.shown)
+    [move] = desired([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.shown)
     assert isinstance(move, InterBrokerMove)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
     assert move.items()[ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
@@ -488,7 +488,7 @@ def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operato
 
 def test_one_partition_can_need_both_rates(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    moves = copying([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.shown)
+    moves = desired([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.shown)
     assert [(type(m), m.brokers, m.rate) for m in moves] == [
         (InterBrokerMove, {0, 1, 2}, 5120),
         (LogDirMove, {0}, 7168),

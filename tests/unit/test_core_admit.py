@@ -202,10 +202,10 @@ def test_a_replication_factor_change_hidden_among_good_entries_is_blocked_alone(
     ("plan", "said"),
     [
         (None, "spec.suspend is true; set it to false to start what is pending"),
-        ("drain", "spec.suspend is true; the ReassignmentPlan drain lets it go in its turn, once it is approved"),
+        ("drain", "spec.suspend is true; the ReassignmentPlan drain starts it in its turn, once it is approved"),
     ],
 )
-def test_a_suspended_wave_says_that_its_plan_lets_it_go(plan: str | None, said: str) -> None:
+def test_a_suspended_wave_says_that_its_plan_starts_it(plan: str | None, said: str) -> None:
     tp = TopicPartition("a", 0)
     wave = replace(resource({tp: (4, 2, 3)}, suspend=True), plan=plan)
     driver = drive(SimKafka({tp: (1, 2, 3)}), wave)

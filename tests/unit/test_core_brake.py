@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 from reassign.api.kafka_cluster import Execution
-from reassign.controller.brake import brake_of
+from reassign.core.cluster import brake_of
 from reassign.core.model.memory import RETRY_SECONDS, Recent
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
-from reassign.core.moves.brake import documents, fold_foreign, foreign, undo_foreign, undone_by
+from reassign.core.moves.brake import documents, foreign, held_by, refusals, undo_foreign, undone_by
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, ready_reason, refused, resource, states, true_conditions
 
@@ -20,7 +20,7 @@ P0, P1, P2 = partitions(3)
 def pull(driver: Driver, execution: Execution) -> None:
     """Set spec.execution of the KafkaCluster."""
     driver.hold = brake_of(execution)
-    driver.undo = execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
+    driver.execution = execution
 
 
 def test_while_paused_nothing_new_starts_and_what_is_in_flight_goes_on_to_its_end() -> None:
@@ -116,7 +116,7 @@ def test_moves_of_others_are_those_that_no_resource_holds() -> None:
     driver = drive(kafka, resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     kafka.perform(Alter(P2, (4, 2, 3)))
-    assert foreign(driver.resources.values(), kafka.snapshot()) == [P2]
+    assert foreign(held_by(driver.resources.values()), kafka.snapshot()) == [P2]
 
 
 def test_a_move_of_others_that_may_go_back_is_cancelled_as_it_was_seen() -> None:
@@ -147,10 +147,11 @@ def test_a_move_of_others_whose_topic_was_not_described_yet_waits_for_the_next_l
 def test_a_cancel_that_the_brokers_refuse_is_said_and_asked_for_again_later() -> None:
     kafka, recent = theirs_in_flight(P0), Recent(now=100.0)
     undo = undo_foreign([P0], kafka.snapshot(), recent)
-    fold_foreign(undo, {undo.cancels[0]: refused(Reason.INVALID_REPLICA_ASSIGNMENT)}, recent, at=100.0)
+    facts = refusals(undo, {undo.cancels[0]: refused(Reason.INVALID_REPLICA_ASSIGNMENT)})
+    recent = recent.remember(facts, at=100.0)
     held = undo_foreign([P0], kafka.snapshot(), recent)
     assert (held.cancels, held.held[P0].reason) == ((), Reason.INVALID_REPLICA_ASSIGNMENT)
-    recent.now = 100.0 + RETRY_SECONDS + 1
+    recent = replace(recent, now=100.0 + RETRY_SECONDS + 1)
     assert undo_foreign([P0], kafka.snapshot(), recent).cancels == undo.cancels
 
 
@@ -158,7 +159,7 @@ def test_a_cancel_that_came_too_late_or_went_well_is_no_refusal() -> None:
     kafka, recent = theirs_in_flight(P0), Recent(now=100.0)
     undo = undo_foreign([P0], kafka.snapshot(), recent)
     for outcome in (APPLIED, refused(Reason.NO_REASSIGNMENT_IN_PROGRESS)):
-        fold_foreign(undo, {undo.cancels[0]: outcome}, recent, at=100.0)
+        recent = recent.remember(refusals(undo, {undo.cancels[0]: outcome}), at=100.0)
     assert undo_foreign([P0], kafka.snapshot(), recent).cancels == undo.cancels
 
 

@@ -163,7 +163,7 @@ def test_the_deletion_deadline_lets_go_of_what_cannot_be_cancelled() -> None:
     assert driver.gone == set()
     driver.ticks(3)
     assert driver.gone == {"a"}
-    assert driver.verdicts["a"].let_go
+    assert driver.verdicts["a"].abandoned
 
 
 def test_orphan_comes_before_the_deletion_deadline() -> None:
@@ -173,7 +173,7 @@ def test_orphan_comes_before_the_deletion_deadline() -> None:
     driver.delete("a")
     driver.tick()
     assert driver.gone == {"a"}
-    assert not driver.verdicts["a"].let_go
+    assert not driver.verdicts["a"].abandoned
     assert P0 in driver.kafka.reassignments
 
 

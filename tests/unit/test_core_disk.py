@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.checks.disk import volumes
 from reassign.core.model.problem import Problem
+from reassign.core.model.room import volumes
 from reassign.core.model.snapshot import LogDir, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.errors import Reason

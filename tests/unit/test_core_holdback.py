@@ -3,74 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reassign.api.kafka_cluster import KafkaClusterSpec
-from reassign.core.model.steps import AlterLogDirs
-from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.configs import ConfigKey
-from reassign.core.throttle.desired import LOG_DIR_RATE, copying, wanted
-from reassign.core.throttle.gate import ThrottleState, hold_back
-from reassign.core.tick import decide
-from tests.unit import sim
-from tests.unit.configs import Throttler, broker, copy, topic
+from reassign.core.model.configs import Change
+from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.steps import AlterLogDirs, Outcome
+from reassign.core.throttle.desired import LOG_DIR_RATE
+from reassign.core.throttle.stage import ThrottleMemory
+from reassign.core.tick import Decision
+from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import Driver, states
 from tests.unit.test_core_logdirs import P0, asking, forgetful, with_dirs
 
-CLUSTER = KafkaClusterSpec.parse({"bootstrapServers": "b:9092"})
 START = {topic(): {}, **{broker(b): {} for b in range(6)}, broker(0): {LOG_DIR_RATE: "123"}}
 RATE = {"throttle": {"logDir": 7000}}
 SHAPES = [((0, 1), ("/b", "any")), ((0, 1), ("/b", "/b")), ((0, 2), ("/b", "/b")), ((2, 3), ("/b", "any"))]
 
 
+class KilledError(Exception):
+    pass
+
+
 class World:
-    """The core ticks with its throttles, as the loop does; at each write a copy that goes unthrottled is an error."""
+    """The core ticks with its throttles; at each write a copy that goes unthrottled is an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
-        self.driver, self.throttler = driver, Throttler(copy(START))
-        self.throttler.ticks(5)
+        self.driver, self.driver.configs = driver, copy(START)
+        self.driver.memory = replace(driver.memory, throttle=ThrottleMemory(RecentChanges(started=0.0)))
         self.dies: int | None = None
         self.copied: set[int] = set()
-        monkeypatch.setattr(sim, "decide", self.decide)
-        perform = driver.kafka.perform
+        perform, change, record = driver.kafka.perform, driver.change_configs, driver.record_throttles
 
         def watched(step: Any) -> Any:
             outcome = perform(step)
             self.check()
             return outcome
 
-        driver.kafka.perform = watched  # type: ignore[method-assign]
+        def recorded(status: Any) -> None:
+            if self.dies == 0:
+                raise KilledError
+            record(status)
 
-    def decide(self, resources: Any, snapshot: Any, policy: Any, recent: Any, now: Any) -> list[Verdict]:
-        verdicts = decide(resources, snapshot, policy, recent, now)
-        moves = copying(verdicts, snapshot, CLUSTER, self.throttler.status, recent.shown)
-        self.throttler.tick(moves, die_after=self.dies)
-        self.check()
-        if self.dies is not None:
-            return []
-        aim = wanted(moves, self.throttler.status)
-        hold_back(verdicts, ThrottleState(moves, moves, aim, self.throttler.store, frozenset(range(6)), {}), snapshot)
-        return verdicts
+        def changed(decision: Decision) -> Any:
+            outcomes: dict[Change, Outcome] = {}
+            for number, one in enumerate(decision.throttle.changes, 1):
+                if number == self.dies:
+                    raise KilledError
+                outcomes |= change(replace(decision, throttle=replace(decision.throttle, changes=(one,))))
+                self.check()
+            if self.dies is not None:
+                raise KilledError
+            return outcomes
+
+        monkeypatch.setattr(driver.kafka, "perform", watched)
+        monkeypatch.setattr(driver, "change_configs", changed)
+        monkeypatch.setattr(driver, "record_throttles", recorded)
 
     def check(self) -> None:
         for number, directories in self.driver.kafka.log_dirs.items():
             if any(P0 in directory.futures for directory in directories.values()):
                 self.copied.add(number)
-                assert self.throttler.at(ConfigKey(broker(number), LOG_DIR_RATE)) == "7000"
+                assert self.driver.configs[broker(number)].get(LOG_DIR_RATE) == "7000"
 
     def killed(self, after: int) -> None:
         """While the throttles are changed, the record being the first step."""
         self.dies = after
-        self.driver.tick()
+        with pytest.raises(KilledError):
+            self.driver.tick()
         self.dies = None
         self.driver.restart()
 
     def ends(self) -> None:
         self.driver.finish()
         self.driver.ticks(10)
-        assert (self.throttler.store, self.throttler.status) == (START, None)
+        assert (self.driver.configs, self.driver.throttle.record) == (START, None)
 
 
 @pytest.mark.parametrize("dies", range(4))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassign.core.checks.chain import cancel_problem
-from reassign.core.checks.in_sync import droppable, holding_up
+from reassign.core.checks.in_sync import cancel_problem, droppable, holding_up
 from reassign.core.model.snapshot import Broker, Partition
 from reassign.core.report.events import cancellations
 from tests.unit.sim import SimKafka, detail, drive, partitions, ready_reason, resource, true_conditions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -34,12 +35,16 @@ class Looks:
         self.limits = Limits(partitions_in_flight=limit, pacing=Pacing.ADAPTIVE)
         self.pacer = Pacer()
         self.seconds = 0.0
-        self.status = self.pacer.pace(self.limits, status, self.now)
+        self.pacer = Pacer().pace(self.limits, status, self.now)
         self.halved = 0
 
     @property
     def now(self) -> datetime:
         return START + timedelta(seconds=self.seconds)
+
+    @property
+    def status(self) -> PacingStatus | None:
+        return self.pacer.status
 
     @property
     def budget(self) -> int:
@@ -56,9 +61,9 @@ class Looks:
     ) -> int:
         """The budget after one more look."""
         self.seconds += after
-        self.pacer.taken = self.budget if taken is None else taken
         before = KafkaClusterStatus(pacing=self.status)
-        self.status = self.pacer.pace(self.limits, None, self.now, Look(missing, moving, self.seconds))
+        self.pacer = replace(self.pacer, taken=self.budget if taken is None else taken)
+        self.pacer = self.pacer.pace(self.limits, None, self.now, Look(missing, moving, self.seconds))
         self.halved += len(halvings(before, KafkaClusterStatus(pacing=self.status)))
         return self.budget
 
@@ -137,7 +142,7 @@ def test_it_grows_only_while_it_is_used_up() -> None:
 def test_it_grows_though_others_have_more_in_flight_than_it_allows() -> None:
     seen = halved()
     seen.looks(CALM, 3)
-    seen.pacer.others = 3
+    seen.pacer = replace(seen.pacer, others=3)
     assert seen.look(CALM, taken=6) == 5
     assert seen.look(CALM, taken=9) == 5  # six of ours began before it was halved
 
@@ -199,9 +204,9 @@ def test_another_limit_counts_at_once() -> None:
 
 def test_fixed_forgets_it_and_adaptive_begins_anew_at_the_limit() -> None:
     seen = halved()
-    assert seen.pacer.pace(Limits(partitions_in_flight=8), seen.status, seen.now) is None
-    begun = seen.pacer.pace(seen.limits, None, seen.now)
-    assert begun == PacingStatus(partitions_in_flight=8)
+    fixed = seen.pacer.pace(Limits(partitions_in_flight=8), seen.status, seen.now)
+    assert fixed.status is None
+    assert fixed.pace(seen.limits, None, seen.now).status == PacingStatus(partitions_in_flight=8)
 
 
 LOOKS = st.tuples(
@@ -266,10 +271,11 @@ def test_places_are_taken_by_what_is_about_to_start_too() -> None:
     kafka = SimKafka(dict.fromkeys(moved, (0, 1)))
     limits = Limits(partitions_in_flight=3, moves_per_broker=10)
     driver = drive(kafka, resource(dict.fromkeys(moved, (2, 3))), limits=limits)
-    driver.recent.observe(driver.now, driver.now, (), kafka.brokers)
-    verdicts = decide(list(driver.resources.values()), kafka.snapshot(), driver.policy, driver.recent, driver.time)
+    driver.observe((), kafka.brokers)
+    resources, configs = list(driver.resources.values()), driver.read_configs()
+    decision = decide(resources, kafka.snapshot(), configs, driver.memory, driver.policy, driver.time)
     assert kafka.reassignments == {}
-    assert places_taken(verdicts, kafka.snapshot()) == (3, 0)
+    assert places_taken(decision.verdicts, kafka.snapshot()) == (3, 0)
 
 
 @pytest.mark.parametrize(("log_dirs", "taken"), [(((0, "/b"),), 1), ((), 0)])
@@ -286,7 +292,7 @@ class Paced:
     """The core with pacing, as the loop wires it; all partitions are looked at every 15 ticks."""
 
     def __init__(self, driver: Driver, limit: int) -> None:
-        self.driver, self.pacer = driver, Pacer()
+        self.driver = driver
         self.limits = Limits(partitions_in_flight=limit, moves_per_broker=1000, pacing=Pacing.ADAPTIVE)
         self.budgets = [limit]
 
@@ -296,20 +302,20 @@ class Paced:
 
     def tick(self) -> None:
         driver, kafka = self.driver, self.driver.kafka
-        driver.recent.observe(driver.now, driver.now, kafka.reassignments.keys())
+        driver.observe(kafka.reassignments.keys())
         snapshot = kafka.snapshot()
         looked = int(driver.now) % 15 == 0
         seen = look(snapshot.topics, snapshot, driver.resources.values(), driver.recent) if looked else None
-        status = self.pacer.pace(self.limits, None, driver.time, seen)
-        assert status
-        self.budgets.append(status.partitions_in_flight)
+        pacer = driver.memory.pacer.pace(self.limits, None, driver.time, seen)
+        driver.memory = replace(driver.memory, pacer=pacer)
+        assert pacer.status
+        self.budgets.append(pacer.status.partitions_in_flight)
         driver.limits = self.limits.model_copy(update={"partitions_in_flight": self.budgets[-1]})
         before = len(kafka.reassignments)
         driver.tick()
         in_flight = len(kafka.reassignments)
         assert in_flight <= max(before, self.budgets[-1])  # nothing new starts above the budget
-        self.pacer.taken, self.pacer.others = places_taken([*driver.verdicts.values()], kafka.snapshot())
-        assert self.pacer.taken == in_flight
+        assert driver.memory.pacer.taken == in_flight
 
 
 OTHER = TopicPartition("other", 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.api.kafka_cluster import PauseWhen
+from reassign.api.kafka_cluster import Execution, PauseWhen
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
@@ -81,10 +81,10 @@ def test_only_what_may_start_is_worth_a_survey() -> None:
     assert not waits_to_start([resource({P1: (3, 2)}, "b", suspend=True)])
     assert not waits_to_start([resource({P1: (3, 2)}, "b", mode="DryRun")])
     driver.ticks(3)
-    driver.undo = True
+    driver.execution = Execution.CANCEL_OURS
     driver.tick()
     assert waits_to_start(driver.resources.values())  # what is brought back starts at the same look as it is forgotten
-    driver.undo = False
+    driver.execution = Execution.RUN
     driver.finish()
     driver.edit("a", {P0: (4, 2), P1: (3, 2)})
     assert waits_to_start(driver.resources.values())

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import ThrottleUser
+from reassign.core.model.configs import Change, ConfigKey, Op, items
 from reassign.core.model.memory import SETTLE_SECONDS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.configs import Change, ConfigKey, Op, items
 from reassign.core.throttle.desired import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -25,11 +25,11 @@ from reassign.core.throttle.desired import (
     InterBrokerMove,
     LogDirMove,
     ThrottledMove,
-    Wanted,
+    WantedConfigs,
     log_dir_moves_of,
-    wanted,
+    wanted_configs,
 )
-from reassign.core.throttle.diff import MAX_TEXT, lacking, read_record
+from reassign.core.throttle.diff import MAX_TEXT, missing_config, read_record
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
@@ -70,7 +70,7 @@ def log_dir_rates(throttler: Throttler) -> dict[int, str]:
 
 def unthrottled(throttler: Throttler, *moves: ThrottledMove, live: Sequence[int] = range(4)) -> list[ConfigKey]:
     """What these moves lack of all that they need together."""
-    found = [lacking(m, wanted(moves, None), frozenset(live), throttler.store) for m in moves]
+    found = [missing_config(m, wanted_configs(moves, None), frozenset(live), throttler.store) for m in moves]
     return [key for key in found if key]
 
 
@@ -281,8 +281,8 @@ def test_a_topic_that_is_gone_needs_no_restoring() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
     read = {**throttler.store, topic(): None}
-    throttler.lately.observe(throttler.now + SETTLED)
-    planned = throttle.plan(throttler.status, Wanted(), read, throttler.lately)
+    throttler.lately = throttler.lately.observe(throttler.now + SETTLED)
+    planned = throttle.diff(throttler.status, WantedConfigs(), read, throttler.lately)
     assert planned.record is not None
     assert planned.record.topics == ()
 
@@ -293,7 +293,7 @@ def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_t
     monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 1500)
     moves = [move(number) for number in range(200)]
     throttler = Throttler(store())
-    throttler.lately.observe(throttler.now)
+    throttler.lately = throttler.lately.observe(throttler.now)
     planned, kept = throttle.fit(None, moves, throttler.store, throttler.lately)
     assert kept == moves[: len(kept)]
     assert 0 < len(kept) < 200

@@ -21,7 +21,7 @@ from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import Snapshot, in_sync, place, read, write
-from reassign.planning.model import Cluster, Directories
+from reassign.planning.problem.model import Cluster, Directories
 from tests.unit.sim import SimKafka
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from reassign.controller import looking
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import live

@@ -14,7 +14,7 @@ import pytest
 from reassign.files import snapshots
 from reassign.fleet import plan
 from reassign.fleet.policy import Policy, parse
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)

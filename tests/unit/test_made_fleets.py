@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from reassign.files.snapshots import read
-from reassign.planning.assignments import loads
+from reassign.planning.problem.assignments import loads
 from tests.benchmarks.fleets import write_fleet
 
 

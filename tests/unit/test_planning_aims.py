@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from reassign.api.goal import By
-from reassign.planning.assignments import loads
-from reassign.planning.model import Bytes, Cluster, Goal
-from reassign.planning.problem import Problem, pose
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Bytes, Cluster, Goal
+from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 from reassign.planning.solve import outside_bands, solve
-from reassign.planning.targets import DISK, LEADERS, REPLICAS
 from tests.unit.test_planning_kernel import NEVER, cluster, directories
 
 COUNTED = frozenset({By.DISK, By.REPLICAS})

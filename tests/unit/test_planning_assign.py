@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
 from reassign.planning.assign import add_replicas, assign
-from reassign.planning.model import UNKNOWN
-from reassign.planning.racks import levels, spread
+from reassign.planning.problem.model import UNKNOWN
+from reassign.planning.problem.racks import levels
+from tests.spread import spread
 
 Nodes = dict[int, str]
 

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
-from reassign.planning import bounds, counting, exact, exchange
-from reassign.planning.assignments import loads
-from reassign.planning.model import Floats, Goal
-from reassign.planning.problem import Problem, pose
+from reassign.planning.bounds import certificates, counting, exact, exchange
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.legality import done
+from reassign.planning.problem.model import Floats, Goal
+from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.tree import grow
 from reassign.planning.solve import outside_bands, solve
-from reassign.planning.tree import grow
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
@@ -31,8 +32,8 @@ def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds_of_a_pla
     after = loads(target, problem.size, len(problem.alive))
     load, bytes_, moves = every_plan(problem)
     for low, high, least in (
-        (*bounds.limits(problem, after), bounds.bound(problem, after)),
-        (*bounds.limits(problem), bounds.bound(problem)),
+        (*certificates.limits(problem, after), certificates.bound(problem, after)),
+        (*certificates.limits(problem), certificates.bound(problem)),
     ):
         inside = ((load >= low[:2]) & (load <= high[:2])).all(axis=(1, 2))
         if inside.any():
@@ -46,14 +47,14 @@ def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: Problem, d
     price = st.sampled_from([-100.0, -1.0, -0.5, 0.0, 0.3, 1.0, 1.7, 100.0])
     drawn = data.draw(st.lists(price, min_size=10, max_size=10))
     load, bytes_, _ = every_plan(problem)
-    low, high = bounds.limits(problem)
+    low, high = certificates.limits(problem)
     inside = ((load >= low[:2]) & (load <= high[:2])).all(axis=(1, 2))
 
     def at_these_prices(have: Floats, *of: object) -> tuple[Floats, Floats, Floats]:
         return np.array(drawn).reshape(2, 5)[:, : len(have)], have, have
 
-    with patch.object(exchange, "interior", at_these_prices):
-        least = bounds.bound(problem)
+    with patch.object(exchange, "interior_point", at_these_prices):
+        least = certificates.bound(problem)
     if inside.any():
         assert least.bytes <= bytes_[inside].min()
 
@@ -64,8 +65,8 @@ def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...
     problem = pose(cluster(made), goal(made))
     best = exact.optimum(problem)
     assert best.target is not None
-    apart, together = bounds.bound(problem, paid=0).bytes, bounds.bound(problem).bytes
-    assert apart < together <= bounds.cost(problem, best.target).bytes
+    apart, together = certificates.bound(problem, paid=0).bytes, certificates.bound(problem).bytes
+    assert apart < together <= certificates.cost(problem, best.target).bytes
 
 
 @settings(max_examples=200, deadline=None)
@@ -73,7 +74,7 @@ def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...
 def test_no_legal_plan_has_a_smaller_greatest_share_than_what_is_said_to_be_reachable(problem: Problem) -> None:
     of = problem.allowed
     aim = np.maximum(problem.target[:, of], 1)
-    least = bounds.reachable(problem)
+    least = certificates.reachable(problem)
     load = every_plan(problem)[0][:, :, of]
     for row in (0, 1):
         greatest = [max(map(Fraction, some, aim[row].tolist())) for some in np.unique(load[:, row], axis=0).tolist()]
@@ -88,7 +89,7 @@ def test_a_partition_that_also_lies_where_it_may_not_is_not_done() -> None:
     allowed = np.array([True, True, False])
     tree = grow(np.zeros((0, 3), np.int32), allowed, 3)
     rows, rf = np.array([[2, 0, 1], [0, 1, -1]], np.int32), np.array([2, 2], np.int32)
-    assert counting.done(rows, rf, allowed, tree.path, tree.level, tree.extra).tolist() == [False, True]
+    assert done(rows, rf, allowed, tree.path, tree.level, tree.extra).tolist() == [False, True]
 
 
 def test_what_can_stay_is_counted_from_nothing_that_was_in_memory_before() -> None:
@@ -101,10 +102,10 @@ def test_what_can_stay_is_counted_from_nothing_that_was_in_memory_before() -> No
 def test_what_balancing_one_broker_costs_is_its_excess() -> None:
     made = tiny(("", "", ""), [[0], [0], [0], [0], [1], [2]], [10] * 6, [1, 1, 1])
     problem = pose(made, Goal(balance=frozenset({By.DISK, By.REPLICAS}), tolerance=0.1))
-    assert bounds.bound(problem) == bounds.Cost(bytes=20, moves=2)
+    assert certificates.bound(problem) == certificates.Cost(bytes=20, moves=2)
     assert problem.target.tolist()[:2] == [[20, 20, 20], [2, 2, 2]]
     target = np.array([[1], [2], [0], [0], [1], [2]], np.int32)
-    certificate = bounds.certify(problem, target)
+    certificate = certificates.certify(problem, target)
     assert (certificate.bytes, certificate.moves, certificate.leaders) == (20, 2, 2)
     assert certificate.balance[0].before == (0.5, 2.0)
     assert certificate.balance[0].after == (1.0, 1.0)
@@ -114,40 +115,40 @@ def test_what_balancing_one_broker_costs_is_its_excess() -> None:
 def test_what_a_plan_leaves_undone_is_not_counted_in_its_bounds() -> None:
     made = tiny(("a", "b", "c"), [[0], [1]], [5, 7], [1] * 3)
     problem = pose(made, Goal(drain=frozenset({1, 2})))
-    certificate = bounds.certify(problem, np.array([[2], [1]], np.int32))
+    certificate = certificates.certify(problem, np.array([[2], [1]], np.int32))
     assert (certificate.bytes, certificate.bytes_bound) == (5, 5)
 
 
 def test_a_drained_broker_costs_all_that_lies_on_it() -> None:
     made = tiny(("a", "b", "c", "c"), [[0, 1, 2], [3, 0, 1]], [5, 7], [1] * 4)
     problem = pose(made, Goal(drain=frozenset({4})))
-    assert bounds.bound(problem) == bounds.Cost(bytes=7, moves=1)
+    assert certificates.bound(problem) == certificates.Cost(bytes=7, moves=1)
 
 
 def test_more_replicas_cost_their_bytes_and_fewer_cost_nothing() -> None:
     made = tiny(("a", "b", "c"), [[0, 1], [1, 2]], [5, 7], [1] * 3)
-    assert bounds.bound(pose(made, Goal(replication_factor=3))) == bounds.Cost(bytes=12, moves=2)
-    assert bounds.bound(pose(made, Goal(replication_factor=1))) == bounds.Cost(bytes=0, moves=0)
+    assert certificates.bound(pose(made, Goal(replication_factor=3))) == certificates.Cost(bytes=12, moves=2)
+    assert certificates.bound(pose(made, Goal(replication_factor=1))) == certificates.Cost(bytes=0, moves=0)
 
 
 def test_replicas_that_are_not_spread_cost_those_that_no_legal_placement_keeps() -> None:
     made = tiny(("a", "a", "b", "c"), [[0, 1, 2], [0, 2, 3]], [5, 7], [1] * 4)
-    assert bounds.bound(pose(made, Goal())) == bounds.Cost(bytes=5, moves=1)
+    assert certificates.bound(pose(made, Goal())) == certificates.Cost(bytes=5, moves=1)
 
 
 def test_racks_with_a_replica_each_are_bounded_one_by_one() -> None:
     made = tiny(("a", "a", "b", "b"), [[0, 2], [0, 2], [1, 3], [0, 3], [0, 2], [1, 2]], [10] * 6, [1] * 4)
     problem = pose(made, Goal(balance=frozenset({By.DISK}), tolerance=0.01))
     assert problem.load[0].tolist() == [40, 20, 40, 20]
-    assert bounds.bound(problem).moves == 2
+    assert certificates.bound(problem).moves == 2
 
 
 @pytest.mark.parametrize("made", [Made(360, 12), Made(9_000, 30, unequal_racks=True, violations=0.1, drained=True)])
 def test_bounds_of_made_clusters_are_no_less_than_their_plain_excess(made: Made) -> None:
     problem = pose(cluster(made), goal(made))
-    low, high = bounds.limits(problem)
+    low, high = certificates.limits(problem)
     plain = max(np.maximum(problem.load - high, 0)[0].sum(), np.maximum(low - problem.load, 0)[0].sum())
-    assert bounds.bound(problem).bytes >= plain > 0
+    assert certificates.bound(problem).bytes >= plain > 0
 
 
 @pytest.mark.parametrize(("seed", "gamma", "factor"), [(7, 0.6, 3), (7, 0.0, 2), (8, 0.0, 4)])
@@ -157,6 +158,6 @@ def test_a_plan_is_near_its_bound_where_replicas_of_some_sizes_must_come_for_oth
     made = Made(9_000, 30, seed=seed, gamma=gamma, replication_factor=factor)
     problem = pose(cluster(made), goal(made))
     solution = solve(problem)
-    certificate = bounds.certify(problem, solution.target)
+    certificate = certificates.certify(problem, solution.target)
     assert not outside_bands(problem, solution.target)
     assert certificate.bytes <= 1.01 * certificate.bytes_bound

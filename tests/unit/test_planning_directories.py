@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from reassign.planning.directories import name, volumes
-from reassign.planning.model import UNKNOWN, Cluster, Directories
+from reassign.planning.problem.directories import name, volumes
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories
 
 GB = 10**9
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import By
 from reassign.errors import PlanningError
-from reassign.planning import bounds, exact
-from reassign.planning.assignments import loads
-from reassign.planning.model import Goal
-from reassign.planning.problem import Problem, pose
-from reassign.planning.racks import spread
+from reassign.planning.bounds import certificates, exact
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Goal
+from reassign.planning.problem.problem import Problem, pose
 from tests.benchmarks.instances import Made, cluster, goal
+from tests.spread import spread
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 
@@ -28,12 +28,12 @@ def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Pr
     problem = replace(problem, balanced=problem.balanced & [True, True, False])
     found = exact.optimum(problem)
     load, bytes_, moves = every_plan(problem)
-    low, high = bounds.limits(problem)
+    low, high = certificates.limits(problem)
     inside = ((load >= low[:2]) & (load <= high[:2])).all(axis=(1, 2))
     assert (found.target is not None) == inside.any()
     if found.target is not None:
         best = min(zip(bytes_[inside].tolist(), moves[inside].tolist(), strict=True))
-        cost = bounds.cost(problem, found.target)
+        cost = certificates.cost(problem, found.target)
         assert (cost.bytes, cost.moves) == best
         assert found.bytes_bound <= cost.bytes
         assert spread(problem.groups, found.target, problem.allowed)[problem.movable].all()
@@ -47,10 +47,10 @@ def test_a_polished_plan_balances_as_well_and_costs_no_more_unless_only_it_is_in
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
     polished = exact.polish(problem, target)
     before, after = (loads(plan, problem.size, len(problem.alive)) for plan in (target, polished))
-    low, high = bounds.limits(problem, before)
+    low, high = certificates.limits(problem, before)
     assert ((after >= low) & (after <= high)).all()
-    one, other = bounds.cost(problem, polished), bounds.cost(problem, target)
-    low, high = bounds.limits(problem)
+    one, other = certificates.cost(problem, polished), certificates.cost(problem, target)
+    low, high = certificates.limits(problem)
     mended = ((after >= low) & (after <= high)).all() and not ((before >= low) & (before <= high)).all()
     assert mended or (one.bytes, one.moves) <= (other.bytes, other.moves)
 

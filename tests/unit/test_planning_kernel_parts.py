@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassign.planning.kernel_rows import close_up, greatest_first
+from reassign.planning.kernel.rows import close_up, greatest_first
 
 sizes = st.lists(st.integers(0, 3) | st.integers(0, 1 << 62), max_size=20)
 rows = st.lists(st.lists(st.integers(-1, 3), min_size=4, max_size=4), min_size=1, max_size=5)

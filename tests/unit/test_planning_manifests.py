@@ -33,7 +33,7 @@ from reassign.planning.manifests import (
     reassignments,
     rollback,
 )
-from reassign.planning.model import UNKNOWN, Certificate, Cluster, Directories, Plan
+from reassign.planning.problem.model import UNKNOWN, Certificate, Cluster, Directories, Plan
 
 NOTHING = Certificate(0, 0, 0, 0, 0, (), 0, 0)
 IDS = np.array([10, 20, 30, 40], np.int32)

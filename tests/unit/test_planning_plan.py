@@ -6,8 +6,8 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.core.plans.conditions import EXCLUDED
-from reassign.planning.model import UNKNOWN, Cluster, Directories, Goal, Plan
 from reassign.planning.plan import make
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal, Plan
 
 MB = 10**6
 SKEWED = ([0, 1], [4, 1], [0, 3], [1, 4], [0, 1], [4, 3], [2, 1])

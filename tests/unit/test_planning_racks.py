@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Ints
-from reassign.planning.racks import levels, spread
+from reassign.planning.problem.model import UNKNOWN, Ints
+from reassign.planning.problem.racks import levels
+from tests.spread import spread
 
 FOUR = ["/a/1", "/a/2", "/b/1", "/b/2"]
 
@@ -179,6 +180,6 @@ def test_some_choice_of_brokers_is_always_spread(racks: list[str], data: st.Data
 
 
 def test_many_partitions_are_judged_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reassign.planning.racks.AT_ONCE", 8)  # two partitions of four brokers
+    monkeypatch.setattr("tests.spread.AT_ONCE", 8)  # two partitions of four brokers
     replicas = np.array([[0, 2], [0, 1], [1, 1], [3, 1], [2, 3]], np.int32)
     assert spread(levels(FOUR, Awareness.TREE, range(4)), replicas).tolist() == [True, False, False, True, False]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from reassign.api.goal import By
-from reassign.planning.model import UNKNOWN, Goal
 from reassign.planning.plan import make
-from reassign.planning.problem import pose
+from reassign.planning.problem.model import UNKNOWN, Goal
+from reassign.planning.problem.problem import pose
 from tests.unit.test_planning_kernel import NEVER, cluster, directories
 
 ALL = frozenset(By)

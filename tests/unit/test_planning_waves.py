@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Bytes, Ints
-from reassign.planning.moves import Moves, moves_of
-from reassign.planning.waves import Makespan, Waves, makespan, split
+from reassign.planning.problem.model import UNKNOWN, Bytes, Ints
+from reassign.planning.waves.moves import Moves, moves_of
+from reassign.planning.waves.split import Makespan, Waves, makespan, split
 
 
 class Case(NamedTuple):
@@ -115,27 +115,12 @@ def test_by_partitions_there_are_as_many_waves_as_the_bound(case: Case, max_part
 @given(single_adds(), caps, byte_caps)
 def test_each_broker_gives_and_takes_its_share_in_each_wave(case: Case, max_partitions: int, max_bytes: int) -> None:
     waves = case.split(max_partitions, max_bytes)
-    assert waves.even
     together = waves.number - len(waves.alone)
     if together:
         wave = np.where(waves.wave >= 0, waves.wave - len(waves.alone), UNKNOWN)
         rest = Case(*(array[wave >= 0] for array in case))
         for counts in degrees(rest, wave[wave >= 0], together):
             assert (counts.max(axis=1) <= -(-counts.sum(axis=1) // together)).all()
-
-
-@settings(deadline=None)
-@given(any_case(), caps)
-def test_whether_the_split_is_even_is_said(case: Case, max_partitions: int) -> None:
-    waves = case.split(max_partitions)
-    if waves.number:
-        shares = [(c.max(axis=1) <= -(-c.sum(axis=1) // waves.number)).all() for c in changed_degrees(case, waves)]
-        assert waves.even == all(shares)
-
-
-def changed_degrees(case: Case, waves: Waves) -> tuple[Ints, Ints]:
-    changed = waves.wave >= 0
-    return degrees(Case(*(array[changed] for array in case)), waves.wave[changed], waves.number)
 
 
 @settings(deadline=None)

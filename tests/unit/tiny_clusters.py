@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import By
 from reassign.errors import PlanningError
-from reassign.planning.model import Bytes, Cluster, Directories, Goal, Ints
-from reassign.planning.problem import Problem, pose
-from reassign.planning.racks import spread
+from reassign.planning.problem.model import Bytes, Cluster, Directories, Goal, Ints
+from reassign.planning.problem.problem import Problem, pose
+from tests.spread import spread
 
 RACKS = (
     ("", "", "", "", ""),

@@ -121,7 +121,7 @@ def compiled() -> Path:
         if name.parts[0] in ("api", "errors.py", "planning"):
             pins += [str(name), path]
     environment = {"PYTHONPATH": os.pathsep.join(map(str, (SOURCE, packages()))), "NUMBA_CPU_NAME": CPU}
-    command = [sys.executable, "-m", "reassign.planning.compiled"]
+    command = [sys.executable, "-m", "reassign.planning.compile_ahead"]
 
     def build(place: Path) -> None:
         say("compiling the planner: once for each change of it, about a minute")

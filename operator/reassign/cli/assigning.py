@@ -10,7 +10,7 @@ from reassign.cli.source import Where, seen
 from reassign.errors import PlanningError, Reason
 from reassign.planning import stock
 from reassign.planning.assign import assign
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 
 
 class Asked(NamedTuple):

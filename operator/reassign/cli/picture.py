@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from reassign.core.model.progress import amount, duration
-from reassign.planning.assignments import loads
-from reassign.planning.model import Certificate, Cluster, Ints, Plan
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Certificate, Cluster, Ints, Plan
 
 
 class Load(NamedTuple):

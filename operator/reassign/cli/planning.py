@@ -15,8 +15,8 @@ from reassign.cli import output as out
 from reassign.cli.options import PlanOutput, Racks
 from reassign.cli.source import Where, namespace_or_default, seen
 from reassign.planning.manifests import reassignments
-from reassign.planning.model import Cluster, Goal, Plan
 from reassign.planning.plan import make
+from reassign.planning.problem.model import Cluster, Goal, Plan
 
 
 class Wanted(NamedTuple):

@@ -19,7 +19,7 @@ from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError
 from reassign.files import snapshots
 from reassign.kafka.connection import Connection
-from reassign.planning.model import Cluster
+from reassign.planning.problem.model import Cluster
 
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,16 +20,15 @@ from reassign.cli.options import Output
 from reassign.cli.source import Where, namespace_or_default, plain
 from reassign.controller import looking
 from reassign.controller.connect import connection_of
-from reassign.controller.serving import ClusterHold, check_identity, permission_of, policy_of
 from reassign.controller.store import ClusterKey, cluster_key
 from reassign.core.checks.size import too_large
-from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
+from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
+from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.throttle.desired import bounded
-from reassign.core.tick import decide
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Memory, decide
 from reassign.errors import Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -93,23 +93,26 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
     async with looking.client_of(served.connection) as client:
-        resources = [bounded(_resource(obj, PartitionReassignment.parse(obj)), served.spec) for obj in objects]
+        resources = [_resource(obj, PartitionReassignment.parse(obj)) for obj in objects]
         began = time.monotonic()
         snapshot = await _look(client, [*resources, *served.others])
     if served.cluster:
         check_identity(served.cluster, snapshot.cluster_id)
-    recent = Recent(started=began)
-    recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
-    return findings(resources, served.others, snapshot, served.policy, recent)
+    memory = Memory.begin(began)
+    recent = memory.recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
+    return findings(resources, served.others, snapshot, served.policy, replace(memory, recent=recent))
 
 
 def findings(
-    resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, recent: Recent
+    resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, memory: Memory
 ) -> list[Finding]:
     """What the operator would say of these dry runs beside the other resources of their cluster."""
-    verdicts = {v.resource.uid: v for v in decide([*others, *resources], snapshot, policy, recent, datetime.now(UTC))}
+    decision = decide([*others, *resources], snapshot, ConfigRead(), memory, policy, datetime.now(UTC))
+    for _, error in decision.errors:
+        raise error
+    verdicts = {verdict.resource.uid: verdict for verdict in decision.verdicts}
     found: list[Finding] = []
-    for resource in resources:
+    for resource in (verdicts[resource.uid].resource for resource in resources):
         name = f"{resource.namespace}/{resource.name}"
         if resource.unsupported:
             found.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
@@ -121,7 +124,7 @@ def findings(
 async def _served(objects: Sequence[Object], where: Where) -> Served:
     if where.bootstrap_servers is not None:
         spec = plain(where.bootstrap_servers)
-        return Served(Connection(spec.bootstrap_servers), spec, Policy(spec.limits))
+        return Served(Connection(spec.bootstrap_servers), spec, Policy(spec.limits, throttle=ThrottlePolicy.of(spec)))
     keys = {_key(obj, where) for obj in objects}
     if len(keys) > 1:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))

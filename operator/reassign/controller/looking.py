@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.connect import connection_of
-from reassign.controller.serving import check_identity
+from reassign.core.cluster import check_identity
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import roles, survey
-from reassign.core.throttle.configs import ConfigResource, ConfigResourceType
 from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
 from reassign.files import snapshots
 from reassign.kafka.client import KafkaClient

@@ -23,7 +23,7 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.controller.serving import check_identity
+from reassign.core.cluster import check_identity
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
 from reassign.errors import PlanningError, Reason
@@ -31,7 +31,7 @@ from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
-    from reassign.planning.model import Balance, Certificate, Cluster, Goal
+    from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal
 
 CONNECT_SECONDS = 15.0
 
@@ -70,9 +70,7 @@ def work_out(job: Job) -> Planned:
     The look is taken here: it is far larger than what is looked at to move partitions, and it may take a minute.
     """
     from reassign.core.survey import survey
-    from reassign.planning import compiled
 
-    compiled.link()
     return plan_of(job, survey(asyncio.run(_look(job))))
 
 
@@ -115,7 +113,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
 
 def goal_of(job: Job, topics: Sequence[str]) -> Goal:
     """The goal in the planner's words, for a cluster with these topics."""
-    from reassign.planning import goals
+    from reassign.planning.problem import goals
 
     spec = job.plan.spec
     include = spec.topics.include if "*" in job.allowed else _allowed(job, topics)
@@ -143,9 +141,9 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
     """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
-    from reassign.planning.problem import sizes_or_means
+    from reassign.planning.problem.problem import sizes_or_means
 
-    size, _ = sizes_or_means(cluster)
+    size = sizes_or_means(cluster)
     rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), size.tolist(), strict=True)
     return {(cluster.topics[topic], partition): size for topic, partition, size in rows}
 

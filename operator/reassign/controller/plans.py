@@ -5,17 +5,20 @@ Nothing here moves a partition: a wave is let go by its spec.suspend, and what i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
 
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
-from reassign.controller.reporter import Reporter, mistake
+from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import ClusterKey, Store, Unreadable, holds, version
+from reassign.core.cluster import permission_of
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -36,7 +39,9 @@ from reassign.core.plans.model import (
     ended,
     manifest_digest,
 )
+from reassign.core.throttle.desired import above_maximum
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.kafka.connection import Connection
 from reassign.kube.client import Kind, KubeClient, Object
 
 log = structlog.get_logger()
@@ -75,6 +80,35 @@ class Plans:
         found = (next_wave(plan, [w for w in self._store.waves(plan) if isinstance(w, Resource)]) for plan in plans)
         return {wave.uid for wave in found if wave}
 
+    async def serve_cluster(
+        self,
+        cluster: KafkaCluster,
+        resources: Sequence[Resource],
+        observed: Seen,
+        connection: Connection | None,
+        wake: Callable[[], object],
+    ) -> float | None:
+        """Serve the plans of a cluster after its `resources`; in how many seconds to serve them again, or None."""
+        permission, throttle = permission_of(cluster), ThrottlePolicy.of(cluster.spec)
+
+        def job(plan: Plan) -> Job | None:
+            allowed = permission.allowed.get(plan.namespace)
+            return Job(plan, cluster, connection, allowed) if connection and allowed else None
+
+        def seen_by(plan: Plan, wave: Resource | None) -> Seen:
+            topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
+            withdrawn = next(filter(None, (permission.of_topic(plan.namespace, topic) for topic in topics)), None)
+            too_fast = above_maximum(plan.spec.template.throttle, throttle, "spec.template.throttle")
+            return permission.of_namespace(plan.namespace) or withdrawn or too_fast or observed
+
+        key = cluster.metadata.namespace, cluster.metadata.name
+        judged = frozenset(resource.uid for resource in resources)
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake))
+
+    async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
+        """Say on the plans of a cluster why nothing of them may begin."""
+        await self.serve(key, PlanInputs(lambda *_: problem))
+
     async def serve(self, key: ClusterKey, sight: PlanInputs) -> float | None:
         """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
@@ -93,7 +127,7 @@ class Plans:
                 await self._say(plan, Problem(error.reason, error.message))
             except Exception as error:
                 log.exception("failed unexpectedly", plan=name)
-                await self._say(plan, mistake(error, "this one from being served"))
+                await self._say(plan, bug(error, "this one from being served"))
         except ConflictError:
             await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
             return CONFLICT_SECONDS
@@ -135,7 +169,7 @@ class Plans:
             case Keep():
                 await self._reporter.hold(plan)
             case LetGo():
-                await self._reporter.let_go(plan)
+                await self._reporter.remove_finalizer(plan)
             case Make():
                 if job := sight.job(plan):
                     self.planner.ask(job, sight.wake)

@@ -16,17 +16,17 @@ from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.metrics import Metrics
-from reassign.controller.serving import unready_status
 from reassign.controller.store import ClusterKey, Store, Unreadable, cluster_key, version
-from reassign.controller.unreadable import conditions_after, conditions_before, deadline_is_over, need_not_wait
+from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
+from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
+from reassign.core.moves.undo import released
 from reassign.core.plans.model import Plan, Unread
 from reassign.core.report.events import Event, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
-from reassign.core.tick import lets_go
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
@@ -70,14 +70,14 @@ class Reporter:
         """Put our finalizer on a resource: from now on its deletion waits for us."""
         self._learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
 
-    async def let_go(self, resource: Resource | Plan) -> None:
+    async def remove_finalizer(self, resource: Resource | Plan) -> None:
         """Take our finalizer off: there is nothing that a deletion would have to cancel."""
         self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
         self._written.pop(resource.uid, None)
 
     async def release(self, verdict: Verdict) -> None:
         """Let a resource that is being deleted go, and tell what became of its moves."""
-        await self._release(verdict.resource, verdict.record, verdict.let_go)
+        await self._release(verdict.resource, verdict.record, verdict.abandoned)
 
     async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
         left = sorted(str(tp) for tp, entry in record.items() if entry.active)
@@ -94,7 +94,7 @@ class Reporter:
             tell = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
         if record:
             await self._tell(self._object(resource), tell)
-        await self.let_go(resource)
+        await self.remove_finalizer(resource)
 
     async def restore(self, key: ClusterKey) -> None:
         """Write back the statuses that somebody else has changed: what we know counts, and is to outlive us.
@@ -134,7 +134,7 @@ class Reporter:
         """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""
         record = resource.record
         if resource.deleted:
-            at_deadline = lets_go(resource, record, now)
+            at_deadline = released(resource, record, now)
             idle = not resource.status_lost and not active(record)
             if at_deadline is not None or idle:
                 await self._release(resource, record, bool(at_deadline))
@@ -145,7 +145,7 @@ class Reporter:
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say that a resource is not served, and nothing else; let it go if it is deleted."""
         if resource.deleted:
-            await self.let_go(resource)
+            await self.remove_finalizer(resource)
         elif not resource.settled:
             await self.write(resource, blind(resource, problem, now))
 
@@ -161,7 +161,7 @@ class Reporter:
         obj = unreadable.obj
         if need_not_wait(obj):
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
-        elif deadline_is_over(obj, now):
+        elif deletion_deadline_passed(obj, now):
             await self._tell(obj, UNREAD_AT_DEADLINE)
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
@@ -185,7 +185,7 @@ class Reporter:
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
-            await self.stand_still(now, mistake(error, "this one from being served"), datetime.now(UTC))
+            await self.stand_still(now, bug(error, "this one from being served"), datetime.now(UTC))
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
@@ -258,11 +258,11 @@ class Reporter:
         await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
 
 
-def mistake(error: Exception, keeps: str) -> Problem:
+def bug(error: Exception, keeps: str) -> Problem:
     """What is said of an error that nobody has foreseen: whom it keeps from what."""
     return Problem(
         Reason.INTERNAL_ERROR,
-        f"a mistake of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report them",
+        f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",
     )
 
 

@@ -127,6 +127,11 @@ class Store:
             raise ReassignError(found.reason, found.message)
         return found
 
+    def readable_clusters(self) -> list[KafkaCluster]:
+        """Those that this version of the operator can read: the others are not served."""
+        parsed = (_once(self._parsed_clusters, KafkaCluster.parse, obj) for obj in self.clusters())
+        return [cluster for cluster in parsed if isinstance(cluster, KafkaCluster)]
+
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""
         obj = self.get(uid)

@@ -25,7 +25,7 @@ def need_not_wait(obj: Object) -> bool:
     return bool(deleted) and (obj["spec"].get("deletionPolicy") == "Orphan" or not holds(obj))
 
 
-def deadline_is_over(obj: Object, now: datetime) -> bool:
+def deletion_deadline_passed(obj: Object, now: datetime) -> bool:
     """Whether a PartitionReassignment has been deleted for as long as its deletion waits at most."""
     deleted, deadline = obj["metadata"].get("deletionTimestamp"), obj["spec"].get("deletionDeadlineSeconds")
     if not deleted or not deadline or not has_finalizer(obj):

@@ -8,7 +8,7 @@ import numpy as np
 
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
 
 def survey(snapshot: Snapshot) -> Cluster:
@@ -47,7 +47,7 @@ def survey(snapshot: Snapshot) -> Cluster:
 
 
 class Roles(NamedTuple):
-    """Who leads the partitions of a survey, and who is in sync; letters of the shapes as in `planning.model`."""
+    """Who leads the partitions of a survey, and who is in sync; letters of the shapes as in `problem.model`."""
 
     leader: Ints  # (P,) index of the broker; UNKNOWN where there is none
     isr: Ints  # (P, R') indices, ascending; UNKNOWN fills rows

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
-from reassign.planning.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 
 ROW_GROUP = 65_536
 """Rows: what reads one file of a large cluster with several processes at once gives each some of these groups."""
@@ -40,7 +40,7 @@ class Config(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A cluster as it was at a time. Letters of the shapes as in `planning.model`; brokers are indices."""
+    """A cluster as it was at a time. Letters of the shapes as in `problem.model`; brokers are indices."""
 
     cluster: Cluster
     taken_at: datetime

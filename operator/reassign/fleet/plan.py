@@ -25,14 +25,13 @@ from reassign.files import snapshots
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.tables import Tables, spark_schema
-from reassign.planning import compiled
-from reassign.planning.assignments import added, loads
 from reassign.planning.manifests import entries, waves_of, without_entries
-from reassign.planning.model import Cluster, Plan
-from reassign.planning.moves import moves_of
 from reassign.planning.plan import make_of
-from reassign.planning.problem import RESOURCES, Problem, online_replicas, pose
-from reassign.planning.waves import makespan
+from reassign.planning.problem.assignments import added, loads
+from reassign.planning.problem.model import Cluster, Plan
+from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
+from reassign.planning.waves.moves import moves_of
+from reassign.planning.waves.split import makespan
 
 INPUT = {"brokers": ("broker",), "log_dirs": ("broker", "path"), "partitions": ("topic", "partition")}
 """The tables that a plan is made from, and by what their rows are sorted there."""
@@ -118,7 +117,6 @@ def _planner(policy: str) -> Callable[[pa.Table], pa.Table]:
 @cache
 def _begun(policy: str) -> Policy:
     """What each worker needs once, whatever it plans."""
-    compiled.link()
     return Policy.model_validate_json(policy)
 
 

@@ -15,8 +15,8 @@ from reassign.api.digest import hashed
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
 from reassign.errors import PlanningError, Reason
-from reassign.planning import goals, model
 from reassign.planning.manifests import Manifest, manifests_of
+from reassign.planning.problem import goals, model
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 from reassign.api.names import TOPIC_NAME
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import Tables
-from reassign.planning.problem import MOST_BYTES, MOST_REPLICA_BYTES
-from reassign.planning.racks import MAX_DEPTH
+from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
+from reassign.planning.problem.racks import MAX_DEPTH
 
 
 class Rule(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
+from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.snapshot import (
     LogDir,
@@ -26,7 +27,6 @@ from reassign.core.model.snapshot import (
     TopicPartition,
 )
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
-from reassign.core.throttle.configs import Change, ConfigResource, ConfigResourceType
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.configs import MinInsyncReplicas

@@ -12,9 +12,9 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
+from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.model.problem import Problem
 from reassign.core.model.steps import APPLIED, Outcome, Result
-from reassign.core.throttle.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.throttle.desired import LISTS, LOG_DIR_RATE, RATES
 from reassign.errors import Reason
 from reassign.kafka.errors import (

@@ -2,11 +2,13 @@
 
 Every node of the tree of racks has a ring of its children. A replica is added from the root down: take the child under
 the ring's pointer, move the pointer behind it, go on in that child. A child whose brokers all have the partition is
-passed over. Where replicas came from elsewhere, the ring's order alone could crowd them: so the child is the first one
-from the pointer on of those with the fewest, which in rings that nobody disturbed is the next one anyway.
+passed over.
+
+Where replicas came from elsewhere, the ring's order alone could crowd them. So the child is the first one from the
+pointer on among those with the fewest. In undisturbed rings that is the next one anyway.
 
 Where a partition left the rings is not stored. It follows from the seed and the replicas up to that partition, so
-raising a replication factor plays them back; that also serves topics that were moved since they were made.
+raising a replication factor plays them back. That also serves topics that were moved since they were made.
 docs/planning.md proves how evenly this spreads.
 """
 
@@ -19,8 +21,8 @@ import numpy as np
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Ints
-from reassign.planning.racks import levels
+from reassign.planning.problem.model import UNKNOWN, Ints
+from reassign.planning.problem.racks import levels
 
 Row = list[int]
 
@@ -33,13 +35,14 @@ def assign(
     seed: int | None,
     awareness: Awareness = Awareness.TREE,
 ) -> Ints:
-    """The broker ids of each partition's replicas (P, RF), in the order in which they were added.
+    """Return the broker ids of each partition's replicas (P, RF), in the order in which they were added.
 
     The parameters are those of KIP-879's CreateReplicaAssignment; `nodes` are broker ids with their racks, "" for none.
-    `awareness` is the assignor; simple assignment passes it over, as None does, and is that of Kafka where no broker
-    has a rack: AdminUtils.assignReplicasToBrokersRackUnaware, with the brokers by id.
-    `seed` decides where the rings begin, or Kafka's start index and shift; None: at their first child, or 0.
-    Raises INVALID_GOAL for less than one partition, replica or broker, NOT_ENOUGH_BROKERS, INVALID_RACKS.
+    `awareness` is the assignor. Simple assignment overrides it, as None does. It is Kafka's where no broker has a rack:
+    AdminUtils.assignReplicasToBrokersRackUnaware, with the brokers by id.
+
+    `seed` decides where the rings begin, or Kafka's start index and shift; None: at their first child, or 0. Raises
+    INVALID_GOAL for less than one partition, replica or broker, NOT_ENOUGH_BROKERS, INVALID_RACKS.
     """
     if partitions < 1:
         raise PlanningError(Reason.INVALID_GOAL, f"a topic cannot have {partitions} partitions: ask for 1 or more")
@@ -55,7 +58,7 @@ def add_replicas(
     seed: int | None,
     awareness: Awareness = Awareness.TREE,
 ) -> Ints:
-    """The assignment (P, R) of partitions 0 to P - 1 with replicas added at the end of each row: (P, RF).
+    """Return the assignment (P, R) of partitions 0 to P - 1 with replicas added at the end of each row: (P, RF).
 
     Each partition goes on from where its last replica left the rings; what it has stays in place and in order. Rows may
     be filled with UNKNOWN. The other parameters and errors are those of `assign`; the seed is the one it had there.
@@ -69,10 +72,10 @@ def add_replicas(
                 f"partition {p} has {len(row)} replicas, more than {replication_factor}; replicas are only added here, "
                 f"so ask for {len(row)} or more",
             )
-        if strange := [b for b in row if b not in nodes]:
+        if unknown := [b for b in row if b not in nodes]:
             raise PlanningError(
                 Reason.INVALID_GOAL,
-                f"partition {p} has a replica on broker {strange[0]}, which is none of those to choose from; name it "
+                f"partition {p} has a replica on broker {unknown[0]}, which is none of those to choose from; name it "
                 "with its rack, or move that replica first",
             )
     chosen = Awareness.NONE if force_simple_assignment else awareness
@@ -101,7 +104,7 @@ def _below(random: Random) -> Callable[[int], int]:
 
 
 def _simple(nodes: Iterable[int], random: Callable[[int], int]) -> Callable[[int, Row, int], Row]:
-    """Kafka's rack-unaware placement: first replicas go round, the others follow with a shift that grows."""
+    """Return Kafka's rack-unaware placement: first replicas go round, the others follow with a shift that grows."""
     ids = sorted(nodes)
     index = {b: i for i, b in enumerate(ids)}
     n = len(ids)

@@ -26,7 +26,7 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS, PLAN_LABEL
 from reassign.errors import PlanningError, Reason
-from reassign.planning.model import UNKNOWN, Cluster, Ints, Plan
+from reassign.planning.problem.model import UNKNOWN, Cluster, Ints, Plan
 
 MAX_WAVE_PARTITIONS = 500
 MAX_BYTES = 1_400_000

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from reassign.planning import directories, waves
-from reassign.planning.bounds import certify
-from reassign.planning.exact import polish
+from reassign.planning.bounds.certificates import certify
+from reassign.planning.bounds.exact import polish
 from reassign.planning.manifests import most_that_fit
-from reassign.planning.model import Cluster, Goal, Ints, Plan, Unmet
-from reassign.planning.moves import moves_of
-from reassign.planning.problem import Problem, online_replicas, partition_name, pose
+from reassign.planning.problem import directories
+from reassign.planning.problem.model import Cluster, Goal, Ints, Plan, Unmet
+from reassign.planning.problem.problem import Problem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
+from reassign.planning.waves.moves import moves_of
+from reassign.planning.waves.split import makespan, split
 
 
 def make(
@@ -20,13 +21,13 @@ def make(
     rate: int | None = None,
     exact: bool = False,
 ) -> Plan:
-    """The plan that reaches a goal, or comes as near as it can and says where it does not.
+    """Return the plan that reaches a goal, or comes as near as it can and lists what it does not reach.
 
-    Waves have at most `max_partitions`, whichever of them fit into one object, and copy at most `max_bytes`; `rate` are
-    the bytes per second that a broker may give, and take, and only serve to say how long it takes. `exact` has a small
-    plan polished by HiGHS. Deterministic: the same input gives the same plan.
+    Waves have at most `max_partitions`, no more than fit into one object, and copy at most `max_bytes`. `rate` is the
+    bytes per second that a broker may send, and receive; it only serves to estimate the time. `exact` has a small plan
+    polished by HiGHS. The same input gives the same plan.
 
-    Raises PlanningError: InvalidGoal, InvalidRacks, NothingSelected, NotEnoughBrokers.
+    Raises PlanningError: InvalidGoal, InvalidRacks, InvalidSnapshot, NothingSelected, NotEnoughBrokers.
     """
     return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate, exact)
 
@@ -40,14 +41,14 @@ def make_of(
     rate: int | None = None,
     exact: bool = False,
 ) -> Plan:
-    """The same, of the problem that they pose, for who has it already."""
-    found = solve(problem)
-    target = polish(problem, found.target) if exact else found.target
-    named, homeless = directories.name(cluster, target, problem.size, goal.min_free)
+    """The same as `make`, for a caller that already has the problem."""
+    solution = solve(problem)
+    target = polish(problem, solution.target) if exact else solution.target
+    named, without_room = directories.name(cluster, target, problem.size, goal.min_free)
     moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
     fit = most_that_fit(cluster, target, named, moves.partition)
-    cut = waves.split(moves, fit if max_partitions is None else min(fit, max_partitions), max_bytes)
-    took = None if rate is None else waves.makespan(moves, cut.wave, rate)
+    cut = split(moves, fit if max_partitions is None else min(fit, max_partitions), max_bytes)
+    took = None if rate is None else makespan(moves, cut.wave, rate)
     certificate = certify(
         problem,
         target,
@@ -56,29 +57,29 @@ def make_of(
         makespan=took and took.seconds,
         makespan_bound=took and took.bound,
         unmet=(
-            *found.unmet,
+            *solution.unmet,
             *outside_bands(problem, target),
-            *_roomless(cluster, homeless),
+            *_without_room(cluster, without_room),
             *_alone(cluster, cut.alone),
         ),
     )
     return Plan(target, named, cut.wave, certificate)
 
 
-def _roomless(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
+def _without_room(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
     if not partitions:
         return []
-    what = f"no single volume of a broker has room for {_some(cluster, partitions)}"
+    what = f"no single volume of a broker has room for {_names(cluster, partitions)}"
     return [Unmet(what, "the broker chooses the directory, and the move waits until there is room")]
 
 
 def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
     if not len(partitions):
         return []
-    what = f"more than a wave may copy is in {_some(cluster, partitions.tolist())}"
+    what = f"more than a wave may copy is in {_names(cluster, partitions.tolist())}"
     return [Unmet(what, "each of them is a wave of its own")]
 
 
-def _some(cluster: Cluster, partitions: list[int]) -> str:
+def _names(cluster: Cluster, partitions: list[int]) -> str:
     more = f" and {len(partitions) - 1} more partitions" if len(partitions) > 1 else ""
     return partition_name(cluster, partitions[0]) + more

@@ -1,6 +1,7 @@
-"""A problem solved: what has to move, then balance at the fewest bytes, then leaders, each by a part of the kernel.
+"""Solves a problem: what has to move, then balance at the fewest bytes, then leaders, each by a part of the kernel.
 
-No clock and no chance: bounds on the work, in place of a time limit, so that the same problem gives the same plan.
+It uses no clock and no chance. The work is bounded in place of a time limit, so that the same problem gives the same
+plan.
 """
 
 from __future__ import annotations
@@ -9,38 +10,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reassign.planning.assignments import loads
-from reassign.planning.exchange import Exchange, exchange
-from reassign.planning.kernel import State, lists
-from reassign.planning.kernel_leaders import lead
-from reassign.planning.kernel_pour import pour
-from reassign.planning.kernel_repair import reconsider, repair
-from reassign.planning.kernel_rounds import outside, rounds, worth
-from reassign.planning.kernel_rows import close_up, greatest_first
-from reassign.planning.kernel_shed import level, shed, smallest
-from reassign.planning.kernel_trim import relent, shrink, tidy, undo
-from reassign.planning.model import Bools, Bytes, Ints, Unmet
-from reassign.planning.problem import RESOURCES, Problem
-from reassign.planning.targets import LEADERS, OPEN
+from reassign.planning.bounds.exchange import Exchange, cheapest_exchange
+from reassign.planning.kernel.apply_exchange import apply_exchange
+from reassign.planning.kernel.leaders import lead
+from reassign.planning.kernel.local_search import local_search, outside, plan_cost
+from reassign.planning.kernel.offload import level, offload, smallest
+from reassign.planning.kernel.repair import choose_removals, repair
+from reassign.planning.kernel.rows import close_up, greatest_first
+from reassign.planning.kernel.state import State, lists
+from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
+from reassign.planning.problem.problem import RESOURCES, Problem
+from reassign.planning.problem.shares import LEADERS, OPEN
 
 ROUNDS = 12
 CHAINS = 200
-RELENTS = 8
+PERTURBATIONS = 8
 EVERY = 1 << 60
 WORTH = 2_000
-"""What another try must bring to be worth it: more than one part in so many of the bytes that move."""
+"""Another try has to gain more than one part in so many of the bytes that move."""
 SWEEPS = 8
 SHARES = (1.0, 0.0)
-"""How much bytes count beside replicas when these are poured; small clusters come out better by either."""
+"""How much bytes count beside replicas when an exchange is applied; small clusters come out better by either."""
 SMALL = 10_000
 """Partitions up to which several ways are tried: they cost milliseconds, and single replicas count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`target` (P, R') in the order of the problem's partitions, R' its greatest replication factor.
+    """`target` (P, R') is in the order of the problem's partitions, R' its greatest replication factor.
 
-    `unmet` is what could not be placed; of bands, see `outside_bands`.
+    `unmet` is what could not be placed. Bands are left to `outside_bands`.
     """
 
     target: Ints
@@ -48,7 +49,8 @@ class Solution:
 
 
 def solve(problem: Problem) -> Solution:
-    """The replicas' brokers, in their order; what stays, stays in its place, and what replaces it comes there."""
+    """Return the replicas' brokers, in their order. What stays keeps its slot, and what replaces a replica takes over
+    its slot."""
     order = greatest_first(problem.size)
     partitions, width = len(order), max(problem.current.shape[1], int(problem.rf.max(initial=0)))
     row = np.full((partitions, width), -1, np.int32)
@@ -56,19 +58,19 @@ def solve(problem: Problem) -> Solution:
     keep = np.zeros((partitions, width), np.bool_)
     keep[:, : problem.current.shape[1]] = np.take(problem.keep, order, axis=0)
     state = _state(problem, row, ~problem.movable[order], problem.size[order])
-    left = np.zeros(partitions, np.bool_)
-    repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), left)
+    unrepaired = np.zeros(partitions, np.bool_)
+    repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), unrepaired)
     if state.counts.any():
-        reconsider(state, keep, SWEEPS)
+        choose_removals(state, keep, SWEEPS)
         _balance(problem, state, keep)
     tidy(state)
     widest = close_up(state.row)
     if problem.balanced[LEADERS]:
         _lead(problem, state)
-    place = np.empty_like(order)
-    place[order] = np.arange(partitions)
-    target = np.take(state.row[:, : max(1, widest)], place, axis=0)
-    return Solution(target, (*problem.unmet, *_placeless(int(left.sum()))))
+    position = np.empty_like(order)
+    position[order] = np.arange(partitions)
+    target = np.take(state.row[:, : max(1, widest)], position, axis=0)
+    return Solution(target, (*problem.unmet, *_unplaced(int(unrepaired.sum()))))
 
 
 def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
@@ -91,7 +93,7 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
         ceiling=high.copy(),
         counts=problem.balanced[:2].astype(np.float64),
         mean=max(1.0, int(problem.load[0].sum()) / max(1, replicas)),
-        lacks=np.empty((2, len(path))),
+        deficit=np.empty((2, len(path))),
         path=path,
         cap=problem.tree.cap.astype(np.int64),
         level=problem.tree.level.astype(np.int64),
@@ -102,15 +104,18 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
 
 
 def _balance(problem: Problem, state: State, keep: Bools) -> None:
-    """Brokers give in their order; where that costs more than it may have to, as the cheapest exchange has it; of small
-    clusters, and where a band is missed, in other orders too. The best stays: nearest to its bands, then fewest bytes,
-    then fewest moves."""
+    """Balance bytes and replicas. The best of several ways stays: nearest to its bands, then fewest bytes, then fewest
+    moves.
+
+    First brokers give in their order. Where that costs more than the bound, the cheapest exchange is applied. For small
+    clusters, and where a band is missed, other orders follow.
+    """
     start, item = (of[0] for of in lists(state))
     _aim(problem, state, start, item)
     excess = np.argsort(state.ceiling[0] - state.load[0], kind="stable")
     other = np.arange(len(excess))[::-1].copy()
     ways: list[Bytes | float] = [np.arange(len(excess)), *SHARES, excess, excess[::-1].copy(), other]
-    needed = worth(state)[1] + _needed(problem, state)
+    needed = plan_cost(state)[1] + _needed(problem, state)
     begun = state.row.copy(), state.load.copy()
     flows: list[tuple[Exchange, Bytes]] | None = None
     best: tuple[float, int, int] | None = None
@@ -119,44 +124,45 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
         if isinstance(way, float):
             flows = _exchanges(problem, state) if flows is None else flows
             for flow, kind in flows:
-                pour(state, flow.place, kind, flow.size, flow.out, flow.come, way)
+                apply_exchange(state, flow.place, kind, flow.size, flow.out, flow.come, way)
         else:
-            shed(state, start, item, way)
+            offload(state, start, item, way)
         if outside(state):
-            _rounds(state)
+            _search(state)
         _trim(state, keep)
-        now = _relent(state, keep)
+        now = _iterate(state, keep)
         if best is None or now < best:
-            best, found = now, (state.row.copy(), state.load.copy())
+            best, kept = now, (state.row.copy(), state.load.copy())
         tried = number >= len(SHARES) or (best[1] - needed) * WORTH <= best[1]
         if best[0] == 0 and tried and len(problem.current) > SMALL:
             break
-    state.row[:], state.load[:] = found
+    state.row[:], state.load[:] = kept
     if best is not None and best[0] > 0 and state.counts.all():
         _settle_replicas(state)
 
 
-def _rounds(state: State) -> None:
-    rounds(state, ROUNDS, 2 * len(state.row) + 1000)
+def _search(state: State) -> None:
+    local_search(state, ROUNDS, 2 * len(state.row) + 1000)
 
 
 def _settle_replicas(state: State) -> None:
-    """Where bytes cannot be brought inside, replicas still can: no broker's bytes go further from its band than now."""
+    """Balance replicas where bytes cannot be balanced: no broker's bytes go further from its band than now."""
     low, high = state.low[0].copy(), state.high[0].copy()
     state.low[0], state.high[0] = np.minimum(low, state.load[0]), np.maximum(high, state.load[0])
-    _rounds(state)
+    _search(state)
     state.low[0], state.high[0] = low, high
 
 
-def _relent(state: State, keep: Bools) -> tuple[float, int, int]:
-    """Takes back what can be shared out after all; what the plan is worth then."""
-    best, here = worth(state), (state.row.copy(), state.load.copy())
-    every = [(0, EVERY), *((n, 1) for n in range(RELENTS))]
+def _iterate(state: State, keep: Bools) -> tuple[float, int, int]:
+    """Undo some moves and search again, as long as that improves the plan (iterated local search). Return the plan's
+    cost."""
+    best, here = plan_cost(state), (state.row.copy(), state.load.copy())
+    every = [(0, EVERY), *((n, 1) for n in range(PERTURBATIONS))]
     tries = every.copy()
-    while tries and relent(state, keep, *tries.pop(0)) * WORTH > best[1]:
-        _rounds(state)
+    while tries and perturb(state, keep, *tries.pop(0)) * WORTH > best[1]:
+        _search(state)
         _trim(state, keep)
-        again = worth(state)
+        again = plan_cost(state)
         if again < best:
             best, here, tries = again, (state.row.copy(), state.load.copy()), every.copy()
         state.row[:], state.load[:] = here
@@ -165,7 +171,7 @@ def _relent(state: State, keep: Bools) -> tuple[float, int, int]:
 
 
 def _needed(problem: Problem, state: State) -> int:
-    """The bytes that balancing takes at least, by bytes alone."""
+    """Return the bytes that balancing takes at least, by bytes alone."""
     group = _groups(problem)
     over = np.bincount(group, np.maximum(state.load[0] - state.high[0], 0))
     under = np.bincount(group, np.maximum(state.low[0] - state.load[0], 0))
@@ -173,7 +179,8 @@ def _needed(problem: Problem, state: State) -> int:
 
 
 def _exchanges(problem: Problem, state: State) -> list[tuple[Exchange, Bytes]]:
-    """The cheapest exchange in each group of brokers that exchange with no others, and the class of each partition."""
+    """Return the cheapest exchange in each group of brokers that exchange with no others, and the class of each
+    partition."""
     flows = []
     order = np.flatnonzero(~state.still)[::-1]
     now, size = state.row[order], state.size[order]
@@ -183,11 +190,11 @@ def _exchanges(problem: Problem, state: State) -> list[tuple[Exchange, Bytes]]:
     for number in range(int(group.max()) + 1):
         brokers = np.flatnonzero((group == number) & problem.allowed)
         wanted = ((now >= 0) & np.isin(now, brokers)).sum(axis=1)
-        found = exchange(stays, size, brokers, wanted, state.low - fixed, state.high - fixed)
-        if found is not None:
+        cheapest = cheapest_exchange(stays, size, brokers, wanted, state.low - fixed, state.high - fixed)
+        if cheapest is not None:
             kind = np.full(len(state.row), -1, np.int64)
-            kind[order] = found.kind
-            flows.append((found, kind))
+            kind[order] = cheapest.kind
+            flows.append((cheapest, kind))
     return flows
 
 
@@ -209,7 +216,7 @@ def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
 
 
 def _groups(problem: Problem) -> Bytes:
-    """(B,) the brokers that can only exchange among themselves, because racks force a number of replicas on them."""
+    """Return (B,) the group of each broker: racks force a number of replicas on it, so it exchanges with no others."""
     tree, kinds = problem.tree, np.unique(problem.rf[problem.movable])
     forced = (tree.least[:, kinds] == tree.most[:, kinds]).all(axis=1)
     group = np.zeros(len(problem.brokers), np.int64)
@@ -228,7 +235,7 @@ def _lead(problem: Problem, state: State) -> None:
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
 
 
-def _placeless(partitions: int) -> list[Unmet]:
+def _unplaced(partitions: int) -> list[Unmet]:
     if not partitions:
         return []
     return [
@@ -240,7 +247,7 @@ def _placeless(partitions: int) -> list[Unmet]:
 
 
 def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
-    """What is to be balanced and is not, with these replicas (P, R')."""
+    """Return what is to be balanced and is not, with these replicas (P, R')."""
     unmet = []
     after = loads(target, problem.size, len(problem.brokers))
     for row, by in enumerate(RESOURCES):

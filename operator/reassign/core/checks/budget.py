@@ -1,100 +1,24 @@
-"""Budgets: how much may be in flight at once, over a cluster and for one resource.
-
-Destinations are never above `moves_per_broker`; sources (a partition's leader) are counted at admission only,
-since a leader can change later. A partition that needs more slots than there are runs alone on its source.
-"""
+"""Whether there is a place among the moves in flight, in the resource's own budget and in the cluster's."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
-from reassign.api.partition_reassignment import RecordState
+from reassign.core.checks.input import Input
+from reassign.core.model.budget import Lack
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Record
-from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.errors import Reason
 
 
-@dataclass(slots=True)
-class Budget:
-    """Limits (None: unbounded) and what is used of them: partitions, and replicas by broker."""
-
-    max_partitions: int | None
-    moves_per_broker: int | None
-    partitions: int = 0
-    destinations: Counter[int] = field(default_factory=Counter)
-    sources: Counter[int] = field(default_factory=Counter)
-    kept: set[int] = field(default_factory=set)
-    """Sources whose next room is kept for a partition that comes first and needs more of it than there is."""
-    stuck: frozenset[int] = frozenset()
-    """Sources of moves that stand still: room there is kept for nobody, since it might never come."""
-
-    def take(self, added: Iterable[int], source: int | None) -> None:
-        """Count a partition that gets replicas on the brokers `added`, read from `source`."""
-        added = list(added)
-        self.partitions += 1
-        self.destinations.update(added)
-        if source is not None:
-            self.sources[source] += len(added)
-
-    def give_back(self, added: Iterable[int], source: int | None) -> None:
-        """Count a partition no more."""
-        added = list(added)
-        self.partitions -= 1
-        self.destinations.subtract(added)
-        if source is not None:
-            self.sources[source] -= len(added)
-
-    def lacks(self, added: Iterable[int], source: int | None) -> str | None:
-        """What stands in the way of one more partition, or None when there is room.
-
-        Where it lacks room at its source alone, those asked for after it get none there either: else partitions that
-        need one slot would starve one that needs several. Not so where what has the room stands still.
-        """
-        added = list(added)
-        if self.max_partitions is not None and self.partitions >= self.max_partitions:
-            return f"all {self.max_partitions} places for partitions in flight are taken"
-        if self.moves_per_broker is None:
-            return None
-        for broker in sorted(added):
-            if self.destinations[broker] >= self.moves_per_broker:
-                return f"broker {broker} receives {self.moves_per_broker} replicas already"
-        if source is not None and added:
-            used = self.sources[source]
-            if source in self.kept or (used and used + len(added) > self.moves_per_broker):
-                if source not in self.stuck:
-                    self.kept.add(source)
-                return f"broker {source} sends {used} replicas already"
-        return None
+def budget(i: Input) -> Problem | None:
+    """Where another client's move makes way, its places count as free; where it is taken over, it has them already."""
+    lack = i.own.lack(i.added, i.partition.leader) or (None if i.under_way else _of_cluster(i))
+    return Problem(Reason.WAITING_FOR_BUDGET, f"{lack.message}; it starts when one of them is done") if lack else None
 
 
-def waiting(lack: str) -> Problem:
-    """A partition that waits for room; not an error."""
-    return Problem(Reason.WAITING_FOR_BUDGET, f"{lack}; it starts when one of them is done")
+def reserve(i: Input) -> None:
+    """Keep the next room at its source for a partition that lacks room there alone."""
+    if not i.own.reserve(i.added, i.partition.leader) and not i.under_way:
+        i.budget.reserve(i.added, i.partition.leader, i.in_flight)
 
 
-def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
-    """The brokers that moves are read from which stand still: these, those that hang, or that wait for a broker."""
-    alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
-    waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
-    return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)
-
-
-def unlisted(record: Record, snapshot: Snapshot) -> Record:
-    """The entries that have a place though they are not listed: their alter may land yet, or is to come, or they are
-    copied between directories."""
-    return {
-        tp: entry
-        for tp, entry in record.items()
-        if tp not in snapshot.reassignments
-        and not snapshot.lost(tp, entry.topic_id)
-        and (entry.may_land or (entry.state is RecordState.IN_FLIGHT and entry.log_dirs))
-    }
-
-
-def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:
-    """Count reassignments that are in flight; one whose topic is not in the snapshot has no known source."""
-    for tp in partitions:
-        budget.take(snapshot.reassignments[tp].adding, snapshot.leader(tp))
+def _of_cluster(i: Input) -> Lack | None:
+    return i.budget.lack(i.added, i.partition.leader, i.in_flight)

@@ -1,6 +1,6 @@
 """deadlineSeconds: from when it counts, and what it does to what has not begun by then.
 
-It counts from status.startTime, which is as a Kubernetes Job's: the first look at the resource when it may start.
+It counts from status.startTime, as a Kubernetes Job's does: the first reconciliation in which the resource may start.
 Suspending stops the clock, and it starts anew afterwards; so it does when an edit after the end adds or changes an
 entry. What a deadline failed is judged again once the deadline, as the spec has it then, lies ahead.
 """
@@ -10,7 +10,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reassign.api.partition_reassignment import Mode
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import recorded
 from reassign.core.model.resource import Resource
+from reassign.errors import Reason
+
+
+def deadline(i: Input) -> Problem | None:
+    return recorded(Reason.DEADLINE_EXCEEDED) if i.expired else None
 
 
 def start_time(resource: Resource, now: datetime) -> datetime | None:
@@ -31,7 +39,7 @@ def begins_anew(resource: Resource) -> bool:
     return any(tp not in record or record[tp].target != target for tp, target in resource.wanted.items())
 
 
-def deadline_is_over(resource: Resource, now: datetime) -> bool:
+def deadline_passed(resource: Resource, now: datetime) -> bool:
     """Whether nothing new starts any more."""
     seconds, started = resource.spec.deadline_seconds, start_time(resource, now)
     return seconds is not None and started is not None and now >= started + timedelta(seconds=seconds)

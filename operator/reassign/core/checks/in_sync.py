@@ -4,7 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reassign.core.model.snapshot import Partition
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem, ids
+from reassign.core.model.snapshot import Broker, Partition
+from reassign.errors import Reason
+
+
+def min_in_sync_replicas(i: Input) -> Problem | None:
+    """Brokers accept a target below min.insync.replicas, and producers with acks=all then fail."""
+    required = i.topic.min_insync_replicas
+    if len(i.target) >= required or len(i.target) >= len(i.current):
+        return None
+    return Problem(
+        Reason.BELOW_MIN_IN_SYNC_REPLICAS,
+        f"{len(i.target)} replicas are fewer than min.insync.replicas={required}; name more replicas, or lower it",
+    )
+
+
+def cancel_problem(
+    original: tuple[int, ...], partition: Partition, required: int, brokers: Mapping[int, Broker]
+) -> Problem | None:
+    """Why going back to the original replicas is unsafe now, or None.
+
+    The partition must keep min.insync.replicas, or all of its originals where they are fewer, among those that
+    are alive and in sync (KIP-236 asks the same of whatever is dropped in flight).
+    """
+    good = {b for b in original if b in partition.isr and b in brokers and not brokers[b].fenced}
+    needed = min(required, len(original))
+    if len(good) >= needed:
+        return None
+    missing = set(original) - good
+    held_up = holding_up(partition, original, required)
+    until_then = f"; until then broker {ids(held_up)} must stay" if held_up else ""
+    return Problem(
+        Reason.CANCEL_UNSAFE,
+        f"going back to {list(original)} would leave {len(good)} of at least {needed} in-sync replicas; "
+        f"it is held back until broker {ids(missing)} is alive and in sync again{until_then}",
+    )
 
 
 def droppable(

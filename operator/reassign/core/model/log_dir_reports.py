@@ -1,9 +1,9 @@
-"""What is known of brokers' log directories and volumes, from one look to the next."""
+"""What brokers last reported of their log directories, and what they were last told about them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
@@ -13,71 +13,74 @@ from reassign.core.model.steps import AlterLogDirs
 
 def sizes(log_dirs: LogDirs) -> Sizes:
     """Bytes of main logs in directories that are online, by partition and broker."""
-    found: dict[TopicPartition, dict[int, int]] = {}
+    by_partition: dict[TopicPartition, dict[int, int]] = {}
     for broker, directories in log_dirs.items():
         for directory in directories.values():
             if directory.online:
                 for tp, size in directory.logs.items():
-                    found.setdefault(tp, {})[broker] = size
-    return found
+                    by_partition.setdefault(tp, {})[broker] = size
+    return by_partition
 
 
 def remembered(before: LogDirs, now: LogDirs, brokers: Collection[int]) -> LogDirs:
     """With what was last seen of the registered brokers that did not answer: a slow one loses no progress."""
-    return {broker: found for broker, found in before.items() if broker in brokers} | dict(now)
+    return {broker: directories for broker, directories in before.items() if broker in brokers} | dict(now)
 
 
 FRESH_SECONDS = 30.0
-"""What a broker said of its volumes longer ago says nothing of the room that they have."""
+"""An older report says nothing of the room that volumes have now."""
+MEMORY_SECONDS = 60.0
 
 
-class Told(NamedTuple):
-    """When a broker was told where to put a replica, and as late as when that may land."""
+class Instruction(NamedTuple):
+    """The directory that a broker was told for a replica, when, and as late as when the request may land."""
 
     path: str
     at: float
     lands: float
 
 
-NEVER = Told("", -inf, -inf)
-MEMORY_SECONDS = 60.0
+NEVER = Instruction("", -inf, -inf)
 
 
-@dataclass(slots=True)
-class Answers:
+@dataclass(frozen=True, slots=True)
+class LogDirReports:
     """How old what is known of each broker's log directories is, by a monotonic clock.
 
-    `read` is when the last look began that the broker answered, `told` what it was told last about a partition.
+    `read` is when the last observation began that the broker answered. `instructions` are the last ones by partition
+    and broker.
     """
 
-    read: dict[int, float] = field(default_factory=dict)
-    told: dict[tuple[TopicPartition, int], Told] = field(default_factory=dict)
+    read: Mapping[int, float] = field(default_factory=dict)
+    instructions: Mapping[tuple[TopicPartition, int], Instruction] = field(default_factory=dict)
 
-    def observe(self, began: float, brokers: Collection[int]) -> None:
-        """These brokers answered a look that began then."""
-        self.read |= dict.fromkeys(brokers, began)
-        self.told = {k: told for k, told in self.told.items() if self._read(k[1]) - told.lands < MEMORY_SECONDS}
+    def observe(self, began: float, brokers: Collection[int]) -> LogDirReports:
+        """After an observation that these brokers answered."""
+        after = replace(self, read={**self.read, **dict.fromkeys(brokers, began)})
+        kept = {k: i for k, i in self.instructions.items() if after._read(k[1]) - i.lands < MEMORY_SECONDS}
+        return replace(after, instructions=kept)
+
+    def instruct(self, steps: Iterable[tuple[AlterLogDirs, float]], at: float) -> LogDirReports:
+        """After these steps, each with as late as when it may land."""
+        new = {(step.tp, broker): Instruction(path, at, lands) for step, lands in steps for broker, path in step.dirs}
+        return replace(self, instructions={**self.instructions, **new})
 
     def fresh(self, now: float) -> frozenset[int]:
         """The brokers that have answered lately."""
         return frozenset(broker for broker, at in self.read.items() if now - at < FRESH_SECONDS)
 
-    def tell(self, step: AlterLogDirs, at: float, lands: float) -> None:
-        """Its brokers were told at this moment."""
-        self.told |= {(step.tp, broker): Told(path, at, lands) for broker, path in step.dirs}
+    def last_path(self, tp: TopicPartition, broker: int) -> str:
+        """The directory that the broker was last told for a partition; empty when it was told none lately."""
+        return self.instructions.get((tp, broker), NEVER).path
 
-    def last_told(self, tp: TopicPartition, broker: int) -> str:
-        """The directory, lately; empty when there was none."""
-        return self.told.get((tp, broker), NEVER).path
-
-    def may_tell(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether the broker has said where its replica is since it was last told where to put it."""
-        return self._read(broker) > self.told.get((tp, broker), NEVER).at
+    def may_instruct(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether the broker has reported where its replica is since it was last told where to put it."""
+        return self._read(broker) > self.instructions.get((tp, broker), NEVER).at
 
     def is_sure(self, tp: TopicPartition, broker: int, since: float) -> bool:
-        """Whether what the broker said can change no more by what it was told, and is not older than `since`."""
+        """Whether the report cannot change any more by what the broker was told, and is not older than `since`."""
         read = self._read(broker)
-        return read > self.told.get((tp, broker), NEVER).lands and read >= since
+        return read > self.instructions.get((tp, broker), NEVER).lands and read >= since
 
     def _read(self, broker: int) -> float:
         return self.read.get(broker, -inf)

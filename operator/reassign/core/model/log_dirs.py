@@ -50,7 +50,7 @@ class LogDirPlacement:
 
     @property
     def copied_elsewhere(self) -> bool:
-        """Whether somebody else has the replica copied to another directory."""
+        """Whether another client has the replica copied to another directory."""
         return self.future is not None and self.future != self.path
 
     def to_send(self, *, supersede: bool) -> bool:

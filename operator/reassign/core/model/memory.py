@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from reassign.core.model.log_dir_reports import Answers
+from reassign.core.model.log_dir_reports import LogDirReports
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs
@@ -16,10 +17,9 @@ LANDING_SECONDS = 7.0
 """How much longer to wait where an answer was lost: the request may land as late as this."""
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
-
-Asked = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
-"""Of the brokers: replicas (none: a cancel), a replica in a directory of its broker, or to give up others' move to
-these replicas once more."""
+Request = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
+"""What brokers were asked for: replicas (none: a cancel), a replica in a directory of its broker, or to cancel other
+clients' move to these replicas once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +31,136 @@ class Refusal:
     delay: float
 
 
-@dataclass(slots=True)
-class Recent:
-    """What this process saw in its last seconds, by a monotonic clock. Losing it costs a wait, never a decision.
+class Touched(NamedTuple):
+    """A step was taken for a partition; without an answer it may land later."""
 
-    `now` is when the last look began: what it read is not older. `busy` is when a partition was last seen in flight,
-    or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker confirmed
-    and whose order is still to be restored: where metadata shows the original replicas, that need not settle first.
-    `refused` is by partition and what was asked for, `doubts` by the replicas: why no answer came to the last request.
-    `tracks` are of moves in flight (`core.stall`). `answers` are about log directories.
+    tp: TopicPartition
+    answered: bool
+
+
+class Refused(NamedTuple):
+    """Brokers would not do this: it is asked for again after a while, each time after longer."""
+
+    tp: TopicPartition
+    request: Request
+    problem: Problem
+
+
+class Doubted(NamedTuple):
+    """No answer came to a request for these replicas."""
+
+    tp: TopicPartition
+    replicas: tuple[int, ...]
+    problem: Problem
+
+
+class CancelConfirmed(NamedTuple):
+    """A broker confirmed the cancel of a resource's move; its order is still to be restored."""
+
+    uid: str
+    tp: TopicPartition
+
+
+class Restored(NamedTuple):
+    """The order that a cancelled move came from is there again, or cannot be had."""
+
+    uid: str
+    tp: TopicPartition
+
+
+class Elected(NamedTuple):
+    """An election was answered: metadata need not settle for it."""
+
+    tp: TopicPartition
+
+
+class Instructed(NamedTuple):
+    """Brokers were told about log directories; where an answer is missing, one may be told later."""
+
+    step: AlterLogDirs
+    answered: bool
+
+
+Fact = Touched | Refused | Doubted | CancelConfirmed | Restored | Elected | Instructed
+"""What the outcome of a step adds to the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What this process saw in its last seconds, by a monotonic clock.
+
+    `now` is when the last observation began: what it read is not older. `busy` is when a partition was last seen in
+    flight, or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker
+    confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
+    first. `refused` is by partition and request, `doubts` by the replicas: why no answer came to the last request.
+    `tracks` are of moves in flight. `silence` is since when a partition waits for what brokers report of their log
+    directories. `reports` are about log directories.
     """
 
     now: float = 0.0
     started: float = 0.0
-    busy: dict[TopicPartition, float] = field(default_factory=dict)
-    cancelled: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    refused: dict[tuple[TopicPartition, Asked], Refusal] = field(default_factory=dict)
-    doubts: dict[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
-    tracks: dict[TopicPartition, Track] = field(default_factory=dict)
-    silence: dict[TopicPartition, float] = field(default_factory=dict)
-    """Since when a partition waits for what brokers say of their log directories."""
-    answers: Answers = field(default_factory=Answers)
+    busy: Mapping[TopicPartition, float] = field(default_factory=dict)
+    cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
+    refused: Mapping[tuple[TopicPartition, Request], Refusal] = field(default_factory=dict)
+    doubts: Mapping[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
+    tracks: Mapping[TopicPartition, Track] = field(default_factory=dict)
+    silence: Mapping[TopicPartition, float] = field(default_factory=dict)
+    reports: LogDirReports = field(default_factory=LogDirReports)
 
     def observe(
         self, began: float, ended: float, in_flight: Collection[TopicPartition], answered: Collection[int] = ()
-    ) -> None:
-        """Take note of a snapshot that was read between these moments, and which brokers told their directories."""
-        self.now = began
-        self.busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
-        self.busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
-        self.cancelled = {key for key in self.cancelled if key[1] not in in_flight}
-        self.doubts = {key: problem for key, problem in self.doubts.items() if key[0] not in in_flight}
-        self.refused = {k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS}
-        self.answers.observe(began, answered)
+    ) -> Recent:
+        """After a snapshot that was read between these moments; `answered` are the brokers that reported log
+        directories."""
+        busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
+        busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
+        return replace(
+            self,
+            now=began,
+            busy=busy,
+            cancelled=frozenset(key for key in self.cancelled if key[1] not in in_flight),
+            doubts={key: problem for key, problem in self.doubts.items() if key[0] not in in_flight},
+            refused={k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS},
+            reports=self.reports.observe(began, answered),
+        )
 
-    def tell(self, step: AlterLogDirs, at: float, *, answered: bool) -> None:
-        """Brokers were told about directories; where an answer is missing, one may be told later."""
-        self.answers.tell(step, at, at if answered else at + LANDING_SECONDS)
+    def remember(self, facts: Iterable[Fact], at: float) -> Recent:
+        """After the steps that these facts are about, which ended at this moment."""
+        busy, refused, doubts = dict(self.busy), dict(self.refused), dict(self.doubts)
+        cancelled = set(self.cancelled)
+        instructed: list[tuple[AlterLogDirs, float]] = []
 
-    def touch(self, tp: TopicPartition, at: float, *, answered: bool) -> None:
-        """A step was taken for it; one without an answer may land later."""
-        self.busy[tp] = max(self.busy.get(tp, at), at if answered else at + LANDING_SECONDS)
+        def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
+            before = refused.get((tp, request))
+            delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
+            refused[tp, request] = Refusal(problem, at + delay, delay)
+
+        for fact in facts:
+            match fact:
+                case Touched(tp, answered):
+                    busy[tp] = max(busy.get(tp, at), _lands(at, answered))
+                case Refused(tp, request, problem):
+                    refuse(tp, request, problem)
+                case Doubted(tp, replicas, problem):
+                    if (tp, replicas) in doubts:  # from the second time on, it is asked for after longer
+                        refuse(tp, replicas, problem)
+                    doubts[tp, replicas] = problem
+                case CancelConfirmed(uid, tp):
+                    cancelled.add((uid, tp))
+                case Restored(uid, tp):
+                    cancelled.discard((uid, tp))
+                case Elected(tp):
+                    busy.pop(tp, None)
+                case Instructed(step, answered):
+                    instructed.append((step, _lands(at, answered)))
+        return replace(
+            self,
+            busy=busy,
+            refused=refused,
+            doubts=doubts,
+            cancelled=frozenset(cancelled),
+            reports=self.reports.instruct(instructed, at),
+        )
 
     def settled(self, tp: TopicPartition, *, unconfirmed: bool = False) -> bool:
         """Whether nothing has been in flight for it long enough that metadata is not stale.
@@ -87,22 +176,13 @@ class Recent:
 
         What an earlier process told it just before it ended may land late, too.
         """
-        return self.answers.is_sure(tp, broker, self.started + LANDING_SECONDS)
+        return self.reports.is_sure(tp, broker, self.started + LANDING_SECONDS)
 
-    def refuse(self, tp: TopicPartition, asked: Asked, problem: Problem, at: float) -> Problem:
-        """Do not ask for this again for a while, each time longer; the problem is why."""
-        before = self.refused.get((tp, asked))
-        delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
-        self.refused[tp, asked] = Refusal(problem, at + delay, delay)
-        return problem
-
-    def doubt(self, tp: TopicPartition, replicas: tuple[int, ...], problem: Problem, at: float) -> None:
-        """No answer came. Ask again once it can no longer land; from the second time on, after longer."""
-        if (tp, replicas) in self.doubts:
-            self.refuse(tp, replicas, problem, at)
-        self.doubts[tp, replicas] = problem
-
-    def refusal(self, tp: TopicPartition, asked: Asked) -> Problem | None:
+    def refusal(self, tp: TopicPartition, request: Request) -> Problem | None:
         """Why it is not asked for now."""
-        refusal = self.refused.get((tp, asked))
+        refusal = self.refused.get((tp, request))
         return refusal.problem if refusal and refusal.until > self.now else None
+
+
+def _lands(at: float, answered: bool) -> float:
+    return at if answered else at + LANDING_SECONDS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from reassign.api.kafka_cluster import Limits
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, ThrottleStatus
+from reassign.api.partition_reassignment import Throttle
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -12,18 +13,41 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
+class ThrottlePolicy:
+    """The throttle that a cluster gives to its resources, its maximum, and the record of what is set.
+
+    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one nothing new is set,
+    beside a younger one that has throttles to restore nothing is touched.
+    """
+
+    default: Throttle = field(default_factory=Throttle)
+    maximum: int | str | None = None
+    record: ThrottleStatus | None = None
+    older: Problem | None = None
+    younger: Problem | None = None
+
+    @classmethod
+    def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:
+        return cls(cluster.throttle or Throttle(), cluster.limits.max_throttle, record)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
 
-    With `undo`, whatever is in flight is brought back. Without a `permission`, everybody may move everything.
-    `throttled` is whether moves are throttled that do not say at what rate.
+    Without a `permission`, every namespace may move everything.
     """
 
     limits: Limits
     hold: Problem | None = None
-    undo: bool = False
+    execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttled: bool = False
+    throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+
+    @property
+    def undo(self) -> bool:
+        """Whether the brake is set so that everything in flight is cancelled."""
+        return self.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
 
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
         """Why the resource's namespace may not move a partition, or None."""
@@ -32,7 +56,7 @@ class Policy:
     def throttles(self, resource: Resource) -> bool:
         """Whether the resource's moves between brokers are throttled by us."""
         own = resource.spec.throttle and resource.spec.throttle.inter_broker
-        return self.throttled or own is not None
+        return self.throttle.default.inter_broker is not None or own is not None
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
         """What the resource's status may tell of the cluster."""

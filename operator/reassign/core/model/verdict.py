@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, active
+from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Elect, Step
@@ -29,29 +30,35 @@ class Stall(NamedTuple):
     overdue: bool
 
 
-@dataclass(slots=True)
-class Verdict:
-    """What is to happen to one resource.
+class Waiting(NamedTuple):
+    """The state of a partition without an entry, Pending or Blocked, and why."""
 
-    `waiting` are its partitions without an entry: Pending or Blocked, and why. `problems` are those of partitions
-    with an entry, which stand in the way of its next step; `notes` only say what is being done, and `stalls` are of
-    moves that go on by themselves once the cause is mended. `release` lets go of the finalizer of a resource that is
-    being deleted. `expired`: its deadline is over, and nothing new starts.
+    state: PartitionState
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to happen to one resource. Each stage of a decision returns a new one.
+
+    `waiting` are its partitions without an entry. `problems` are those of partitions with an entry, which stand in
+    the way of its next step; `notes` only say what is being done. `stalls` are of moves that go on by themselves once
+    the cause is removed. `withheld` are the target replicas of moves that the gate left out for more than a moment.
+    `expired`: its deadline has passed, and nothing new starts. `release` removes the finalizer of a resource that is
+    being deleted, `abandoned` says that its deletion deadline did, with moves still in flight.
     """
 
     resource: Resource
-    record: dict[TopicPartition, Entry]
-    steps: list[Step] = field(default_factory=list)
-    waiting: dict[TopicPartition, tuple[PartitionState, Problem | None]] = field(default_factory=dict)
-    problems: dict[TopicPartition, Problem] = field(default_factory=dict)
-    stalls: dict[TopicPartition, Stall] = field(default_factory=dict)
-    notes: dict[TopicPartition, Problem] = field(default_factory=dict)
-    held_back: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    """The replicas of partitions that were to begin at this tick, and cannot be throttled for longer than that."""
+    record: Record
+    steps: tuple[Step, ...] = ()
+    waiting: Mapping[TopicPartition, Waiting] = field(default_factory=dict)
+    problems: Mapping[TopicPartition, Problem] = field(default_factory=dict)
+    stalls: Mapping[TopicPartition, Stall] = field(default_factory=dict)
+    notes: Mapping[TopicPartition, Problem] = field(default_factory=dict)
+    withheld: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     expired: bool = False
     release: bool = False
-    let_go: bool = False
-    """Released at its deadline, with moves still in flight."""
+    abandoned: bool = False
 
     @property
     def must_record(self) -> bool:
@@ -60,7 +67,7 @@ class Verdict:
         return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
 
     def begins(self, step: Step) -> bool:
-        """Whether a move of ours begins with a step, or somebody else's ends for it.
+        """Whether a move of ours begins with a step, or another client's ends for it.
 
         A cancel that is in the status already is none: it may have been sent.
         """
@@ -69,16 +76,12 @@ class Verdict:
             return entry.superseding and entry != self.resource.record.get(step.tp)
         return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
 
-    def hold_back(self, tp: TopicPartition, problem: Problem, *, lasts: bool) -> None:
-        """Take back all that was to begin for a partition at this tick: it is pending instead, and says why."""
-        self.steps = [step for step in self.steps if step.tp != tp]
-        entry = self.record.pop(tp)
-        if lasts:
-            self.held_back[tp] = entry.target
-        self.notes.pop(tp, None)
-        self.waiting[tp] = (PartitionState.PENDING, problem)
-
     @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
         return bool((self.waiting and not self.resource.dry_run) or active(self.record))
+
+    @property
+    def waits_to_settle(self) -> bool:
+        """Whether a partition would start, if what is known of it were not that young."""
+        return any(state is PartitionState.PENDING and problem is None for state, problem in self.waiting.values())

@@ -7,8 +7,9 @@ one, and within a resource to the partition with the most bytes to copy, so that
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reassign.api.partition_reassignment import (
     PartitionEntry,
@@ -17,182 +18,250 @@ from reassign.api.partition_reassignment import (
     RecordState,
     ReplicationFactorChange,
 )
-from reassign.core.checks.budget import Budget, stuck_sources, take_in_flight, unlisted, waiting
-from reassign.core.checks.chain import Candidate, claimed, existence, first_problem
-from reassign.core.checks.disk import Room
-from reassign.core.model.log_dir_reports import FRESH_SECONDS
+from reassign.core.checks.budget import budget, reserve
+from reassign.core.checks.chain import ADMISSION, DRY_RUN, Violation, fails, first_violation, waiting
+from reassign.core.checks.disk import silence
+from reassign.core.checks.existence import existence
+from reassign.core.checks.hold import hold, idle, settled
+from reassign.core.checks.in_flight import claim
+from reassign.core.checks.input import Input
+from reassign.core.checks.permission import permission
+from reassign.core.model.budget import Budget, stuck_sources, take_in_flight, unlisted
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
+from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged
-from reassign.core.model.verdict import Verdict
-from reassign.core.moves.dry_run import rehearse
-from reassign.core.moves.foreign import fails, supersede, waits_for_idle
-from reassign.errors import Reason
+from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
+from reassign.core.model.verdict import Verdict, Waiting
+from reassign.core.moves.dry_run import would_move
+from reassign.core.moves.supersede import supersede
+
+
+class Admitted(NamedTuple):
+    """What becomes of one partition: it waits, or gets an entry and perhaps steps, with a note."""
+
+    waiting: Waiting | None = None
+    entry: Entry | None = None
+    steps: tuple[Step, ...] = ()
+    note: Problem | None = None
 
 
 @dataclass(slots=True)
 class Queue:
-    """The partitions of one resource that may start, and the resource's own budget."""
+    """The partitions of one resource that are to be judged, its own budget, and what has become of them so far."""
 
     verdict: Verdict
     own: Budget
-    candidates: Iterator[Candidate]
+    inputs: Iterator[Input]
+    admitted: dict[TopicPartition, Admitted] = field(default_factory=dict)
+
+    @property
+    def result(self) -> Verdict:
+        admitted, verdict = self.admitted, self.verdict
+        return replace(
+            verdict,
+            record={**verdict.record, **{tp: a.entry for tp, a in admitted.items() if a.entry}},
+            steps=(*verdict.steps, *(step for a in admitted.values() for step in a.steps)),
+            waiting={**verdict.waiting, **{tp: a.waiting for tp, a in admitted.items() if a.waiting}},
+            notes={**verdict.notes, **{tp: a.note for tp, a in admitted.items() if a.note}},
+        )
 
 
-def admit(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recent: Recent) -> None:
-    """Judge what waits; `verdicts` come in the order of their resources' age: the older one claims a partition."""
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The resources that hold partitions, and of the others those that want one first."""
+
+    held: Mapping[TopicPartition, Resource]
+    wanted: Mapping[TopicPartition, Resource]
+
+    def of(self, tp: TopicPartition, resource: Resource) -> str | None:
+        """The other resource that goes first, if there is one."""
+        holder = self.held.get(tp)
+        if holder is None and (older := self.wanted.get(tp)) and older.age_key < resource.age_key:
+            holder = older
+        return None if holder is None or holder is resource else f"{holder.namespace}/{holder.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What all partitions are judged by: what is observed, and what is left of the cluster's room and budget."""
+
+    snapshot: Snapshot
+    policy: Policy
+    recent: Recent
+    room: Room
+    budget: Budget
+    claims: Claims
+
+    def inputs(self, verdict: Verdict, own: Budget) -> Iterator[Input]:
+        """The partitions of a resource that have no entry, each with all that is known when its turn comes."""
+        resource = verdict.resource
+        room = self.room.copy() if resource.dry_run else self.room
+        began = bool(active(verdict.record))
+        places = own.partitions
+        for tp, wanted in _largest_first(verdict, self.snapshot):
+            yield Input(
+                tp,
+                wanted,
+                resource,
+                self.snapshot,
+                self.policy,
+                self.recent,
+                room,
+                self.budget,
+                own,
+                moving=began or own.partitions > places,
+                expired=verdict.expired,
+                claimed_by=self.claims.of(tp, resource),
+            )
+
+
+def admit(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recent: Recent
+) -> tuple[list[Verdict], dict[TopicPartition, float]]:
+    """The verdicts with what becomes of the partitions that wait, and since when brokers are silent about some.
+
+    The verdicts come in the order of their resources' age: the older one claims a partition.
+    """
+    claims = _claims(verdicts, snapshot, policy)
+    stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
+    whole = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
+    take_in_flight(whole, snapshot, snapshot.reassignments)
+    room = Room.of(snapshot, policy.limits.min_free_disk_percent, recent.reports.fresh(recent.now))
+    for verdict in verdicts:
+        _take_unlisted(whole, verdict.record, snapshot)
+        _expect_unlisted(room, verdict.record, snapshot)
+    ledger = Ledger(snapshot, policy, recent, room, whole, claims)
+    queues = [
+        Queue(verdict, own := _own_budget(verdict, snapshot, stuck), ledger.inputs(verdict, own))
+        for verdict in verdicts
+    ]
+    silent = _start(queues, recent)
+    return [queue.result for queue in queues], silent
+
+
+def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, float]:
+    silent: dict[TopicPartition, float] = {}
+    turns = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
+    heapq.heapify(turns)
+    while turns:
+        _, age, queue = heapq.heappop(turns)
+        if (i := next(queue.inputs, None)) is None:
+            continue
+        if i.resource.dry_run:
+            queue.admitted[i.tp] = _rehearse(i)
+        elif not permission(i) and not existence(i) and i.done:
+            queue.admitted[i.tp] = _settle_at_target(i)
+        elif violation := first_violation(ADMISSION, i):
+            queue.admitted[i.tp] = _held_back(i, violation)
+            if violation.check is silence:
+                silent[i.tp] = recent.silence.get(i.tp, recent.now)
+        else:
+            queue.admitted[i.tp] = _begin(i)
+        heapq.heappush(turns, (queue.own.partitions, age, queue))
+    return silent
+
+
+def _rehearse(i: Input) -> Admitted:
+    if not permission(i) and not existence(i) and i.done:
+        return Admitted(Waiting(PartitionState.COMPLETED))
+    if violation := first_violation(DRY_RUN, i):
+        return Admitted(Waiting(PartitionState.BLOCKED, violation.problem))
+    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    return Admitted(Waiting(PartitionState.PENDING, would_move(i)))
+
+
+def _held_back(i: Input, violation: Violation) -> Admitted:
+    if violation.check is budget:
+        reserve(i)
+    if not fails(i, violation):
+        return Admitted(waiting(i, violation))
+    if existence(i):
+        return Admitted(entry=failed(i.wanted, violation.problem.reason))
+    return Admitted(entry=failed(i.wanted, violation.problem.reason, i.topic.id, i.current))
+
+
+def _begin(i: Input) -> Admitted:
+    if i.in_flight:
+        return Admitted(None, *supersede(i))
+    source = i.partition.leader
+    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    i.budget.take(i.added, source)
+    i.own.take(i.added, source)
+    steps: list[Step] = []
+    if to_come := tuple((b, path) for b, path in sorted(i.log_dirs.items()) if b in i.added):
+        steps.append(AlterLogDirs(i.tp, to_come))
+    allow = i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW
+    steps.append(Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current))))
+    return Admitted(entry=_entry(i, RecordState.SUBMITTING), steps=tuple(steps))
+
+
+def _settle_at_target(i: Input) -> Admitted:
+    """A partition that is where it should be is settled without any check; at most its leader is elected.
+
+    While metadata may be stale it waits, and so does an election while nothing may start.
+    """
+    elect = i.resource.spec.preferred_leader is PreferredLeader.ELECT and i.partition.leader != i.target[0]
+    in_sync = i.partition.isr >= set(i.target)
+    held = first_violation((hold, idle), i)
+    if settled(i) or (elect and held):
+        return Admitted(Waiting(PartitionState.PENDING, held.problem if held else None))
+    if in_sync and not elect:
+        return Admitted(entry=_entry(i, RecordState.COMPLETED))
+    if problem := claim(i):  # another one may move it away before this one is settled
+        return Admitted(Waiting(PartitionState.BLOCKED, problem))
+    return Admitted(entry=_entry(i, RecordState.IN_FLIGHT), steps=(Elect(i.tp),) if in_sync else ())
+
+
+def _entry(i: Input, state: RecordState) -> Entry:
+    return Entry(i.topic.id, i.partition.replicas, i.target, state, log_dirs=tuple(sorted(i.log_dirs.items())))
+
+
+def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy) -> Claims:
     # what a status still says is held is held: killed now, the next process would read that
-    held = (
-        (tp, v.resource)
+    held = {
+        tp: v.resource
         for v in verdicts
         for record in (v.resource.record, v.record)
         for tp, entry in active(record).items()
         if not (entry.stays or snapshot.lost(tp, entry.topic_id))
-    )
-    holders = dict(held)
-    stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
-    budget = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
-    take_in_flight(budget, snapshot, snapshot.reassignments)
-    room = Room.of(snapshot, policy.limits.min_free_disk_percent, recent.answers.fresh(recent.now))
+    }
+    wanted: dict[TopicPartition, Resource] = {}
     for verdict in verdicts:
-        _take_unlisted(budget, verdict.record, snapshot)
-        _expect_unlisted(room, verdict.record, snapshot)
-    queues = [
-        Queue(verdict, _own_budget(verdict, snapshot, stuck), _largest_first(candidates, snapshot))
-        for verdict in verdicts
-        if (candidates := _judged(verdict, snapshot, holders, policy, recent, waits_for_idle(verdict, budget), room))
-    ]
-    _start(queues, budget, room)
+        resource = verdict.resource
+        if resource.deleted or resource.unsupported or resource.dry_run or resource.spec.suspend:
+            continue
+        for tp in resource.asked:
+            if tp not in verdict.record and not policy.forbids(resource, tp):
+                wanted.setdefault(tp, resource)
+    return Claims(held, wanted)
 
 
-def _start(queues: Sequence[Queue], budget: Budget, room: Room) -> None:
-    waiting_queues = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
-    heapq.heapify(waiting_queues)
-    while waiting_queues:
-        _, age, queue = heapq.heappop(waiting_queues)
-        if candidate := next(queue.candidates, None):
-            _start_one(queue, candidate, budget, room)
-            heapq.heappush(waiting_queues, (queue.own.partitions, age, queue))
-
-
-def _start_one(queue: Queue, candidate: Candidate, budget: Budget, room: Room) -> None:
-    tp, source = candidate.tp, candidate.partition.leader
-    if waits := waits_for_idle(queue.verdict, budget):  # another one may have begun in this very tick
-        queue.verdict.waiting[tp] = (PartitionState.PENDING, waits)
-        return
-    if problem := room.lacks(candidate):
-        queue.verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-        return
-    if candidate.in_flight:
-        supersede(queue.verdict, candidate, budget, queue.own)
-        return
-    if lack := queue.own.lacks(candidate.added, source) or budget.lacks(candidate.added, source):
-        queue.verdict.waiting[tp] = (PartitionState.PENDING, waiting(lack))
-        return
-    room.take(candidate)
-    budget.take(candidate.added, source)
-    queue.own.take(candidate.added, source)
-    queue.verdict.record[tp] = _entry(candidate, RecordState.SUBMITTING)
-    if to_come := tuple((b, p) for b, p in sorted(candidate.log_dirs.items()) if b in candidate.added):
-        queue.verdict.steps.append(AlterLogDirs(tp, to_come))
-    allow = candidate.factor_change is ReplicationFactorChange.ALLOW
-    judged = Judged(candidate.topic.id, frozenset(candidate.current))
-    queue.verdict.steps.append(Alter(tp, candidate.target, allow, judged))
-
-
-def _entry(candidate: Candidate, state: RecordState) -> Entry:
-    log_dirs = tuple(sorted(candidate.log_dirs.items()))
-    return Entry(candidate.topic.id, candidate.partition.replicas, candidate.target, state, log_dirs=log_dirs)
-
-
-def _largest_first(candidates: Sequence[Candidate], snapshot: Snapshot) -> Iterator[Candidate]:
-    def size(candidate: Candidate) -> int:
-        found = bytes_to_copy(candidate.tp, None, candidate.target, candidate.log_dirs.items(), snapshot)
-        return found.total if found else 0
-
-    return iter(sorted(candidates, key=size, reverse=True))
-
-
-def _judged(
-    verdict: Verdict,
-    snapshot: Snapshot,
-    holders: dict[TopicPartition, Resource],
-    policy: Policy,
-    recent: Recent,
-    not_idle: Problem | None,
-    room: Room,
-) -> list[Candidate]:
-    """Say of each partition without an entry why it waits, or that it is done; the others may start now."""
+def _largest_first(verdict: Verdict, snapshot: Snapshot) -> list[tuple[TopicPartition, PartitionEntry]]:
+    """The partitions to judge. A dry run is judged in the order of its entries."""
     resource = verdict.resource
     if resource.deleted:
         return []
-    hold = resource.unsupported or _suspended(resource) or policy.hold or not_idle
-    candidates: list[Candidate] = []
-    claims = not (resource.unsupported or resource.dry_run or resource.spec.suspend)
-    room = room.copy() if resource.dry_run else room
-    for tp, wanted in resource.asked.items():
-        if tp in verdict.record:
-            continue
-        if problem := policy.forbids(resource, tp):
-            verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-            continue
-        holder = holders.setdefault(tp, resource) if claims else holders.get(tp, resource)
-        claimed_by = None if holder is resource else f"{holder.namespace}/{holder.name}"
-        if problem := existence(tp, snapshot):
-            if verdict.expired:
-                verdict.record[tp] = failed(wanted, Reason.DEADLINE_EXCEEDED)
-            else:
-                verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-            continue
-        candidate = _candidate(resource, wanted, snapshot, claimed_by)
-        if resource.dry_run:
-            verdict.waiting[tp] = rehearse(candidate, room)
-            continue
-        # what is in flight is never stale
-        sure = bool(candidate.in_flight) or recent.settled(tp)
-        ready = sure and resource.has_finalizer and not resource.status_lost
-        refused = _refusal(candidate, recent)
-        if candidate.done:
-            _settle_at_target(verdict, candidate, hold, ready=ready)
-        elif verdict.expired:
-            verdict.record[tp] = failed(wanted, Reason.DEADLINE_EXCEEDED, candidate.topic.id, candidate.current)
-        elif problem := first_problem(candidate) or refused:
-            if ready and not hold and fails(candidate, problem):
-                verdict.record[tp] = failed(wanted, problem.reason, candidate.topic.id, candidate.current)
-            else:
-                verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-        elif hold or not ready:
-            verdict.waiting[tp] = (PartitionState.PENDING, hold)
-        elif silent := room.silent(candidate):
-            lasts = recent.now - recent.silence.setdefault(tp, recent.now) >= FRESH_SECONDS
-            verdict.waiting[tp] = (PartitionState.BLOCKED if lasts else PartitionState.PENDING, silent)
-        else:
-            recent.silence.pop(tp, None)
-            candidates.append(candidate)
-    return candidates
+    waiting = [(tp, wanted) for tp, wanted in resource.asked.items() if tp not in verdict.record]
+
+    def size(one: tuple[TopicPartition, PartitionEntry]) -> int:
+        tp, wanted = one
+        copied = bytes_to_copy(tp, None, wanted.replicas, wanted.named, snapshot)
+        return copied.total if copied else 0
+
+    return waiting if resource.dry_run else sorted(waiting, key=size, reverse=True)
 
 
-def _refusal(candidate: Candidate, recent: Recent) -> Problem | None:
-    """Why brokers, or others who insist, keep it from being tried now."""
-    tp, move = candidate.tp, candidate.in_flight
-    if refusal := recent.refusal(tp, candidate.target):
-        return refusal
-    if candidate.supersedes and move:
-        return recent.refusal(tp, ()) or recent.refusal(tp, move.target)
-    return None
-
-
-def _take_unlisted(budget: Budget, record: Record, snapshot: Snapshot) -> None:
+def _take_unlisted(taken: Budget, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in unlisted(record, snapshot).items():
         if entry.may_land:
-            budget.take(entry.added, snapshot.leader(tp))
+            taken.take(entry.added, snapshot.leader(tp))
         else:
-            budget.take((), None)
+            taken.take((), None)
 
 
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
@@ -211,50 +280,3 @@ def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int]) -> 
     take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys())
     _take_unlisted(own, verdict.record, snapshot)
     return own
-
-
-def _suspended(resource: Resource) -> Problem | None:
-    if not resource.spec.suspend:
-        return None
-    if resource.plan:
-        what = f"the ReassignmentPlan {resource.plan} lets it go in its turn, once it is approved"
-    else:
-        what = "set it to false to start what is pending"
-    return Problem(Reason.SUSPENDED, f"spec.suspend is true; {what}")
-
-
-def _candidate(resource: Resource, wanted: PartitionEntry, snapshot: Snapshot, claimed_by: str | None) -> Candidate:
-    topic = snapshot.topics[wanted.topic]
-    return Candidate(
-        tp=TopicPartition(wanted.topic, wanted.partition),
-        target=wanted.replicas,
-        expected=wanted.expected_replicas,
-        factor_change=resource.spec.replication_factor_change,
-        when_in_flight=resource.spec.when_in_flight,
-        topic=topic,
-        partition=topic.partitions[wanted.partition],
-        snapshot=snapshot,
-        claimed_by=claimed_by,
-        log_dirs=dict(wanted.named),
-    )
-
-
-def _settle_at_target(verdict: Verdict, candidate: Candidate, hold: Problem | None, *, ready: bool) -> None:
-    """A partition that is where it should be is settled without any check; at most its leader is elected.
-
-    While metadata may be stale it waits, and so does an election while nothing may start.
-    """
-    tp, partition = candidate.tp, candidate.partition
-    entry = _entry(candidate, RecordState.COMPLETED)
-    elect = verdict.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != candidate.target[0]
-    in_sync = partition.isr >= set(candidate.target)
-    if not ready or (elect and hold):
-        verdict.waiting[tp] = (PartitionState.PENDING, hold)
-    elif in_sync and not elect:
-        verdict.record[tp] = entry
-    elif problem := claimed(candidate):  # another one may move it away before this one is settled
-        verdict.waiting[tp] = (PartitionState.BLOCKED, problem)
-    else:
-        verdict.record[tp] = entry.to(RecordState.IN_FLIGHT)
-        if in_sync:
-            verdict.steps.append(Elect(tp))

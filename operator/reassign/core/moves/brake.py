@@ -1,17 +1,17 @@
 """CancelAll, the hardest position of the brake: what others have in flight goes back too, and what is undone is kept.
 
-What a resource of ours has in flight is brought back as when its entry is removed (`core.follow`). The originals of
+What a resource of ours has in flight is brought back as when its entry is removed (`moves.undo`). The originals of
 other people's moves are known from the brokers alone, and so is not their first order: it is not restored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reassign.core.checks.chain import cancel_problem
-from reassign.core.model.memory import Recent
+from reassign.core.checks.in_sync import cancel_problem
+from reassign.core.model.memory import Fact, Recent, Refused
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -30,10 +30,14 @@ class Undo:
 
     cancels: tuple[Cancel, ...] = ()
     held: Mapping[TopicPartition, Problem] = field(default_factory=dict)
+    not_kept: Problem | None = None
+    """Why what is undone could not be kept, so that nothing is cancelled."""
 
     @property
     def problem(self) -> Problem | None:
         """All that is held back, in one sentence."""
+        if self.not_kept:
+            return self.not_kept
         if not self.held:
             return None
         named = [f"{tp}: {problem.message}" for tp, problem in sorted(self.held.items())[:MAX_NAMED]]
@@ -41,14 +45,18 @@ class Undo:
         return Problem(first.reason, f"{len(self.held)} moves of others are not cancelled yet; {'; '.join(named)}")
 
 
-def foreign(resources: Iterable[Resource], snapshot: Snapshot) -> list[TopicPartition]:
-    """The partitions in flight that none of these resources holds."""
-    ours = {tp for resource in resources for tp in active(resource.record)}
-    return sorted(snapshot.reassignments.keys() - ours)
+def foreign(ours: Collection[TopicPartition], snapshot: Snapshot) -> list[TopicPartition]:
+    """The partitions in flight that are not ours."""
+    return sorted(snapshot.reassignments.keys() - set(ours))
+
+
+def held_by(resources: Iterable[Resource]) -> set[TopicPartition]:
+    """The partitions that these resources hold."""
+    return {tp for resource in resources for tp in active(resource.record)}
 
 
 def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recent: Recent) -> Undo:
-    """Cancel the moves of these partitions that may safely go back. One not described yet waits for the next look."""
+    """Cancel the moves of these partitions that may safely go back. One not described yet waits."""
     cancels: list[Cancel] = []
     held: dict[TopicPartition, Problem] = {}
     for tp in partitions:
@@ -69,12 +77,14 @@ def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recen
     return Undo(tuple(cancels), held)
 
 
-def fold_foreign(undo: Undo, outcomes: Mapping[Step, Outcome], recent: Recent, at: float) -> None:
-    """Remember what the brokers refused, so that it is asked for again later, each time after longer."""
-    for step in undo.cancels:
-        outcome = outcomes.get(step)
-        if outcome and outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
-            recent.refuse(step.tp, (), outcome.problem, at)
+def refusals(undo: Undo, outcomes: Mapping[Step, Outcome]) -> list[Fact]:
+    """What the brokers refused is asked for again later, each time after longer."""
+    met = ((step, outcomes.get(step)) for step in undo.cancels)
+    return [
+        Refused(step.tp, (), outcome.problem)
+        for step, outcome in met
+        if outcome and outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS
+    ]
 
 
 Moves = Mapping[TopicPartition, tuple[int, ...]]

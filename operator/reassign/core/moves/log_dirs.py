@@ -5,12 +5,12 @@ A broker is not told again, and nothing counts as done, before it has answered s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reassign.core.model.log_dir_reports import Answers
 from reassign.core.model.log_dirs import LogDirPlacement, placements
+from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs
@@ -25,23 +25,21 @@ class Directed(NamedTuple):
     """
 
     log_dirs: tuple[tuple[int, str], ...]
-    tell: AlterLogDirs | None
+    instruct: AlterLogDirs | None
     done: bool
     refused: Problem | None
 
 
 @dataclass(frozen=True, slots=True)
 class Director:
-    """Sees replicas to directories. `shown` is whether a broker's show all that it was told about a partition.
+    """Brings replicas to directories.
 
-    A copy to another directory than the one in the record is somebody else's: it is left alone, unless superseded.
+    A copy to another directory than the one in the record is another client's: it is left alone, unless superseded.
     """
 
     snapshot: Snapshot
-    answers: Answers
-    shown: Callable[[TopicPartition, int], bool]
+    recent: Recent
     supersede: bool
-    refusal: Callable[[TopicPartition, tuple[tuple[int, str], ...]], Problem | None]
 
     def direct(
         self,
@@ -58,24 +56,24 @@ class Director:
         wanted = [p for p in placements(tp, named, self.snapshot) if p.broker not in held_up]
         send = [(p.broker, p.current) for p in ending if p.current and self._is_ours(tp, p)]
         send += [(p.broker, p.path) for p in wanted if p.to_send(supersede=self.supersede)]
-        refused = {item: problem for item in send if (problem := self.refusal(tp, (item,)))}
-        send = sorted(item for item in send if item not in refused and self._may_tell(tp, item[0]))
+        refused = {item: problem for item in send if (problem := self.recent.refusal(tp, (item,)))}
+        send = sorted(item for item in send if item not in refused and self._may_instruct(tp, item[0]))
         return Directed(
             log_dirs=tuple(sorted((p.broker, p.path) for p in (*ending, *wanted))),
-            tell=AlterLogDirs(tp, tuple(send)) if send else None,
-            done=not ending and all(p.done and self.shown(tp, p.broker) for p in wanted),
+            instruct=AlterLogDirs(tp, tuple(send)) if send else None,
+            done=not ending and all(p.done and self.recent.shown(tp, p.broker) for p in wanted),
             refused=refused[min(refused)] if refused else None,
         )
 
     def _has_ended(self, tp: TopicPartition, place: LogDirPlacement) -> bool:
         partition = self.snapshot.partition(tp)
         shown = place.current or (partition is not None and place.broker in partition.offline)
-        return self.shown(tp, place.broker) and not self._is_ours(tp, place) and bool(shown)
+        return self.recent.shown(tp, place.broker) and not self._is_ours(tp, place) and bool(shown)
 
     def _is_ours(self, tp: TopicPartition, place: LogDirPlacement) -> bool:
-        """Whether the copy under way is to where it was recorded; or to where it was to stay, told too late."""
-        return place.future in (place.path, self.answers.last_told(tp, place.broker))
+        """Whether the copy under way is to where it was recorded; or, told too late, to where it was to stay."""
+        return place.future in (place.path, self.recent.reports.last_path(tp, place.broker))
 
-    def _may_tell(self, tp: TopicPartition, broker: int) -> bool:
-        found = self.snapshot.brokers.get(broker)
-        return found is not None and not found.fenced and self.answers.may_tell(tp, broker)
+    def _may_instruct(self, tp: TopicPartition, broker: int) -> bool:
+        known = self.snapshot.brokers.get(broker)
+        return known is not None and not known.fenced and self.recent.reports.may_instruct(tp, broker)

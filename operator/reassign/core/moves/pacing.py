@@ -12,12 +12,12 @@ is no news, and nothing in flight is ever cancelled for it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import Limits, Pacing, PacingStatus
-from reassign.core.checks.budget import unlisted
+from reassign.core.model.budget import unlisted
 from reassign.core.model.memory import Recent
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -122,27 +122,34 @@ def places_taken(verdicts: Sequence[Verdict], snapshot: Snapshot) -> tuple[int, 
     return len(besides | snapshot.reassignments.keys()), len(snapshot.reassignments.keys() - ours)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Pacer:
-    """The pace of one cluster, from look to look; a process that starts anew takes it from the status.
+    """The pace of one cluster, from one comparison to the next; a new process takes it from the status.
 
-    `taken` are the places that were taken after the last admission, `others` those of them that are not ours.
+    `status` is the budget now, None where it is the limit whatever happens. `taken` are the places that were taken
+    after the last admission, `others` those of them that are not ours.
     """
 
     taken: int = 0
     others: int = 0
-    _seen: Seen | None = None
-    _pacing: PacingStatus | None = None
+    seen: Seen | None = None
+    status: PacingStatus | None = None
 
-    def pace(
-        self, limits: Limits, status: PacingStatus | None, now: datetime, look: Look | None = None
-    ) -> PacingStatus | None:
-        """The budget now, after a look if there was one; None where it is the limit whatever happens."""
+    def pace(self, limits: Limits, status: PacingStatus | None, now: datetime, look: Look | None = None) -> Pacer:
+        """The pace after a look if there was one; `status` is the one that was written last."""
         if limits.pacing is Pacing.FIXED:
-            self._seen = self._pacing = None
-            return None
-        self._pacing = within(self._pacing or status, limits.partitions_in_flight)
-        if look:
-            self._seen = compare(self._seen, look)
-            self._pacing = paced(self._pacing, limits.partitions_in_flight, self._seen, self.taken, now, self.others)
-        return self._pacing
+            return replace(self, seen=None, status=None)
+        budget = within(self.status or status, limits.partitions_in_flight)
+        if look is None:
+            return replace(self, status=budget)
+        seen = compare(self.seen, look)
+        return replace(
+            self,
+            seen=seen,
+            status=paced(budget, limits.partitions_in_flight, seen, self.taken, now, self.others),
+        )
+
+    def admitted(self, verdicts: Sequence[Verdict], snapshot: Snapshot) -> Pacer:
+        """After an admission."""
+        taken, others = places_taken(verdicts, snapshot)
+        return replace(self, taken=taken, others=others)

@@ -1,98 +1,126 @@
-"""Fold what the steps met into the record, and into what is said of each partition."""
+"""Settle: from what the steps met to the record, what is said of each partition, and the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
-from reassign.core.model.memory import Recent
+from reassign.core.model.memory import (
+    CancelConfirmed,
+    Doubted,
+    Elected,
+    Fact,
+    Instructed,
+    Recent,
+    Refused,
+    Restored,
+    Touched,
+)
 from reassign.core.model.problem import Problem, ids
-from reassign.core.model.record import recorded
+from reassign.core.model.record import Entry, recorded
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
-from reassign.core.model.verdict import Stall, Verdict
+from reassign.core.model.verdict import Stall, Verdict, Waiting
 from reassign.errors import Reason
 
-
-def fold(verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float) -> None:
-    """Write what the steps met into the record, the problems and `recent`; `at` is when they were over.
-
-    A step with no outcome was not taken.
-    """
-    for step in verdict.steps:
-        outcome = outcomes.get(step)
-        if outcome is None:
-            continue
-        if isinstance(step, AlterLogDirs):
-            _fold_log_dirs(verdict, step, outcome, recent, at)
-            continue
-        recent.touch(step.tp, at, answered=outcome.result is not Result.UNKNOWN)
-        if outcome.result is Result.UNKNOWN:
-            verdict.problems[step.tp] = outcome.problem
-            if isinstance(step, Alter):
-                recent.doubt(step.tp, step.replicas, outcome.problem, at)
-        elif isinstance(step, Elect):
-            _fold_elect(verdict, step, outcome, recent)
-        elif isinstance(step, Cancel):
-            _fold_cancel(verdict, step, outcome, recent, at)
-        elif verdict.record[step.tp].state is RecordState.CANCELLING:
-            _fold_restore(verdict, step, outcome, recent, at)
-        elif outcome.result is Result.APPLIED:
-            verdict.record[step.tp] = verdict.record[step.tp].to(RecordState.IN_FLIGHT)
-        else:
-            del verdict.record[step.tp]
-            if outcome.reason in CHANGED:
-                verdict.waiting[step.tp] = (PartitionState.PENDING, None)
-            else:
-                problem = recent.refuse(step.tp, step.replicas, outcome.problem, at)
-                verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
-
-
-def put_off(verdict: Verdict, recent: Recent, at: float) -> None:
-    """Ask later, as after any refusal, for what is held back for long: meanwhile it takes no place from others."""
-    for tp, replicas in verdict.held_back.items():
-        _, problem = verdict.waiting[tp]
-        if problem:
-            verdict.waiting[tp] = (PartitionState.BLOCKED, recent.refuse(tp, replicas, problem, at))
-
-
-def _fold_log_dirs(verdict: Verdict, step: AlterLogDirs, outcome: Outcome, recent: Recent, at: float) -> None:
-    """It is sent again until it shows, after a refusal each time later."""
-    recent.tell(step, at, answered=outcome.result is not Result.UNKNOWN)
-    if outcome.result is Result.REFUSED:
-        for item in step.dirs:
-            recent.refuse(step.tp, (item,), outcome.problem, at)
-    if outcome.result is not Result.APPLIED:
-        verdict.stalls.setdefault(step.tp, Stall(outcome.problem, False))
-
-
-def _fold_elect(verdict: Verdict, step: Elect, outcome: Outcome, recent: Recent) -> None:
-    failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
-    entry = verdict.record[step.tp]
-    verdict.record[step.tp] = entry.to(RecordState.COMPLETED, failed or entry.problem)
-    recent.busy.pop(step.tp, None)
-
-
-INSISTS = Problem(
+CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
+"""Why a step was not sent: the partition is not as it was judged, so that it is judged again."""
+GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
+"""Refusals of a restore that no retry can change: a broker of the original ones, or the topic, is gone."""
+REPEATED = Problem(
     Reason.IN_FLIGHT_ELSEWHERE,
-    "somebody else has begun the same move again after it was cancelled to make way; stop whoever does, or leave "
-    "the partition to them. It is cancelled once more after a while",
+    "another client has begun the same move again after it was cancelled to make way; stop that client, or leave "
+    "the partition to it. It is cancelled once more after a while",
 )
 
 
-def _fold_cancel(verdict: Verdict, step: Cancel, outcome: Outcome, recent: Recent, at: float) -> None:
-    superseding = verdict.record[step.tp].superseding
+class Settled(NamedTuple):
+    """The entry after a step (None: forget it), what is said of the partition, and what is remembered."""
+
+    entry: Entry | None
+    facts: tuple[Fact, ...] = ()
+    problem: Problem | None = None
+    waiting: Waiting | None = None
+
+
+def settle_steps(
+    verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float
+) -> tuple[Verdict, Recent]:
+    """The verdict and the memory after the steps, which ended at this moment.
+
+    A step with no outcome was not taken.
+    """
+    record, problems = dict(verdict.record), dict(verdict.problems)
+    waiting, stalls = dict(verdict.waiting), dict(verdict.stalls)
+    facts: list[Fact] = []
+    for step in verdict.steps:
+        if (outcome := outcomes.get(step)) is None:
+            continue
+        if isinstance(step, AlterLogDirs):
+            facts += _instructed(step, outcome)
+            if outcome.result is not Result.APPLIED:
+                stalls.setdefault(step.tp, Stall(outcome.problem, False))
+            continue
+        facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
+        settled = _settled(verdict.resource, step, record[step.tp], outcome)
+        facts += settled.facts
+        if settled.entry is None:
+            del record[step.tp]
+        else:
+            record[step.tp] = settled.entry
+        if settled.problem:
+            problems[step.tp] = settled.problem
+        if settled.waiting:
+            waiting[step.tp] = settled.waiting
+    for tp, replicas in verdict.withheld.items():
+        waiting[tp], refused = _withheld(tp, replicas, waiting[tp])
+        facts += refused
+    verdict = replace(verdict, record=record, problems=problems, waiting=waiting, stalls=stalls)
+    return verdict, recent.remember(facts, at)
+
+
+def _settled(resource: Resource, step: Alter | Cancel | Elect, entry: Entry, outcome: Outcome) -> Settled:
+    if outcome.result is Result.UNKNOWN:
+        doubt = (Doubted(step.tp, step.replicas, outcome.problem),) if isinstance(step, Alter) else ()
+        return Settled(entry, doubt, outcome.problem)
+    if isinstance(step, Elect):
+        failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
+        return Settled(entry.to(RecordState.COMPLETED, failed or entry.problem), (Elected(step.tp),))
+    if isinstance(step, Cancel):
+        return _cancelled(resource, step, entry, outcome)
+    if entry.state is RecordState.CANCELLING:
+        return _restored(resource, step, entry, outcome)
     if outcome.result is Result.APPLIED:
-        if superseding:
-            recent.refuse(step.tp, frozenset(step.target), INSISTS, at)
-        else:
-            recent.cancelled.add((verdict.resource.uid, step.tp))
-    elif outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
-        problem = recent.refuse(step.tp, (), _cannot_go_back(outcome, verdict.record[step.tp].original), at)
-        if superseding:
-            del verdict.record[step.tp]
-            verdict.waiting[step.tp] = (PartitionState.BLOCKED, problem)
-        else:
-            verdict.problems[step.tp] = problem
+        return Settled(entry.to(RecordState.IN_FLIGHT))
+    if outcome.reason in CHANGED:
+        return Settled(None, waiting=Waiting(PartitionState.PENDING))
+    refused = Refused(step.tp, step.replicas, outcome.problem)
+    return Settled(None, (refused,), waiting=Waiting(PartitionState.BLOCKED, outcome.problem))
+
+
+def _instructed(step: AlterLogDirs, outcome: Outcome) -> list[Fact]:
+    """It is sent again until it shows, after a refusal each time later."""
+    facts: list[Fact] = [Instructed(step, outcome.result is not Result.UNKNOWN)]
+    if outcome.result is Result.REFUSED:
+        facts += [Refused(step.tp, (item,), outcome.problem) for item in step.dirs]
+    return facts
+
+
+def _cancelled(resource: Resource, step: Cancel, entry: Entry, outcome: Outcome) -> Settled:
+    if outcome.result is Result.APPLIED:
+        if entry.superseding:
+            return Settled(entry, (Refused(step.tp, frozenset(step.target), REPEATED),))
+        return Settled(entry, (CancelConfirmed(resource.uid, step.tp),))
+    if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
+        return Settled(entry)
+    problem = _cannot_go_back(outcome, entry.original)
+    refused = (Refused(step.tp, (), problem),)
+    if entry.superseding:
+        return Settled(None, refused, waiting=Waiting(PartitionState.BLOCKED, problem))
+    return Settled(entry, refused, problem)
 
 
 def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
@@ -106,25 +134,23 @@ def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
     )
 
 
-CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
-"""Why a step was not sent: the partition is not as it was judged, so that the next look judges it again."""
-GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
-"""Refusals of a restore that no retry mends: a broker of the original ones, or the topic, is gone."""
-
-
-def _fold_restore(verdict: Verdict, step: Alter, outcome: Outcome, recent: Recent, at: float) -> None:
+def _restored(resource: Resource, step: Alter, entry: Entry, outcome: Outcome) -> Settled:
     refused = outcome.result is not Result.APPLIED
     if outcome.reason in CHANGED:
-        return
+        return Settled(entry)
     if refused and outcome.reason not in GIVE_UP:
-        verdict.problems[step.tp] = recent.refuse(step.tp, step.replicas, outcome.problem, at)
-        return
-    recent.cancelled.discard((verdict.resource.uid, step.tp))
-    entry = verdict.record[step.tp]
+        return Settled(entry, (Refused(step.tp, step.replicas, outcome.problem),), outcome.problem)
+    facts = (Restored(resource.uid, step.tp),)
     if entry.log_dirs and not refused:
-        return  # it is over when copies between directories have ended, too
-    if verdict.resource.deleted:
-        failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
-        verdict.record[step.tp] = entry.to(RecordState.CANCELLED, failed or entry.problem)
-    else:
-        del verdict.record[step.tp]
+        return Settled(entry, facts)  # it ends when copies between directories have ended, too
+    if not resource.deleted:
+        return Settled(None, facts)
+    failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
+    return Settled(entry.to(RecordState.CANCELLED, failed or entry.problem), facts)
+
+
+def _withheld(tp: TopicPartition, replicas: tuple[int, ...], waits: Waiting) -> tuple[Waiting, tuple[Fact, ...]]:
+    """Asked for later, as after any refusal: meanwhile it takes no place from others."""
+    if waits.problem is None:
+        return waits, ()
+    return Waiting(PartitionState.BLOCKED, waits.problem), (Refused(tp, replicas, waits.problem),)

@@ -1,81 +1,129 @@
 """Stall: which moves in flight do not come nearer to their end, since when, and why.
 
-A move comes nearer when more of its target is in sync than ever before, or when its replicas lack fewer bytes of
-the leader's than before. Bytes alone do not count: a replica that copies no faster than its leader is written to
-never gets there. A cancel comes nearer to its end by being over. What is remembered is this process's own; another
-one begins to count anew.
+`model.track` says what comes nearer. What is remembered is this process's own; another one begins to count anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.checks.chain import copy_of_others, unknown_log_dir
+from reassign.core.checks.in_flight import copy_of_others
+from reassign.core.checks.log_dirs import unknown_log_dir
 from reassign.core.model.log_dirs import LogDirPlacement, placements
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import duration, leader_bytes
 from reassign.core.model.record import Entry
-from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
-from reassign.core.model.track import Track
+from reassign.core.model.track import Distance, Track
 from reassign.core.model.verdict import Stall, Verdict
 from reassign.errors import Reason
 
 
-def watch(
-    verdicts: Sequence[Verdict],
-    snapshot: Snapshot,
-    tracks: dict[TopicPartition, Track],
-    now: float,
-    throttled: Callable[[Resource], bool],
-) -> dict[TopicPartition, Track]:
-    """Say in the verdicts which moves stand still; `tracks` is what the last look returned, `now` its clock.
+def stalls(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, policy: Policy
+) -> tuple[list[Verdict], dict[TopicPartition, Track]]:
+    """The verdicts with the moves that are stalled, and how near each move has come by now.
 
     Where a broker has refused to go on, the verdict says why already.
     """
-    kept: dict[TopicPartition, Track] = {}
-    for verdict in verdicts:
-        timeout = verdict.resource.spec.stall_timeout_seconds
-        for tp, entry in verdict.record.items():
-            partition = snapshot.partition(tp)
-            if partition is None or tp in verdict.problems:
-                continue
-            refused = verdict.stalls[tp].problem if tp in verdict.stalls else None
-            if entry.state is RecordState.CANCELLING:
-                kept[tp] = _cancelling(tracks.get(tp), now)
-                if now - kept[tp].since >= timeout:
-                    hangs = refused or _hangs(tp, entry, partition, snapshot, timeout)
-                    verdict.stalls[tp] = Stall(hangs, True)
-            if entry.state is not RecordState.IN_FLIGHT:
-                continue
-            lacking = frozenset(entry.target) - partition.isr
-            places = placements(tp, entry.log_dirs, snapshot)
-            copies = [place for place in places if place.copies]
-            gap, copied = _bytes(tp, lacking, copies, snapshot)
-            in_sync = len(entry.target) - len(lacking) - len(copies)
-            track = tracks.get(tp)
-            if track is None or track.target != entry.target:
-                track = Track(entry.target, now, now, in_sync, lacking, gap, gap, copied)
-            track.look(lacking, in_sync, gap, copied, now)
-            kept[tp] = track
-            overdue = now - track.since >= timeout
-            problem = _named(partition, lacking, places, snapshot) or refused
-            if overdue and problem is None:
-                copying = copied > track.copied
-                behind = bool(lacking and gap and track.gap is not None and gap > track.gap)
-                crowded_out = behind and throttled(verdict.resource)
-                problem = _unnamed(entry, lacking, copies, timeout, copying=copying, crowded_out=crowded_out)
-            if problem:
-                verdict.stalls[tp] = Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
-    return kept
+    tracks: dict[TopicPartition, Track] = {}
+    return [_with_stalls(verdict, snapshot, recent, policy, tracks) for verdict in verdicts], tracks
 
 
-def _cancelling(track: Track | None, now: float) -> Track:
-    if track is None or track.target:
-        track = Track((), now, now, 0, frozenset())
-    track.look(frozenset(), 0, None, 0, now)
-    return track
+def _with_stalls(
+    verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy, tracks: dict[TopicPartition, Track]
+) -> Verdict:
+    timeout, throttled = verdict.resource.spec.stall_timeout_seconds, policy.throttles(verdict.resource)
+    stalled = dict(verdict.stalls)
+    for tp, entry in verdict.record.items():
+        partition = snapshot.partition(tp)
+        if partition is None or tp in verdict.problems:
+            continue
+        before, refused = recent.tracks.get(tp), stalled[tp].problem if tp in stalled else None
+        if entry.state is RecordState.CANCELLING:
+            tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
+            if recent.now - track.since >= timeout:
+                stalled[tp] = Stall(refused or _hangs(tp, entry, partition, snapshot, timeout), True)
+        elif entry.state is RecordState.IN_FLIGHT:
+            move = _Move(tp, entry, partition, snapshot, timeout)
+            tracks[tp] = track = _track(before, entry.target, move.distance, recent.now)
+            if stall := move.stall(track, recent.now, refused, throttled=throttled):
+                stalled[tp] = stall
+    return replace(verdict, stalls=stalled)
+
+
+def _track(before: Track | None, target: tuple[int, ...], distance: Distance, now: float) -> Track:
+    """A cancel, which has no target, comes nearer to its end by ending."""
+    track = before if before and before.target == target else Track.begin(target, now, distance)
+    return track.observe(now, distance)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A move in flight, and what is observed of it."""
+
+    tp: TopicPartition
+    entry: Entry
+    partition: Partition
+    snapshot: Snapshot
+    timeout: int
+
+    @cached_property
+    def placements(self) -> list[LogDirPlacement]:
+        return placements(self.tp, self.entry.log_dirs, self.snapshot)
+
+    @cached_property
+    def copies(self) -> list[LogDirPlacement]:
+        """Between log directories of a broker."""
+        return [place for place in self.placements if place.copies]
+
+    @cached_property
+    def distance(self) -> Distance:
+        lacking = frozenset(self.entry.target) - self.partition.isr
+        gap, copied = _bytes(self.tp, lacking, self.copies, self.snapshot)
+        return Distance(len(self.entry.target) - len(lacking) - len(self.copies), lacking, gap, copied)
+
+    def stall(self, track: Track, now: float, refused: Problem | None, *, throttled: bool) -> Stall | None:
+        overdue = now - track.since >= self.timeout
+        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or refused
+        if overdue and problem is None:
+            problem = self._unknown(track, throttled=throttled)
+        return Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR) if problem else None
+
+    def _unknown(self, track: Track, *, throttled: bool) -> Problem:
+        """No broker says what is wrong. What replicas in sync fetch counts against the leader's throttle, too."""
+        lacking, gap, copied = self.distance.lacking, self.distance.gap, self.distance.copied
+        written_to = bool(lacking and gap and track.gap is not None and gap > track.gap)
+        lacking |= {place.broker for place in self.copies}
+        if copied > track.copied:
+            return Problem(
+                Reason.THROTTLE_BELOW_PRODUCE_RATE,
+                f"broker {ids(lacking)} copies, but no faster than the leader is written to, for "
+                f"{duration(self.timeout)}; raise the throttle; if there is none, the network or a disk is too slow, "
+                "or producers are too fast",
+            )
+        if lacking and written_to and throttled:
+            return Problem(
+                Reason.THROTTLE_BELOW_PRODUCE_RATE,
+                f"broker {ids(lacking)} has copied nothing for {duration(self.timeout)}, while the leader is written "
+                "to: what the replicas in sync fetch uses up the throttle; raise it",
+            )
+        if lacking:
+            return Problem(
+                Reason.MOVE_STALLED,
+                f"broker {ids(lacking)} has copied nothing for {duration(self.timeout)}, though it seems to be well; "
+                "check its log, and the throttle",
+            )
+        return Problem(
+            Reason.MOVE_STALLED,
+            f"the replicas {list(self.entry.target)} are in sync, but the brokers have not completed the move for "
+            f"{duration(self.timeout)}; remove the entry to cancel it, then add it again",
+        )
 
 
 def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int) -> Problem:
@@ -91,12 +139,12 @@ def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Sna
         return Problem(
             Reason.MOVE_STALLED,
             f"the way back to {list(entry.original)} is still in flight after {duration(timeout)}; "
-            "look into the controller's log",
+            "check the controller's log",
         )
     return Problem(
         Reason.MOVE_STALLED,
         f"the brokers have not confirmed for {duration(timeout)} that it is back"
-        f"{' and that no copy between log directories is left' if entry.log_dirs else ''}; look into their logs",
+        f"{' and that no copy between log directories is left' if entry.log_dirs else ''}; check their logs",
     )
 
 
@@ -112,7 +160,7 @@ def _bytes(
     return whole * (len(lacking) + len(copies)) - copied, copied
 
 
-def _named(
+def _known(
     partition: Partition, lacking: frozenset[int], places: Sequence[LogDirPlacement], snapshot: Snapshot
 ) -> Problem | None:
     """What is wrong with the brokers that the move needs, if they say so."""
@@ -132,7 +180,7 @@ def _named(
         return Problem(
             Reason.LOG_DIR_OFFLINE,
             f"the log directory of the replica on broker {ids(offline)} is offline{_offline_dirs(offline, snapshot)}; "
-            "mend the disk and restart the broker, or correct the entry",
+            "repair the disk and restart the broker, or correct the entry",
         )
     if unknown := [p for p in places if p.known and p.path not in snapshot.log_dirs[p.broker]]:
         return unknown_log_dir(unknown[0].broker, unknown[0].path, snapshot.log_dirs[unknown[0].broker])
@@ -140,7 +188,7 @@ def _named(
         return Problem(
             Reason.LOG_DIR_OFFLINE,
             f"the log directory {closed[0].path} of broker {closed[0].broker} is offline; "
-            "mend the disk and restart the broker, or name another directory",
+            "repair the disk and restart the broker, or name another directory",
         )
     if theirs := [place for place in places if place.copied_elsewhere]:
         return copy_of_others(theirs[0])
@@ -157,39 +205,3 @@ def _offline_dirs(brokers: frozenset[int], snapshot: Snapshot) -> str:
         path for b in brokers for path, directory in snapshot.log_dirs.get(b, {}).items() if not directory.online
     )
     return f" ({', '.join(paths)})" if paths else ""
-
-
-def _unnamed(
-    entry: Entry,
-    lacking: frozenset[int],
-    copies: Sequence[LogDirPlacement],
-    timeout: int,
-    *,
-    copying: bool,
-    crowded_out: bool,
-) -> Problem:
-    """`crowded_out` is whether a throttled leader is written to meanwhile: what replicas in sync fetch counts too."""
-    lacking |= {place.broker for place in copies}
-    if copying:
-        return Problem(
-            Reason.THROTTLE_BELOW_PRODUCE_RATE,
-            f"broker {ids(lacking)} copies, but no faster than the leader is written to, for {duration(timeout)}; "
-            "raise the throttle; if there is none, the network or a disk is too slow, or producers are too fast",
-        )
-    if lacking and crowded_out:
-        return Problem(
-            Reason.THROTTLE_BELOW_PRODUCE_RATE,
-            f"broker {ids(lacking)} has copied nothing for {duration(timeout)}, while the leader is written to: what "
-            "the replicas in sync fetch uses up the throttle; raise it",
-        )
-    if lacking:
-        return Problem(
-            Reason.MOVE_STALLED,
-            f"broker {ids(lacking)} has copied nothing for {duration(timeout)}, though it seems to be well; "
-            "look into its log, and at the throttle",
-        )
-    return Problem(
-        Reason.MOVE_STALLED,
-        f"the replicas {list(entry.target)} are in sync, but the brokers have not completed the move for "
-        f"{duration(timeout)}; remove the entry to cancel it, then add it again",
-    )

@@ -1,4 +1,4 @@
-"""What is to be throttled: which replicas, on which brokers, to what rate, and for whom (KIP-73, KIP-113).
+"""What is to be throttled: which replicas, on which brokers, to what rate, and for which resource (KIP-73, KIP-113).
 
 Between brokers, as the stock tool has it, the replicas that a partition has are throttled as leaders, those being added
 as followers. Between the log directories of a broker all that is copied there is throttled; there are no lists.
@@ -8,20 +8,22 @@ Brokers have one rate of each kind for all: the least that any resource asks for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 from reassign.api.common import bytes_per_second
-from reassign.api.kafka_cluster import KafkaClusterSpec, ThrottleStatus, ThrottleUser
+from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
 from reassign.api.partition_reassignment import Throttle
+from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType, items
 from reassign.core.model.log_dirs import placements
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry
+from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.configs import ConfigKey, ConfigResource, ConfigResourceType, items
 from reassign.errors import Reason
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
@@ -75,7 +77,7 @@ ThrottledMove = InterBrokerMove | LogDirMove
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedConfigs:
     """The configurations that throttle some partitions: single values, and items of lists; with the rates, and what
     is copied between the directories of which broker."""
 
@@ -84,7 +86,7 @@ class Wanted:
     users: tuple[ThrottleUser, ...] = ()
     values: Mapping[ConfigKey, str] = field(default_factory=dict)
     items: Mapping[ConfigKey, frozenset[str]] = field(default_factory=dict)
-    placing: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
+    log_dir_moves: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
 
 
 class Rates(NamedTuple):
@@ -94,10 +96,9 @@ class Rates(NamedTuple):
     log_dir: int | None
 
 
-def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
+def rates_of(throttle: Throttle | None, policy: ThrottlePolicy) -> Rates:
     """What a resource asks for, or its KafkaCluster for it; never more than the maximum."""
-    own, default = resource.spec.throttle or Throttle(), cluster.throttle or Throttle()
-    maximum = cluster.limits.max_throttle
+    own, default, maximum = throttle or Throttle(), policy.default, policy.maximum
 
     def least(asked: int | str | None) -> int | None:
         return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,))) if asked else None
@@ -105,15 +106,15 @@ def rates_of(resource: Resource, cluster: KafkaClusterSpec) -> Rates:
     return Rates(least(own.inter_broker or default.inter_broker), least(own.log_dir or default.log_dir))
 
 
-def bounded(resource: Resource, cluster: KafkaClusterSpec) -> Resource:
+def bounded(resource: Resource, policy: ThrottlePolicy) -> Resource:
     """A resource that asks for more than the maximum cannot start anything."""
-    problem = above_maximum(resource.spec.throttle, cluster, "spec.throttle")
+    problem = above_maximum(resource.spec.throttle, policy, "spec.throttle")
     return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
 
 
-def above_maximum(throttle: Throttle | None, cluster: KafkaClusterSpec, field: str) -> Problem | None:
+def above_maximum(throttle: Throttle | None, policy: ThrottlePolicy, field: str) -> Problem | None:
     """Why a throttle is refused, if it is."""
-    rates, maximum = throttle or Throttle(), cluster.limits.max_throttle
+    rates, maximum = throttle or Throttle(), policy.maximum
     for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
         if asked and maximum and bytes_per_second(asked) > bytes_per_second(maximum):
             message = (
@@ -124,41 +125,35 @@ def above_maximum(throttle: Throttle | None, cluster: KafkaClusterSpec, field: s
     return None
 
 
-def copying(
-    verdicts: Sequence[Verdict],
-    snapshot: Snapshot,
-    cluster: KafkaClusterSpec,
-    record: ThrottleStatus | None,
-    shown: Callable[[TopicPartition, int], bool],
+def desired(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: ThrottlePolicy, recent: Recent
 ) -> list[ThrottledMove]:
-    """What to throttle: partitions in flight first, then those about to start, in their order.
-
-    `shown` is whether a broker's log directories show all that it was told about a partition.
-    """
-    found: list[ThrottledMove] = []
+    """What to throttle: partitions in flight first, then those about to start, in their order."""
+    moves: list[ThrottledMove] = []
     held: set[TopicPartition] = set()
     for verdict in verdicts:
-        if verdict.release:
+        if not verdict.release:
+            held |= active(verdict.record).keys()
+            moves += _of_resource(verdict, snapshot, rates_of(verdict.resource.spec.throttle, policy))
+    moves.sort(key=lambda move: move.tp not in snapshot.reassignments)
+    if policy.record is None:
+        return moves
+    left = _left_log_dir_moves(policy.record, held, snapshot, recent)
+    return [*_left(policy.record, held, snapshot), *left, *moves]
+
+
+def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
+    resource = verdict.resource
+    user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
+    for tp, entry in active(verdict.record).items():
+        if snapshot.lost(tp, entry.topic_id):
             continue
-        resource = verdict.resource
-        rates = rates_of(resource, cluster)
-        user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
-        for tp, entry in verdict.record.items():
-            if not entry.active:
-                continue
-            held.add(tp)
-            if snapshot.lost(tp, entry.topic_id):
-                continue
-            sources, adding = _copied(tp, entry, snapshot)
-            if rates.inter_broker is not None and adding:
-                found.append(InterBrokerMove(tp, sources, adding, user, rates.inter_broker))
-            placing = frozenset(p.broker for p in placements(tp, entry.log_dirs, snapshot) if p.may_be_copied)
-            if rates.log_dir is not None and placing:
-                found.append(LogDirMove(tp, placing, user, rates.log_dir))
-    found.sort(key=lambda c: c.tp not in snapshot.reassignments)
-    if record is None:
-        return found
-    return [*_left(record, held, snapshot), *_left_placing(record, held, snapshot, shown), *found]
+        sources, adding = _copied(tp, entry, snapshot)
+        if rates.inter_broker is not None and adding:
+            yield InterBrokerMove(tp, sources, adding, user, rates.inter_broker)
+        between_dirs = frozenset(p.broker for p in placements(tp, entry.log_dirs, snapshot) if p.may_be_copied)
+        if rates.log_dir is not None and between_dirs:
+            yield LogDirMove(tp, between_dirs, user, rates.log_dir)
 
 
 def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
@@ -185,13 +180,10 @@ def _left(record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot)
     return left
 
 
-def _left_placing(
-    record: ThrottleStatus,
-    held: set[TopicPartition],
-    snapshot: Snapshot,
-    shown: Callable[[TopicPartition, int], bool],
+def _left_log_dir_moves(
+    record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
 ) -> list[LogDirMove]:
-    """The same of copies between directories; a broker that has not said what it copies may copy it still."""
+    """The same of copies between directories; a broker that has not reported what it copies may copy it still."""
     left: dict[TopicPartition, set[int]] = defaultdict(set)
     for broker, tps in log_dir_moves_of(record).items():
         directories = snapshot.log_dirs.get(broker)
@@ -200,7 +192,7 @@ def _left_placing(
             if partition is None or broker not in partition.replicas:
                 continue
             copied = directories is None or any(tp in directory.futures for directory in directories.values())
-            if copied or not shown(tp, broker):
+            if copied or not recent.shown(tp, broker):
                 left[tp].add(broker)
     return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
 
@@ -213,7 +205,7 @@ def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[Topic
     }
 
 
-def wanted(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> Wanted:
+def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> WantedConfigs:
     """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
     moves = list(moves)
     rates = {
@@ -222,29 +214,29 @@ def wanted(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> Wan
     }
     values: dict[ConfigKey, str] = {}
     listed: dict[ConfigKey, set[str]] = defaultdict(set)
-    placing: dict[int, set[TopicPartition]] = defaultdict(set)
+    log_dir_moves: dict[int, set[TopicPartition]] = defaultdict(set)
     users: dict[str, ThrottleUser] = {}
     for move in (move for move in moves if rates[type(move)] is not None):
         for broker in move.brokers:
             resource = ConfigResource(ConfigResourceType.BROKER, str(broker))
             values |= {ConfigKey(resource, config): str(rates[type(move)]) for config in move.configs}
             if isinstance(move, LogDirMove):
-                placing[broker].add(move.tp)
+                log_dir_moves[broker].add(move.tp)
         for key, those in move.items().items():
             listed[key] |= those
         if move.user:
             users[move.user.uid] = move.user
-    return Wanted(
+    return WantedConfigs(
         inter_broker=rates[InterBrokerMove],
         log_dir=rates[LogDirMove],
         users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
         values=values,
         items={key: frozenset(those) for key, those in listed.items()},
-        placing={broker: frozenset(tps) for broker, tps in placing.items()},
+        log_dir_moves={broker: frozenset(tps) for broker, tps in log_dir_moves.items()},
     )
 
 
 def _least(moves: Iterable[ThrottledMove], kind: type[ThrottledMove], said: int | None) -> int | None:
-    """The least rate that is asked for moves of this kind; where nobody asks any more, what was set last."""
+    """The least rate that is asked for moves of this kind; where none is asked for any more, what was set last."""
     rates = [move.rate for move in moves if isinstance(move, kind)]
     return min((rate for rate in rates if rate is not None), default=said) if rates else None

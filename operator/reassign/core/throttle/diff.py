@@ -17,20 +17,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
+from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
 from reassign.core.model.problem import Problem
+from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle.configs import (
-    ALL,
-    Change,
-    ConfigKey,
-    ConfigResource,
-    ConfigResourceType,
-    Observed,
-    Op,
-    items,
+from reassign.core.throttle.desired import (
+    LOG_DIR_RATE,
+    LogDirMove,
+    ThrottledMove,
+    WantedConfigs,
+    log_dir_moves_of,
+    wanted_configs,
 )
-from reassign.core.throttle.desired import LOG_DIR_RATE, LogDirMove, ThrottledMove, Wanted, log_dir_moves_of, wanted
-from reassign.core.throttle.recent import Lately
 from reassign.errors import Reason
 
 MAX_TEXT = 32_767
@@ -56,7 +54,7 @@ Record = dict[ConfigKey, Ours]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Diff:
     """The record from now on, then what to change, in order; and what somebody else has changed meanwhile."""
 
     record: ThrottleStatus | None
@@ -72,25 +70,25 @@ class Judged(NamedTuple):
     drift: str | None = None
 
 
-def plan(status: ThrottleStatus | None, aim: Wanted, observed: Observed, lately: Lately) -> Plan:
+def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
-    seen = lately.over(observed)
+    seen = recent.over(observed)
     record = read_record(status)
     after: Record = {}
     changes: list[Change] = []
     drifts: list[str] = []
     for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
-        judged = _judge(key, record.get(key), aim, observed, seen, settled=lately.settled(key))
+        judged = _judge(key, record.get(key), aim, observed, seen, settled=recent.settled(key))
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
         drifts += [judged.drift] if judged.drift else []
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Plan(write_record(after, aim), tuple(changes), _drift(drifts))
+    return Diff(write_record(after, aim), tuple(changes), _drift(drifts))
 
 
 def _judge(
-    key: ConfigKey, ours: Ours | None, aim: Wanted, observed: Observed, seen: Observed, *, settled: bool
+    key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, *, settled: bool
 ) -> Judged:
     if key.resource not in seen:
         return Judged(ours)
@@ -188,8 +186,8 @@ def _drift(drifts: Sequence[str]) -> Problem | None:
 
 
 def fit(
-    status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, lately: Lately
-) -> tuple[Plan, Sequence[ThrottledMove]]:
+    status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
+) -> tuple[Diff, Sequence[ThrottledMove]]:
     """A plan for as many moves as its record has room for, and the moves that it is for.
 
     Those already recorded stay in any case; of the others the last ones are left out.
@@ -197,48 +195,48 @@ def fit(
     record = read_record(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
 
-    placing = log_dir_moves_of(status)
+    between_dirs = log_dir_moves_of(status)
 
     def old(move: ThrottledMove) -> bool:
         if isinstance(move, LogDirMove):
-            return all(move.tp in placing.get(broker, ()) for broker in move.brokers)
+            return all(move.tp in between_dirs.get(broker, ()) for broker in move.brokers)
         return all(those <= recorded.get(key, frozenset()) for key, those in move.items().items())
 
     kept = list(moves)
     additions = [move for move in moves if not old(move)]
     while True:
-        planned = plan(status, wanted(kept, status), observed, lately)
-        if not additions or not _too_large(planned, observed, lately):
-            return planned, kept
+        diffed = diff(status, wanted_configs(kept, status), observed, recent)
+        if not additions or not _too_large(diffed, observed, recent):
+            return diffed, kept
         out = set(additions[len(additions) // 2 :])
         additions = additions[: len(additions) // 2]
         kept = [move for move in kept if move not in out]
 
 
-def _too_large(planned: Plan, observed: Observed, lately: Lately) -> bool:
-    if planned.record is None:
+def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
+    if diffed.record is None:
         return False
-    topics = max(len(planned.record.topics), *(len(b.copying) for b in planned.record.brokers), 0)
+    topics = max(len(diffed.record.topics), *(len(b.copying) for b in diffed.record.brokers), 0)
     if (
         topics > MAX_PLACES[ConfigResourceType.TOPIC]
-        or len(planned.record.brokers) > MAX_PLACES[ConfigResourceType.BROKER]
+        or len(diffed.record.brokers) > MAX_PLACES[ConfigResourceType.BROKER]
     ):
         return True
-    seen = lately.over(observed)
-    texts = (c.of((seen[c.key.resource] or {}).get(c.key.config)) for c in planned.changes if c.op is Op.APPEND)
+    seen = recent.over(observed)
+    texts = (c.of((seen[c.key.resource] or {}).get(c.key.config)) for c in diffed.changes if c.op is Op.APPEND)
     if any(len(text or "") > MAX_TEXT for text in texts):
         return True
-    return len(json.dumps(planned.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
+    return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
 
 
-def lacking(move: ThrottledMove, aim: Wanted, live: frozenset[int], seen: Observed) -> ConfigKey | None:
+def missing_config(move: ThrottledMove, aim: WantedConfigs, live: frozenset[int], seen: Observed) -> ConfigKey | None:
     """The first configuration of the aim that a move needs and does not have; brokers that are down need none."""
     for key, those in move.items().items():
         configs = seen.get(key.resource)
         there = items(configs.get(key.config)) if configs is not None else ()
         if there != ALL and not those.issubset(there):
             return key
-    for key in (key for key in wanted([move], None).values if int(key.resource.name) in live):
+    for key in (key for key in wanted_configs([move], None).values if int(key.resource.name) in live):
         configs = seen.get(key.resource)
         if configs is None or configs.get(key.config) != aim.values.get(key):
             return key
@@ -259,7 +257,7 @@ def read_record(status: ThrottleStatus | None) -> Record:
     }
 
 
-def write_record(record: Record, aim: Wanted) -> ThrottleStatus | None:
+def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
     """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record:
         return None
@@ -269,13 +267,15 @@ def write_record(record: Record, aim: Wanted) -> ThrottleStatus | None:
         resources[key.resource].append(config)
     brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
-    placing = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
+    with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
     return ThrottleStatus(
         inter_broker=aim.inter_broker,
         log_dir=aim.log_dir,
         users=aim.users,
         brokers=tuple(
-            BrokerThrottle(broker=b, configs=c, copying=_by_topic(aim.placing.get(b, ())) if b in placing else ())
+            BrokerThrottle(
+                broker=b, configs=c, copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else ()
+            )
             for b, c in brokers
         ),
         topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),

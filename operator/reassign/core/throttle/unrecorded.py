@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.core.model.configs import ConfigKey, Observed, items
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle.configs import ConfigKey, Observed, items
 from reassign.core.throttle.desired import ThrottledMove
 from reassign.core.throttle.diff import read_record
 from reassign.errors import Reason

@@ -1,4 +1,4 @@
-"""What every plan copies at least that reaches the goal of a cluster (see `planning.bounds`, whose proofs go further).
+"""What every plan copies at least that reaches the goal of a cluster; `bounds.certificates` proves more.
 
 What brokers have more than their band must leave them, what they have less must come; and where too few replicas of a
 partition are on brokers that may hold them, the others come from somewhere. Bands count where all replicas are small

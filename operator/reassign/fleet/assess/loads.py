@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
-from reassign.planning.problem import MOST_REPLICA_BYTES
+from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
 REPLICAS = {
     "replicas": "count(*)",
@@ -61,7 +61,7 @@ exists(counted, s -> s.has > 1 and (
     filter(counted, t -> t.parent = s.parent and t.usable > 0), t -> t.node
   )))
 ))"""
-"""As `planning.racks.spread` says: some child of a node has two replicas more than one that has a broker left; those
+"""Not spread (`tests/spread.py`): some child of a node has two replicas more than one that has a broker left; those
 without a replica are the ones by which the racks beside it that are open are more than those with replicas."""
 
 SPREAD = f"""

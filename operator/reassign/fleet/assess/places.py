@@ -1,7 +1,7 @@
 """The brokers of each cluster: their place among the racks, their volumes, and what may lie on them.
 
-The same rules as the planner's, as expressions: `planning.racks.levels`, `planning.directories.volumes`, and of
-`planning.problem` the weight of a broker, its room, and whether it may hold replicas.
+The same rules as the planner's, as expressions: `problem.racks.levels`, `problem.directories.volumes`, and of
+`problem.problem` the weight of a broker, its room, and whether it may hold replicas.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
-from reassign.planning.problem import MOST_VOLUME_BYTES, UNLIMITED
-from reassign.planning.racks import MAX_DEPTH
-from reassign.planning.volume import SAME_VOLUME_BYTES
+from reassign.planning.problem.problem import MOST_VOLUME_BYTES, UNLIMITED
+from reassign.planning.problem.racks import MAX_DEPTH
+from reassign.planning.problem.volume import SAME_VOLUME_BYTES
 
 VOLUMES = f"""
 aggregate(

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from reassign.fleet.tables import Tables
-from reassign.planning.problem import MOST_REPLICA_BYTES
+from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
 
 def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
@@ -38,7 +38,7 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
 
 def newest_topics(sizes: DataFrame, terms: DataFrame) -> DataFrame:
     """Of each topic of the newest snapshots whether it is `chosen` to be planned, and what a replica counts as whose
-    bytes are not known: as in `planning.problem`."""
+    bytes are not known: as in `problem.problem`."""
     of_cluster = Window.partitionBy("cluster")
     return (
         sizes.where("newest")

@@ -1,6 +1,6 @@
 """What each broker should hold, and what any plan must copy: in proportion to weight, as far as racks and disks allow.
 
-The same shares as those of `planning.aims`, as expressions: one row for each cluster with the nodes of its tree, gone
+The same shares as those of `problem.targets`, as expressions: one row for each cluster with the nodes of its tree, gone
 through from the root down. Fractions where the planner has whole numbers: bands are widened by more than they can be
 off, so that what follows from them holds. They are added up in one order always.
 """
@@ -17,7 +17,7 @@ LEVEL = """
 array_max(filter(
   sequence(0, {n}), level -> aggregate(kids, 0, (sum, k) -> sum + least(k.cap, level)) <= {n}
 ))"""
-"""How many of {n} replicas each of these children has at least, where it has brokers for them (`planning.tree`)."""
+"""How many of {n} replicas each of these children has at least, where it has brokers for them (`problem.tree`)."""
 
 RANGES = f"""
 transform(p.ranges, r -> struct(

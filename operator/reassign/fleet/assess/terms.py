@@ -8,7 +8,7 @@ from fnmatch import translate
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from reassign.planning.model import Goal
+from reassign.planning.problem.model import Goal
 
 TERMS = pa.schema(
     [

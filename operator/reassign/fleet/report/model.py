@@ -22,7 +22,7 @@ class Problem(TypedDict):
 
 
 class Balance(TypedDict):
-    """How evenly a resource lies, in shares of each broker's target: 1 is just right (planning.model.Balance)."""
+    """How evenly a resource lies, in shares of each broker's target: 1 is just right (problem.model.Balance)."""
 
     by: Resource
     before: list[float]  # least, greatest
@@ -77,7 +77,7 @@ class Wave(TypedDict):
 
 
 class Certificate(TypedDict):
-    """What the plan costs, beside what no plan for its goal can do without (planning.model.Certificate)."""
+    """What the plan costs, beside what no plan for its goal can do without (problem.model.Certificate)."""
 
     bytes: int
     bytes_bound: int

@@ -1,0 +1,132 @@
+"""Act: carries a decision out, in the order that a crash at any moment can be recovered from.
+
+Records come first, then the throttles that moves need, then the steps. What is to be undone is kept before it is
+cancelled. Nothing is altered before our finalizer has been seen on the object.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from reassign.api.common import GROUP
+from reassign.controller.metrics import Metrics
+from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.store import ClusterKey, Store
+from reassign.controller.throttle_record import ThrottleRecord
+from reassign.core.model.configs import Change, Op
+from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.steps import Outcome, Step
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.brake import Moves, documents
+from reassign.core.report.statuses import report
+from reassign.core.tick import Decision, Prepared
+from reassign.errors import ReassignError
+from reassign.kafka.client import KafkaClient
+from reassign.kube.client import KubeClient
+
+log = structlog.get_logger()
+
+LABEL = f"{GROUP}/cluster"
+DOCUMENT = "reassignment.json"
+LABEL_CHARACTERS, NAME_CHARACTERS = 63, 253
+
+
+@dataclass(slots=True)
+class Actor:
+    """Carries out the decisions about one KafkaCluster."""
+
+    key: ClusterKey
+    store: Store
+    kube: KubeClient
+    reporter: Reporter
+    metrics: Metrics
+    throttle_record: ThrottleRecord
+    written: bool = False
+    """Whether the last decision changed any object."""
+
+    async def prepare(self, decision: Decision, policy: Policy, client: KafkaClient, attempts: Attempts) -> Prepared:
+        """Do what has to be done before the steps. Raises ConflictError when the KafkaCluster has changed."""
+        self.written = False
+        await self.throttle_record.write(decision.throttle)
+        resources: dict[str, Resource] = {}
+        for verdict in decision.verdicts:
+            async with attempts.at(verdict.resource):
+                if recorded := await self._record(verdict, decision, policy):
+                    resources[recorded.uid] = recorded
+        # nothing is done on what a status says that could not be written back: it would not outlive us
+        exposed = {resource.uid for resource in self.store.overwritten(self.key)}
+        not_kept = await self._keep(decision.keep)
+        changes = await self._change(client, decision.throttle.changes)
+        acting = {uid: resource for uid, resource in resources.items() if uid not in exposed}
+        return Prepared(acting, changes, time.monotonic(), not_kept)
+
+    async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
+        """Take the steps, and say what each met."""
+        if not decision.steps:
+            return {}
+        outcomes = await client.perform(decision.steps)
+        for step, outcome in outcomes.items():
+            self.metrics.kafka_write(type(step).__name__)
+            log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
+        return outcomes
+
+    async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
+        """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
+        resource = verdict.resource
+        if verdict.release:
+            await self.reporter.release(verdict)
+            self.written = True
+            return None
+        if not verdict.must_record and not (resource.status.observed_generation is None and not resource.deleted):
+            if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
+                await self.reporter.hold(resource)
+                self.written = True
+                return None
+            return resource
+        status = report(verdict, policy.view(resource, decision.snapshot), (), datetime.now(UTC))
+        written = await self.reporter.write(resource, status)
+        self.written |= written is None or not verdict.steps
+        return written and replace(written, unsupported=resource.unsupported or written.unsupported)
+
+    async def _keep(self, moves: Moves) -> Problem | None:
+        """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""
+        try:
+            for number, document in enumerate(parts := documents(moves), 1):
+                await self._create(document, datetime.now(UTC), number if len(parts) > 1 else None)
+        except ReassignError as error:
+            log.warning("not kept, so not cancelled", cluster=self.key, error=error.message)
+            message = (
+                f"nothing is cancelled, since what it undoes could not be kept in a ConfigMap: {error.message}; "
+                "fix that, or set execution: CancelOurs, which needs none"
+            )
+            return Problem(error.reason, message)
+        return None
+
+    async def _create(self, document: str, now: datetime, part: int | None) -> None:
+        namespace, cluster = self.key
+        suffix = f"-cancelled-{now:%Y%m%d-%H%M%S-%f}" + (f"-{part}" if part else "")
+        name = cluster[: NAME_CHARACTERS - len(suffix)].rstrip(".-") + suffix
+        labels = {LABEL: cluster[:LABEL_CHARACTERS].rstrip(".-")}
+        await self.kube.create_config_map(namespace, name, {DOCUMENT: document}, labels)
+        log.info("kept what is cancelled", cluster=self.key, config_map=name)
+
+    async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
+        """What throttles first, then what is restored: no configuration is changed twice in one request."""
+        restoring = [c for c in changes if c.op in (Op.DELETE, Op.SUBTRACT)]
+        outcomes: dict[Change, Outcome] = {}
+        for group in ([c for c in changes if c not in restoring], restoring):
+            if not group:
+                continue
+            met = await client.change(group)
+            for change, outcome in met.items():
+                self.metrics.kafka_write("Config")
+                log.info("config", change=str(change), result=outcome.result, message=outcome.message)
+            outcomes |= met
+        return outcomes

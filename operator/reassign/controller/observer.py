@@ -1,0 +1,166 @@
+"""Observe: keeps the connection to a cluster's brokers, and reads from it all that a tick is decided by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
+from reassign.controller.connect import connection_of, correct_secret
+from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.cluster import check_identity, permission_of
+from reassign.core.model.configs import ConfigResource
+from reassign.core.model.log_dir_reports import remembered, sizes
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartition
+from reassign.core.throttle.desired import log_dir_moves_of
+from reassign.core.throttle.stage import ConfigRead, readable
+from reassign.errors import MissingReferenceError
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kube.client import KubeClient
+
+SIZES_SECONDS = 2.0
+SURVEY_SECONDS = 15.0
+CONNECT_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one observation read, between two moments of the monotonic clock.
+
+    `reported` are the brokers that reported their log directories. `pause` is why nothing new starts by
+    spec.pauseWhen; `short` are all partitions that lack replicas in sync, where all were read just now.
+    """
+
+    snapshot: Snapshot
+    configs: ConfigRead
+    began: float
+    ended: float
+    reported: Collection[int]
+    pause: Problem | None = None
+    short: Mapping[str, Topic] | None = None
+
+    def remembered_by(self, recent: Recent) -> Recent:
+        return recent.observe(self.began, self.ended, self.snapshot.reassignments.keys(), self.reported)
+
+
+@dataclass(slots=True)
+class Survey:
+    """Reads all partitions of a cluster for pauseWhen and limits.pacing, at a slow pace, and only while something
+    waits to start. Between two reads the last one counts for pauseWhen."""
+
+    _at: float = float("-inf")
+    _asked: tuple[PauseWhen, Pacing] | None = None
+    _short: tuple[TopicPartition, ...] = ()
+
+    async def read(
+        self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot
+    ) -> tuple[Problem | None, Mapping[str, Topic] | None]:
+        when = cluster.spec.pause_when
+        asked = when, cluster.spec.limits.pacing
+        if asked == (PauseWhen.NEVER, Pacing.FIXED) or not waits_to_start(resources):
+            return None, None
+        ours, topics = our_own(resources, permission_of(cluster)), None
+        if asked != self._asked or time.monotonic() - self._at >= SURVEY_SECONDS:
+            topics = await client.observe_shortages()
+            # what our own move has repaired since would count until the next survey
+            self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
+            self._asked, self._at = asked, time.monotonic()
+        return pause_problem(when, self._short, ours), topics
+
+
+@dataclass(slots=True)
+class Observer:
+    """The connection to one cluster's brokers, and what was read from it that the next observation needs."""
+
+    kube: KubeClient
+    before_write: Callable[[], None]
+    client: KafkaClient | None = None
+    connection: Connection | None = None
+    _connected_to: tuple[str, KafkaClusterSpec] | None = None
+    _survey: Survey = field(default_factory=Survey)
+    _log_dirs: LogDirs = field(default_factory=dict)
+    _sized_at: float = 0.0
+    _sized: frozenset[tuple[str, int]] = frozenset()
+    _listed_topics: frozenset[str] = frozenset()
+
+    async def observe(
+        self, cluster: KafkaCluster, resources: Sequence[Resource], reads: Collection[ConfigResource]
+    ) -> Observation:
+        """Read what is in flight, metadata, log directories when they are due, and these configurations.
+
+        Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
+        """
+        try:
+            client = await self._connected(cluster)
+            began = time.monotonic()
+            snapshot = await self._snapshot(client, cluster, resources)
+            ended = time.monotonic()
+            check_identity(cluster, snapshot.cluster_id)
+            reported = tuple(snapshot.log_dirs)
+            snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
+            wanted = readable(cluster.status.throttle, reads, snapshot.brokers)
+            read_at = time.monotonic()
+            configs = ConfigRead(read_at, await client.configs(sorted(wanted)) if wanted else {})
+            if cluster.spec.execution is not Execution.RUN:
+                return Observation(snapshot, configs, began, ended, reported)
+            pause, short = await self._survey.read(client, cluster, resources, snapshot)
+            return Observation(snapshot, configs, began, ended, reported, pause, short)
+        except Exception:
+            await self.disconnect()
+            raise
+
+    async def disconnect(self) -> None:
+        client, self.client = self.client, None
+        if client:
+            await client.close()
+
+    async def _snapshot(self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource]) -> Snapshot:
+        between_dirs = {tp for tps in log_dir_moves_of(cluster.status.throttle).values() for tp in tps}
+        topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in between_dirs}
+        unsettled = {(r.uid, r.generation): r for r in resources if not r.settled}
+        new = not unsettled.keys() <= self._sized
+        sizes_due = new or time.monotonic() - self._sized_at >= SIZES_SECONDS
+        if not sizes_due:
+            unsettled = {}
+        snapshot = await client.observe(
+            topics | self._listed_topics,
+            {tp for r in unsettled.values() for tp in r.named} | (between_dirs if sizes_due else set()) or None,
+            {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas},
+        )
+        self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
+        if snapshot.sizes is not None:
+            self._sized_at, self._sized = time.monotonic(), frozenset(unsettled)
+            self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
+        return snapshot
+
+    async def _connected(self, cluster: KafkaCluster) -> KafkaClient:
+        wanted = (cluster.metadata.uid, cluster.spec)
+        if self.client and self.connection and self._connected_to == wanted:
+            await correct_secret(self.connection, cluster, self.kube)
+            return self.client
+        connection = await self._connection_of(cluster)
+        if self.client is None or connection != self.connection:
+            await self.disconnect()
+            self.client = await KafkaClient.connect(connection, timeout=CONNECT_SECONDS, before_write=self.before_write)
+        self.connection, self._connected_to = connection, wanted
+        return self.client
+
+    async def _connection_of(self, cluster: KafkaCluster) -> Connection:
+        """Secrets can be gone when moves are to be undone, with their namespace for one: then the last ones serve.
+
+        An unchanged connection is the same object: it holds a token that may be good for long.
+        """
+        try:
+            connection = await connection_of(cluster, self.kube)
+            return self.connection if connection == self.connection else connection
+        except MissingReferenceError:
+            same = self._connected_to is not None and self._connected_to[0] == cluster.metadata.uid
+            undoes = cluster.metadata.deletion_timestamp or cluster.spec.execution is not Execution.RUN
+            if undoes and same and self.connection:
+                return self.connection
+            raise

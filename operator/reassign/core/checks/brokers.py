@@ -1,0 +1,27 @@
+"""Whether the brokers of a target are there and up."""
+
+from __future__ import annotations
+
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem, ids
+from reassign.errors import Reason
+
+
+def unknown_broker(i: Input) -> Problem | None:
+    missing = set(i.target) - set(i.snapshot.brokers)
+    if not missing:
+        return None
+    return Problem(
+        Reason.UNKNOWN_BROKER,
+        f"no broker {ids(missing)} is registered in the cluster; choose from {ids(i.snapshot.brokers)}",
+    )
+
+
+def fenced_broker(i: Input) -> Problem | None:
+    """Brokers accept a fenced target, and the move then waits for it."""
+    fenced = {b for b in i.target if i.snapshot.brokers[b].fenced}
+    if not fenced:
+        return None
+    return Problem(
+        Reason.BROKER_FENCED, f"broker {ids(fenced)} is fenced (down or still starting); start it, or choose another"
+    )

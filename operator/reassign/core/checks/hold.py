@@ -1,0 +1,39 @@
+"""Whether anything may begin now, whatever the partition: wishes to wait, and metadata that has not settled."""
+
+from __future__ import annotations
+
+from reassign.api.partition_reassignment import Admission
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.errors import Reason
+
+UNSETTLED = Problem(Reason.CONNECTING, "metadata may still show the partition as it was a moment ago")
+
+
+def hold(i: Input) -> Problem | None:
+    """The resource is suspended, cannot be done, or the cluster starts nothing new."""
+    return i.resource.unsupported or _suspended(i.resource) or i.policy.hold
+
+
+def idle(i: Input) -> Problem | None:
+    """A resource that starts on an idle cluster only may not begin; once it has moves in flight, it goes on."""
+    if i.resource.spec.admission is Admission.ALWAYS or not i.budget.partitions or i.moving:
+        return None
+    return Problem(Reason.WAITING_FOR_IDLE, "others have partitions in flight on the cluster; it starts when none is")
+
+
+def settled(i: Input) -> Problem | None:
+    """What is observed may be stale, or the resource is not ours to serve yet. What is in flight is never stale."""
+    sure = i.in_flight is not None or i.recent.settled(i.tp)
+    return None if sure and i.resource.has_finalizer and not i.resource.status_lost else UNSETTLED
+
+
+def _suspended(resource: Resource) -> Problem | None:
+    if not resource.spec.suspend:
+        return None
+    if resource.plan:
+        what = f"the ReassignmentPlan {resource.plan} starts it in its turn, once it is approved"
+    else:
+        what = "set it to false to start what is pending"
+    return Problem(Reason.SUSPENDED, f"spec.suspend is true; {what}")

@@ -1,0 +1,103 @@
+"""What the checks judge: a partition that waits to be moved, and all that is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import PartitionEntry, WhenInFlight
+from reassign.core.model.budget import Budget
+from reassign.core.model.log_dir_reports import FRESH_SECONDS
+from reassign.core.model.log_dirs import LogDirPlacement, placements
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import Policy
+from reassign.core.model.resource import Resource
+from reassign.core.model.room import Room
+from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topic, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A partition that waits to be moved, and all that is known about it.
+
+    `room` and `budget` are what is left of the cluster, `own` what is left of the resource's budget. `moving` is
+    whether the resource has moves in flight, `expired` whether its deadline has passed. `claimed_by` is another
+    resource that has the partition. The properties hold for partitions that exist (`checks.existence`).
+    """
+
+    tp: TopicPartition
+    wanted: PartitionEntry
+    resource: Resource
+    snapshot: Snapshot
+    policy: Policy
+    recent: Recent
+    room: Room
+    budget: Budget
+    own: Budget
+    moving: bool = False
+    expired: bool = False
+    claimed_by: str | None = None
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return self.wanted.replicas
+
+    @property
+    def topic(self) -> Topic:
+        return self.snapshot.topics[self.tp.topic]
+
+    @property
+    def partition(self) -> Partition:
+        return self.topic.partitions[self.tp.partition]
+
+    @property
+    def log_dirs(self) -> Mapping[int, str]:
+        """The directories that the entry names, by broker."""
+        return dict(self.wanted.named)
+
+    @property
+    def in_flight(self) -> Reassignment | None:
+        """What is in flight for it; not its own, since it has not begun."""
+        return self.snapshot.reassignments.get(self.tp)
+
+    @property
+    def placements(self) -> list[LogDirPlacement]:
+        """Of each replica for which a directory is named."""
+        return placements(self.tp, self.wanted.named, self.snapshot)
+
+    @property
+    def done(self) -> bool:
+        """Whether it is where it should be, in the directories that are named."""
+        at_target = self.in_flight is None and self.partition.replicas == self.target
+        return at_target and all(place.done for place in self.placements)
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """The replicas that it has, those being added not counted."""
+        return self.in_flight.original if self.in_flight else self.partition.replicas
+
+    @property
+    def supersedes(self) -> bool:
+        """Whether another client's move has to make way for it."""
+        return self.in_flight is not None and self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
+
+    @property
+    def under_way(self) -> bool:
+        """Whether another client's move, which it may supersede, goes to the same end."""
+        move = self.in_flight
+        return self.supersedes and move is not None and move.final == self.target and not move.hangs
+
+    @property
+    def added(self) -> frozenset[int]:
+        """The brokers that get a replica."""
+        return frozenset(self.target) - frozenset(self.current)
+
+    @property
+    def receivers(self) -> frozenset[int]:
+        """The brokers that get a replica, or copy theirs to another directory."""
+        return self.added | {place.broker for place in self.placements if place.copies}
+
+    @property
+    def silence_lasts(self) -> bool:
+        """Whether it has waited long for what brokers report of their log directories."""
+        return self.recent.now - self.recent.silence.get(self.tp, self.recent.now) >= FRESH_SECONDS

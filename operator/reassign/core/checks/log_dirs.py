@@ -1,0 +1,40 @@
+"""Whether the log directories of a target can take its replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem
+from reassign.errors import Reason
+
+
+def log_directory(i: Input) -> Problem | None:
+    """A directory that is named, or any that the broker may choose (cordoned ones it does not, KIP-1066)."""
+    for broker in sorted(i.added | i.log_dirs.keys()):
+        directories, path = i.snapshot.log_dirs.get(broker), i.log_dirs.get(broker)
+        if directories is None:
+            continue
+        if path is not None and path not in directories:
+            return unknown_log_dir(broker, path, directories)
+        open_to = {p: d for p, d in directories.items() if path in (None, p)}
+        what = path or "every log directory"
+        if not any(d.online for d in open_to.values()):
+            return Problem(
+                Reason.LOG_DIR_OFFLINE,
+                f"{what} of broker {broker} is offline; repair the disk and restart the broker, or choose another",
+            )
+        if all(d.cordoned for d in open_to.values() if d.online):
+            return Problem(
+                Reason.LOG_DIR_CORDONED,
+                f"{what} of broker {broker} is cordoned; remove it from cordoned.log.dirs, or choose another",
+            )
+    return None
+
+
+def unknown_log_dir(broker: int, path: str, directories: Iterable[str]) -> Problem:
+    """A directory that is named and that the broker does not have."""
+    return Problem(
+        Reason.UNKNOWN_LOG_DIR,
+        f"broker {broker} has no log directory {path}, only {', '.join(sorted(directories))}; correct the entry",
+    )

@@ -1,0 +1,199 @@
+"""What is said of a KafkaCluster: identity, permission, policy, duplicates, what holds it, and its status."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reassign.api.kafka_cluster import (
+    MAX_FOREIGN,
+    BrokerStatus,
+    Execution,
+    ForeignInFlight,
+    ForeignPartition,
+    KafkaCluster,
+    KafkaClusterStatus,
+    PacingStatus,
+    ReplicationFactorGuard,
+)
+from reassign.core.model.permission import Permission
+from reassign.core.model.policy import Policy, ThrottlePolicy
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.moves.brake import foreign, held_by
+from reassign.core.report.conditions import ConditionState, conditions, unready
+from reassign.core.throttle.stage import left_to_restore
+from reassign.errors import ClusterError, Reason
+
+
+def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None:
+    """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
+    if not cluster.metadata.deletion_timestamp:
+        return None
+    if not unsettled:
+        return Problem(Reason.RESTORING_THROTTLES, "being deleted: it goes when its throttles are restored")
+    names = ", ".join(sorted(unsettled)[:5])
+    return Problem(
+        Reason.CLUSTER_DELETED,
+        f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
+        f"delete the {len(unsettled)} resources that are not ({names})",
+    )
+
+
+def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
+    """Raises ClusterError when the brokers are those of another cluster than at first."""
+    pinned = cluster.status.cluster_id
+    if pinned and pinned != cluster_id:
+        raise ClusterError(
+            Reason.CLUSTER_ID_CHANGED,
+            f"the brokers are of cluster {cluster_id}, but this KafkaCluster stands for {pinned}; "
+            "correct bootstrapServers, or make another KafkaCluster for the other cluster",
+        )
+
+
+def duplicate_of(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Problem | None:
+    """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
+    older = next((other for other in _same(cluster, cluster_id, others) if _age(other) < _age(cluster)), None)
+    if older is None:
+        return None
+    return Problem(
+        Reason.DUPLICATE_CLUSTER,
+        f"the older KafkaCluster {_name(older)} stands for the same cluster {cluster_id}; use that one",
+    )
+
+
+def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster]) -> Problem | None:
+    """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
+    known to be a duplicate. Were both to set rates, each would restore the other's."""
+    for other in _same(cluster, snapshot.cluster_id, others):
+        if _age(other) > _age(cluster) and left_to_restore(other.status.throttle, snapshot.brokers):
+            return Problem(
+                Reason.THROTTLE_NOT_SET,
+                f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
+                "moves have ended: nothing throttled begins before that; if they stay, its status says why",
+            )
+    return None
+
+
+def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
+    """The other KafkaClusters that stand for the same brokers."""
+    return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
+
+
+def _name(cluster: KafkaCluster) -> str:
+    return f"{cluster.metadata.namespace}/{cluster.metadata.name}"
+
+
+def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
+    assert cluster.metadata.creation_timestamp is not None
+    return cluster.metadata.creation_timestamp, cluster.metadata.uid
+
+
+def permission_of(cluster: KafkaCluster) -> Permission:
+    """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
+    others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
+    return Permission(others | {cluster.metadata.namespace: ("*",)})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHold:
+    """How a cluster is served now.
+
+    `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
+    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
+    throttles are left alone.
+    """
+
+    hold: Problem | None = None
+    pause: Problem | None = None
+    stuck: Problem | None = None
+    pacing: PacingStatus | None = None
+    older: Problem | None = None
+    younger: Problem | None = None
+
+
+def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
+    """What the cluster says to its resources now."""
+    limits = cluster.spec.limits
+    if hold.pacing:
+        limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
+    throttle = ThrottlePolicy.of(cluster.spec, cluster.status.throttle)
+    return Policy(
+        limits=limits,
+        hold=hold.hold or hold.pause,
+        execution=Execution.PAUSE if hold.older else cluster.spec.execution,
+        permission=permission_of(cluster),
+        throttle=replace(throttle, older=hold.older, younger=hold.younger),
+    )
+
+
+def brake_of(execution: Execution) -> Problem | None:
+    """Why nothing new starts, by the brake that people set."""
+    if execution is Execution.RUN:
+        return None
+    if execution is Execution.PAUSE:
+        return Problem(
+            Reason.PAUSED, "spec.execution of the KafkaCluster is Pause: nothing new starts until it is Run again"
+        )
+    return Problem(
+        Reason.CANCELLED_BY_BRAKE,
+        f"spec.execution of the KafkaCluster is {execution}: what is in flight goes back to its original replicas, "
+        "and nothing starts until it is Run again",
+    )
+
+
+def cluster_status(
+    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold, now: datetime
+) -> KafkaClusterStatus:
+    """The status of a cluster that can be seen."""
+    others = foreign(held_by(resources), snapshot)
+    status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
+    return status.model_copy(
+        update={
+            "cluster_id": snapshot.cluster_id,
+            "brokers": tuple(
+                BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
+                for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
+            ),
+            "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
+            "pacing": hold.pacing,
+            "in_flight": len(snapshot.reassignments) - len(others),
+            "foreign_in_flight": ForeignInFlight(
+                count=len(others),
+                partitions=tuple(
+                    ForeignPartition(
+                        topic=tp.topic,
+                        partition=tp.partition,
+                        adding_replicas=snapshot.reassignments[tp].adding,
+                        removing_replicas=snapshot.reassignments[tp].removing,
+                    )
+                    for tp in others[:MAX_FOREIGN]
+                ),
+            ),
+        }
+    )
+
+
+def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
+    states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck)):
+        if problem:
+            states.append(ConditionState(kind, True, problem.reason, problem.message))
+    return states
+
+
+def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
+    """The status of a cluster that cannot be used now: what was known of it stays."""
+    return _judged(cluster, unready(problem.reason, problem.message), now)
+
+
+def _judged(cluster: KafkaCluster, states: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:
+    generation = cluster.metadata.generation
+    return cluster.status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": conditions(cluster.status.conditions, states, generation, now),
+        }
+    )

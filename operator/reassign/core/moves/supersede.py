@@ -1,0 +1,42 @@
+"""Supersede: cancel another client's move of a partition, so that ours can begin (whenInFlight: Supersede).
+
+That move is cancelled and confirmed first. Ours is submitted after that, as any other, so that its record holds the
+replicas that the other one started from. Every check judges before the other move is touched.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.checks.in_flight import describe
+from reassign.core.checks.input import Input
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry, recorded
+from reassign.core.model.steps import Cancel, Step
+from reassign.core.moves.undo import undo_cost
+from reassign.errors import Reason
+
+
+class Superseding(NamedTuple):
+    """The entry that holds the partition, the steps to take, and what to say of it."""
+
+    entry: Entry
+    steps: tuple[Step, ...] = ()
+    note: Problem | None = None
+
+
+def supersede(i: Input) -> Superseding:
+    """Cancel another client's move. Where it goes to the same end in the same order, take it over as it is instead: a
+    cancel would only throw away what it has copied."""
+    theirs = i.in_flight
+    assert theirs is not None
+    i.own.take(i.added, i.partition.leader)
+    entry = Entry(i.topic.id, theirs.original, i.target, RecordState.IN_FLIGHT)
+    if i.under_way:
+        return Superseding(entry.to(RecordState.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
+    i.budget.take(i.added, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
+    cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
+    note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
+    cancelling = entry.to(RecordState.CANCELLING, recorded(Reason.SUPERSEDING))
+    return Superseding(cancelling, (Cancel.of(i.tp, theirs),), Problem(Reason.SUPERSEDING, note))

@@ -1,0 +1,171 @@
+"""The throttle stage of a decision: what to record, what to change, what to read next, and what waits for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Observed
+from reassign.core.model.memory import Recent
+from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.model.problem import Problem
+from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.snapshot import Broker, Snapshot
+from reassign.core.model.steps import Outcome, Result
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
+from reassign.core.throttle.diff import fit, read_record
+from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
+from reassign.core.throttle.unrecorded import unrecorded
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRead:
+    """What a read met at each resource: its configurations, None for a topic that is gone, or why it failed."""
+
+    began: float = 0.0
+    results: Mapping[ConfigResource, Configs | Problem | None] = field(default_factory=dict)
+
+    @property
+    def observed(self) -> Observed:
+        return {resource: r for resource, r in self.results.items() if not isinstance(r, Problem)}
+
+    @property
+    def problems(self) -> dict[ConfigResource, Problem]:
+        return {resource: r for resource, r in self.results.items() if isinstance(r, Problem)}
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleMemory:
+    """What this process knows of the throttles of a cluster.
+
+    `problems` are what the last changes were refused for. `compared` is whether what is set has been compared with
+    the record once.
+    """
+
+    recent: RecentChanges
+    problems: Mapping[ConfigResource, Problem] = field(default_factory=dict)
+    compared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleDecision:
+    """The record from now on, then the changes to make, in order.
+
+    `record` and `changes` are to be left as they are where `untouched`. `reads` are the configurations to read at the
+    next observation. `warnings` are for events, `drift` is what another client has changed meanwhile.
+    """
+
+    record: ThrottleStatus | None = None
+    changes: tuple[Change, ...] = ()
+    reads: frozenset[ConfigResource] = frozenset()
+    awaited: bool = False
+    """Whether a move waits for the next read."""
+    untouched: bool = False
+    warnings: tuple[Problem, ...] = ()
+    drift: Problem | None = None
+    moves: Sequence[ThrottledMove] = ()
+    kept: Sequence[ThrottledMove] = ()
+    aim: WantedConfigs = field(default_factory=WantedConfigs)
+    live: frozenset[int] = frozenset()
+
+
+def decide_throttles(
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    read: ConfigRead,
+    memory: ThrottleMemory,
+    recent: Recent,
+    policy: ThrottlePolicy,
+) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
+    """Bring the throttles to where the verdicts want them; without the moves that have to wait for that."""
+    record = policy.record
+    memory = replace(memory, recent=memory.recent.observe(read.began))
+    moves = desired(verdicts, snapshot, policy, recent)
+    if waits := policy.older or policy.younger:
+        verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
+    if policy.younger:
+        return list(verdicts), ThrottleDecision(record, untouched=True), memory
+    if policy.older:  # what it has set stays until those moves have ended
+        moves = desired((), snapshot, policy, recent)
+    live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
+    reads = {move: _resources(wanted_configs([move], None), live) for move in moves}
+    unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
+    if unread:
+        verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
+        moves = desired(() if policy.older else verdicts, snapshot, policy, recent)
+    recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
+    wanted = recorded.union(*reads.values())
+    warnings: tuple[Problem, ...] = ()
+    if not memory.compared and not unread and recorded <= read.results.keys() and not read.problems:
+        lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
+        warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
+    diff, kept = fit(record, moves, read.observed, memory.recent)
+    decision = ThrottleDecision(
+        record=_with_problem(diff.record, {**memory.problems, **read.problems}),
+        changes=diff.changes,
+        reads=wanted,
+        awaited=bool(unread),
+        warnings=warnings,
+        drift=None if memory.problems else diff.drift,  # what could not be set is not another client's doing
+        moves=moves,
+        kept=kept,
+        aim=wanted_configs(kept, record),
+        live=live,
+    )
+    return list(verdicts), decision, memory
+
+
+def gate_throttles(
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    read: ConfigRead,
+    decision: ThrottleDecision,
+    memory: ThrottleMemory,
+    outcomes: Mapping[Change, Outcome],
+    at: float,
+) -> tuple[list[Verdict], ThrottleMemory]:
+    """Without the steps whose throttle could not be set; the changes ended at this moment."""
+    failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
+    memory = replace(
+        memory,
+        recent=memory.recent.remember(outcomes, at),
+        problems={resource: problem for resource, problem in failed.items() if _can_be_set(resource, decision.live)},
+    )
+    seen = memory.recent.over(read.observed)
+    problems = {**read.problems, **failed}
+    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems)
+    return hold_back(verdicts, state.unthrottled, snapshot), memory
+
+
+def readable(
+    record: ThrottleStatus | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
+) -> set[ConfigResource]:
+    """What is recorded, or was asked for by a decision, and can be read."""
+    live = frozenset(b.id for b in brokers.values() if not b.fenced)
+    recorded = (key.resource for key in read_record(record))
+    return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
+
+
+def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
+    """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
+    return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+
+
+def _resources(wanted: WantedConfigs, live: frozenset[int]) -> frozenset[ConfigResource]:
+    keys = wanted.values.keys() | wanted.items.keys()
+    return frozenset(key.resource for key in keys if _can_be_set(key.resource, live))
+
+
+def _can_be_set(resource: ConfigResource, live: frozenset[int]) -> bool:
+    return resource.type is ConfigResourceType.TOPIC or int(resource.name) in live
+
+
+def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResource, Problem]) -> ThrottleStatus | None:
+    """The record says the first thing that could not be read or changed."""
+    if record is None:
+        return None
+    first = problems[min(problems)] if problems else None
+    update = {"reason": first and first.reason, "message": first and first.message[:1024]}
+    return record.model_copy(update=update)

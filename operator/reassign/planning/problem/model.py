@@ -1,0 +1,131 @@
+"""The values of planning: a cluster, a goal, and the plan that comes out. Arrays and small values, no client, no clock.
+
+Letters of the shapes: B brokers, D log directories, T topics, P partitions, R replicas of one partition at most.
+Brokers are indices into `Cluster.brokers` everywhere but there, so that ids may be anything; -1 fills rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from reassign.api.goal import Awareness, By
+
+Ints = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+UNKNOWN = -1
+"""Bytes that are not known, and slots of a row that hold nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """The log directories (KIP-112) of all brokers, sorted by broker and path.
+
+    `total` and `usable` are bytes of the directory's volume. They are UNKNOWN where the broker does not report them.
+    """
+
+    broker: Ints  # (D,) index of the broker
+    path: tuple[str, ...]  # (D,)
+    total: Bytes  # (D,)
+    usable: Bytes  # (D,)
+    cordoned: Bools  # (D,) takes no new replicas (KIP-1066)
+    online: Bools  # (D,)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A whole cluster at one moment, sorted by topic name and partition.
+
+    `replicas` are in their order; the first is the preferred leader. Of a partition in flight they are the target's.
+    `sizes` are the bytes of one replica: the leader's, or the greatest known one where the leader's is not known.
+    """
+
+    id: str
+    brokers: Ints  # (B,) ids, ascending
+    racks: tuple[str, ...]  # (B,) a rack, or a path of racks (KIP-879); "" for none
+    alive: Bools  # (B,) registered and not fenced
+    directories: Directories
+    topics: tuple[str, ...]  # (T,) sorted by name
+    topic: Ints  # (P,) index into topics
+    partition: Ints  # (P,) number in its topic
+    replicas: Ints  # (P, R)
+    sizes: Bytes  # (P,)
+    in_flight: Bools  # (P,) being reassigned now: is planned around, never moved
+    directory: Ints = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (P, R) index into directories
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is wanted of a cluster. It has broker ids, not indices; None stands for all of them.
+
+    Patterns are shell-like (`*`, `?`, `[seq]`). A topic is planned when one of `include` and none of `exclude` matches.
+    Without `balance` only what has to move moves.
+    """
+
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ("__*",)
+    drain: frozenset[int] = frozenset()
+    brokers: frozenset[int] | None = None
+    replication_factor: int | None = None
+    balance: frozenset[By] = frozenset()
+    tolerance: float = 0.10
+    awareness: Awareness = Awareness.TREE
+    min_free: float = 0.10  # share of each volume that stays free
+
+
+class Unmet(NamedTuple):
+    """Something of the goal that this plan does not reach: what it is, and the nearest that it reaches."""
+
+    what: str
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How evenly one resource lies before and after, in shares of each broker's target: 1 is exactly on target.
+
+    `reachable` is a lower bound of the greatest share that any assignment has; `band` is what was asked for.
+    """
+
+    by: By
+    before: tuple[float, float]  # least, greatest
+    after: tuple[float, float]
+    reachable: float
+    band: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """How far from the optimum a plan is: its costs, and proven lower bounds of the costs of every plan."""
+
+    bytes: int
+    bytes_bound: int
+    moves: int  # replicas added somewhere
+    moves_bound: int
+    leaders: int  # partitions whose preferred leader changes
+    balance: tuple[Balance, ...]
+    waves: int
+    waves_bound: int
+    makespan: float | None = None  # seconds at the throttle; None without one
+    makespan_bound: float | None = None
+    unmet: tuple[Unmet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the replicas go. `target` (P, R') is in the order of the cluster's partitions.
+
+    `wave` (P,) counts from 0; -1 stays as it is. `target_directory` (P, R') is an index into the cluster's directories
+    where one has to be named, else UNKNOWN.
+    """
+
+    target: Ints
+    target_directory: Ints
+    wave: Ints
+    certificate: Certificate

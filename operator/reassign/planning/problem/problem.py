@@ -1,0 +1,291 @@
+"""A cluster and a goal as dense arrays: what may move, where to, and how much each broker should hold in the end.
+
+Every error of a goal is found here, before anything is computed. What the goal wants and no plan does becomes `Unmet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import ceil
+
+import numpy as np
+
+from reassign.api.goal import By
+from reassign.errors import PlanningError, Reason
+from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
+from reassign.planning.problem.racks import levels
+from reassign.planning.problem.targets import Placing, aims
+from reassign.planning.problem.tree import Tree, grow
+
+RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
+"""The rows of `Problem.target`, `low` and `high`."""
+
+UNLIMITED = 1 << 62
+"""Bytes that may lie on a broker that does not report the size of its volumes."""
+
+MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
+"""Of all replicas together, and of one. Sums of them, of bands and of the kernel's margins stay below 2^63 then."""
+
+MOST_VOLUME_BYTES = 1 << 53
+"""The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Letters as in `model`; K = 3 resources, in the order of RESOURCES; L levels of racks.
+
+    Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte. What is not
+    movable counts as load and nothing else.
+    """
+
+    brokers: Ints  # (B,) ids
+    current: Ints  # (P, R)
+    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
+    rf: Ints  # (P,) wanted replication factor
+    size: Bytes  # (P,)
+    movable: Bools  # (P,) selected, not in flight, with a replica that is alive
+    alive: Bools  # (B,)
+    allowed: Bools  # (B,) may hold movable replicas in the end
+    weight: Bytes  # (B,) relative capacity, for all three resources
+    room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
+    groups: Ints  # (L, B) the rack of each broker, level by level from the top
+    tree: Tree
+    balanced: Bools  # (K,) what is to be balanced
+    load: Bytes  # (K, B) now
+    target: Bytes  # (K, B) best reachable share
+    low: Bytes  # (K, B) band around the target: tolerance, counts rounded inward
+    high: Bytes  # (K, B)
+    unmet: tuple[Unmet, ...]  # known before planning
+
+
+def pose(cluster: Cluster, goal: Goal) -> Problem:
+    """Return the problem of reaching the goal in this cluster.
+
+    Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
+    """
+    allowed = _allowed(cluster, goal)
+    groups = levels(cluster.racks, goal.awareness, cluster.brokers)
+    held: Bools = cluster.replicas >= 0
+    online = online_replicas(cluster)
+    selected = _selected(cluster, goal)
+    living = np.asarray(online.any(axis=1))
+    movable = selected & ~cluster.in_flight & living
+    rf = held.sum(axis=1, dtype=np.int32)
+    if goal.replication_factor is not None:
+        rf[movable] = goal.replication_factor
+    _check_enough(cluster, allowed, rf, movable)
+    size = sizes_or_means(cluster)
+    _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
+    load = loads(cluster.replicas, size, len(cluster.brokers))
+    weight = _weight(cluster, allowed)
+    tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
+    keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
+    room = _room(cluster, goal, load[0])
+    aim = aims(
+        Placing(cluster.replicas, keep, rf, size, movable, allowed, weight, room, tree, goal.balance, goal.tolerance)
+    )
+    return Problem(
+        brokers=cluster.brokers,
+        current=cluster.replicas,
+        keep=keep,
+        rf=rf,
+        size=size,
+        movable=movable,
+        alive=cluster.alive,
+        allowed=allowed,
+        weight=weight,
+        room=room,
+        groups=groups,
+        tree=tree,
+        balanced=np.array([by in goal.balance for by in RESOURCES]),
+        load=load,
+        target=aim.target,
+        low=aim.low,
+        high=aim.high,
+        unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
+    )
+
+
+def online_replicas(cluster: Cluster) -> Bools:
+    """Return (P, R): which replicas are on a live broker, and in a directory that is online."""
+    online: Bools = (cluster.replicas >= 0) & cluster.alive[cluster.replicas]
+    if cluster.directory.size and len(cluster.directories.online):
+        online &= cluster.directories.online[cluster.directory] | (cluster.directory < 0)
+    return online
+
+
+def _allowed(cluster: Cluster, goal: Goal) -> Bools:
+    if not 0 < goal.tolerance <= 1:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"the tolerance is {goal.tolerance}: give a share above 0, and 1 at most, such as 0.1"
+        )
+    if not 0 <= goal.min_free < 1:
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"the share to stay free is {goal.min_free}: give one from 0 to below 1, such as 0.1"
+        )
+    if goal.replication_factor is not None and goal.replication_factor < 1:
+        raise PlanningError(Reason.INVALID_GOAL, f"the replication factor is {goal.replication_factor}: give 1 or more")
+    named = goal.drain | (goal.brokers or frozenset())
+    missing = sorted(named - set(cluster.brokers.tolist()))
+    if missing:
+        raise PlanningError(Reason.INVALID_GOAL, f"the cluster has no broker {_ids(missing)}: name brokers that it has")
+    drained = np.isin(cluster.brokers, sorted(goal.drain))
+    listed = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
+    if not (listed & ~drained).any():
+        raise PlanningError(
+            Reason.INVALID_GOAL, "every broker is to be drained or left out: leave some to hold the replicas"
+        )
+    allowed: Bools = cluster.alive & listed & ~drained
+    if not allowed.any():
+        raise PlanningError(
+            Reason.NOT_ENOUGH_BROKERS,
+            f"none of the brokers that the goal leaves is alive ({_ids(cluster.brokers[listed & ~drained].tolist())}): "
+            "bring one back, or allow others",
+        )
+    return allowed
+
+
+def _selected(cluster: Cluster, goal: Goal) -> Bools:
+    included, excluded = _any_of(goal.include), _any_of(goal.exclude)
+    chosen = np.array([included(topic) and not excluded(topic) for topic in cluster.topics], bool)
+    selected: Bools = chosen[cluster.topic] if len(cluster.topic) else np.zeros(0, bool)
+    if not selected.any():
+        raise PlanningError(
+            Reason.NOTHING_SELECTED,
+            f"no topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
+            f"excluded are {', '.join(goal.exclude) or 'none'}; change the patterns",
+        )
+    return selected
+
+
+def _any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return whether one of the patterns matches a topic. There may be one pattern for each topic, its name."""
+    names = frozenset(patterns)
+    wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
+    return lambda topic: topic in names or any(fnmatchcase(topic, pattern) for pattern in wild)
+
+
+def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
+    wanted = int(rf[movable].max(initial=0))
+    if allowed.sum() >= wanted:
+        return
+    row = int(np.flatnonzero(movable & (rf == wanted))[0])
+    dead = cluster.brokers[~cluster.alive].tolist()
+    dead_ones = f" (not alive: {_ids(dead)})" if dead else ""
+    raise PlanningError(
+        Reason.NOT_ENOUGH_BROKERS,
+        f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
+        f"{_ids(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
+        "allow more brokers, or lower the replication factor",
+    )
+
+
+def sizes_or_means(cluster: Cluster) -> Bytes:
+    """Return (P,): bytes of a replica; means where they are not known (see Problem)."""
+    known = cluster.sizes >= 0
+    if known.all():
+        return cluster.sizes
+    total = np.zeros(len(cluster.topics), np.int64)
+    np.add.at(total, cluster.topic[known], cluster.sizes[known])
+    count = np.bincount(cluster.topic[known], minlength=len(total))
+    mean = int(total.sum()) // int(count.sum()) if known.any() else 1
+    guess = np.where(count > 0, total // np.maximum(count, 1), mean)
+    return np.where(known, cluster.sizes, guess[cluster.topic])
+
+
+def _check_bytes(cluster: Cluster, size: Bytes, replicas: Ints) -> None:
+    row = int(size.argmax())
+    if size[row] > MOST_REPLICA_BYTES:
+        what = f"{partition_name(cluster, row)} has {size[row]} bytes, more than the {MOST_REPLICA_BYTES} of 1 PiB"
+    elif (total := float((size.astype(np.float64) * replicas).sum())) > MOST_BYTES:
+        what = f"all replicas together have {total:.4g} bytes, more than the {MOST_BYTES} of 1 EiB"
+    else:
+        return
+    raise PlanningError(
+        Reason.INVALID_SNAPSHOT, f"{what}: that is an error; check what the brokers report of their log directories"
+    )
+
+
+def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
+    """Return (B,): the bytes of a broker's online volumes if every allowed broker reports them, else 1 for all."""
+    directories = cluster.directories
+    online = directories.online
+    reported = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
+    _, one = np.unique(volumes(directories), return_index=True)
+    weight = np.zeros(len(allowed), np.int64)
+    np.add.at(weight, directories.broker[one], reported[one])
+    unreported = np.zeros(len(allowed), bool)
+    unreported[directories.broker[online & (directories.total == UNKNOWN)]] = True
+    if (allowed & (unreported | (weight == 0))).any():
+        return np.ones(len(allowed), np.int64)
+    return weight
+
+
+def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
+    """Return (B,): the bytes there, and those usable beyond the share to stay free, of volumes that take replicas."""
+    directories = cluster.directories
+    takes = directories.online & ~directories.cordoned
+    unreported = (directories.total == UNKNOWN) | (directories.usable == UNKNOWN)
+    spared = np.array([ceil(goal.min_free * max(total, 0)) for total in directories.total.tolist()], np.int64)
+    reporting = np.flatnonzero(takes & ~unreported)
+    _, one = np.unique(volumes(directories)[reporting], return_index=True)
+    room = lying.copy()
+    left = np.clip(directories.usable - spared, 0, MOST_VOLUME_BYTES)
+    np.add.at(room, directories.broker[reporting[one]], left[reporting[one]])
+    room[directories.broker[takes & unreported]] = UNLIMITED
+    room[np.setdiff1d(np.arange(len(room)), directories.broker)] = UNLIMITED
+    return room
+
+
+def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
+    """Return what the goal would have moved and no plan does."""
+    unmet = []
+    for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
+        unmet.append(
+            Unmet(
+                f"{partition_name(cluster, row)} has no replica on a live broker or directory",
+                "it stays where it is; bring one of its brokers back, then plan again",
+            )
+        )
+    waiting = int((selected & cluster.in_flight & elsewhere.any(axis=1)).sum())
+    if waiting:
+        unmet.append(
+            Unmet(
+                f"{waiting} partitions in flight go to brokers that the goal does not allow",
+                "they stay as they are; plan again when their reassignments are done",
+            )
+        )
+    guessed = int((selected & (cluster.sizes < 0)).sum())
+    if guessed:
+        unmet.append(
+            Unmet(
+                f"the sizes of {guessed} partitions are not known, since their brokers have not reported them",
+                "each counts as the mean of its topic; plan again when the brokers answer",
+            )
+        )
+    emptied = np.isin(cluster.brokers, sorted(goal.drain))
+    included = _any_of(goal.include)
+    excluded = np.array([included(topic) for topic in cluster.topics], bool)[cluster.topic] & ~selected
+    staying = cluster.replicas[excluded]
+    staying = staying[(staying >= 0) & emptied[staying]]
+    if len(staying):
+        unmet.append(
+            Unmet(
+                f"{len(staying)} replicas of excluded topics lie on brokers to be emptied: "
+                f"{_ids(cluster.brokers[np.unique(staying)].tolist())}",
+                "they stay; to move them too, exclude no topic",
+            )
+        )
+    return tuple(unmet)
+
+
+def partition_name(cluster: Cluster, row: int) -> str:
+    return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"
+
+
+def _ids(brokers: list[int]) -> str:
+    return ", ".join(map(str, brokers))

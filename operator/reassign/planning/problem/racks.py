@@ -1,0 +1,88 @@
+"""Racks of racks (KIP-879): the racks that brokers report, read as a tree.
+
+A rack is a path, `/dc1/row2/rack7`, or a plain name, which is a path of one. The brokers of a rack are its children.
+Brokers without a rack are children of the root, each by itself.
+
+Paths may differ in depth. A broker of `/dc1` beside one of `/dc1/row2` is a child of `/dc1` by itself, since no more is
+known of it. Refusing it would leave a cluster unplanned while its racks are being refined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reassign.api.goal import Awareness
+from reassign.errors import PlanningError, Reason
+from reassign.planning.problem.model import Ints
+
+MAX_NAMED = 5
+MAX_DEPTH = 11
+"""Names of a path. The kernel compares brokers by one number with 5 bits for each level, and the broker itself."""
+
+
+def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> Ints:
+    """Return nested groups of brokers, top level first: (L, B), the group of each broker at each level, 0 to n - 1.
+
+    Groups are numbered by their path; those of one group above follow each other. A broker that is a child by itself
+    has a group of its own at that level and below. `racks` (B,) has "" for none; `ids` (B,) also order brokers that are
+    children by themselves.
+
+    Tree has a level for each name of the longest path. Flat has at most one level, with racks as whole strings. None
+    has no level, like brokers without any rack.
+
+    Raises INVALID_RACKS, with Tree only: for what is no path, for paths beside plain names, and for paths that are too
+    long.
+    """
+    paths = _paths(racks, awareness, ids)
+    depth = max(map(len, paths), default=0)
+    groups = np.empty((depth, len(paths)), np.int32)
+    for level in range(depth):
+        # named children sort before brokers by themselves; 0 and 1 keep names and ids from being compared
+        keys = [
+            tuple((0, name, 0) for name in path[: level + 1]) + (((1, "", int(b)),) if len(path) <= level else ())
+            for path, b in zip(paths, ids, strict=True)
+        ]
+        number = {key: i for i, key in enumerate(sorted(set(keys)))}
+        groups[level] = [number[key] for key in keys]
+    return groups
+
+
+def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> list[tuple[str, ...]]:
+    if awareness is Awareness.NONE:
+        return [()] * len(racks)
+    if awareness is Awareness.FLAT:
+        return [(rack,) if rack else () for rack in racks]
+    paths = [tuple(rack.removeprefix("/").split("/")) if rack.startswith("/") else (rack,) for rack in racks]
+    unreadable = [
+        i for i, path in enumerate(paths) if racks[i] and any(not name or name != name.strip() for name in path)
+    ]
+    if unreadable:
+        raise PlanningError(
+            Reason.INVALID_RACKS,
+            f"some racks cannot be read ({_named(unreadable, racks, ids)}): a rack is a name, or a path like "
+            "/dc1/row2/rack7, with no empty name in it and no space around one; correct broker.rack there, or use "
+            "awareness Flat",
+        )
+    deep = [i for i, path in enumerate(paths) if len(path) > MAX_DEPTH]
+    if deep:
+        raise PlanningError(
+            Reason.INVALID_RACKS,
+            f"some racks have more than {MAX_DEPTH} names ({_named(deep, racks, ids)}): leave some out of broker.rack, "
+            "or use awareness Flat",
+        )
+    as_path = [i for i, rack in enumerate(racks) if rack.startswith("/")]
+    as_name = [i for i, rack in enumerate(racks) if rack and not rack.startswith("/")]
+    if as_path and as_name:
+        raise PlanningError(
+            Reason.INVALID_RACKS,
+            f"some racks are paths ({_named(as_path, racks, ids)}) and others plain names "
+            f"({_named(as_name, racks, ids)}): make broker.rack the same kind everywhere, or use awareness Flat",
+        )
+    return [path if rack else () for rack, path in zip(racks, paths, strict=True)]
+
+
+def _named(which: Sequence[int], racks: Sequence[str], ids: Sequence[int] | Ints) -> str:
+    named = ", ".join(f"{racks[i]!r} of broker {ids[i]}" for i in which[:MAX_NAMED])
+    return f"{named} and {len(which) - MAX_NAMED} more" if len(which) > MAX_NAMED else named

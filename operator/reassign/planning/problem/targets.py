@@ -1,0 +1,161 @@
+"""What each broker should have in the end, and the band around it: the best that is known to be reachable.
+
+A share is by weight, and no more than racks, disk or the replicas that a broker can have allow. A band is never so
+narrow that no plan could meet it, where that is simple to see.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from reassign.api.goal import By
+from reassign.planning.problem import shares
+from reassign.planning.problem.assignments import by_factor, loads
+from reassign.planning.problem.legality import done
+from reassign.planning.problem.model import Bools, Bytes, Floats, Ints
+from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
+from reassign.planning.problem.tree import Tree
+
+
+class Placing(NamedTuple):
+    """What there is to place, and where. Letters and fields are those of `Problem`."""
+
+    current: Ints  # (P, R)
+    keep: Bools  # (P, R)
+    rf: Ints  # (P,)
+    size: Bytes  # (P,)
+    movable: Bools  # (P,)
+    allowed: Bools  # (B,)
+    weight: Bytes  # (B,)
+    room: Bytes  # (B,)
+    tree: Tree
+    balance: frozenset[By]
+    tolerance: float
+
+
+class Aims(NamedTuple):
+    """Each (3, B): bytes, replicas, leaders. Or each (B,): one of them."""
+
+    target: Bytes
+    low: Bytes
+    high: Bytes
+
+
+def aims(of: Placing) -> Aims:
+    """Return the shares and bands of all three resources."""
+    fixed = loads(of.current[~of.movable], of.size[~of.movable], len(of.allowed))
+    free = np.zeros_like(of.room), np.full_like(of.room, OPEN)
+    replicas = _counts(of, fixed[REPLICAS], *free, leaders=False)
+    if (fitting := _fitting(of, fixed, replicas.high)) is not None:
+        replicas = _counts(of, fixed[REPLICAS], free[0], fitting, leaders=False)
+    leadable = _leadable(of, fixed, replicas.target) if By.LEADERS in of.balance else free
+    leaders = _counts(of, fixed[LEADERS], *leadable, leaders=True)
+    if By.REPLICAS in of.balance:
+        fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
+        leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
+    disk = _disk(of, fixed[DISK], fixed[REPLICAS], replicas.low if By.REPLICAS in of.balance else free[0])
+    return Aims(*(np.stack(rows) for rows in zip(disk, replicas, leaders, strict=True)))
+
+
+def _counts(of: Placing, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders: bool) -> Aims:
+    amounts = {r: int(which.sum()) for r, which in by_factor(of.rf, of.movable)}
+    share, down = shares.shares(of.tree, of.weight, fixed, amounts, atleast, atmost, leaders=leaders)
+    low, high = shares.band(share, share, of.tolerance)
+    return _aims(of, fixed, share, np.minimum(low, down), np.maximum(high, np.maximum(share, fixed) + 1))
+
+
+def _fitting(of: Placing, fixed: Bytes, high: Bytes) -> Bytes | None:
+    """Return how many of the smallest replicas brokers have room for; None where there is room for all that they should
+    have."""
+    sizes, room = of.size[of.movable], np.maximum(of.room - fixed[DISK], 0)
+    mean = float(sizes.sum()) / max(1, len(sizes))
+    if not (of.allowed & (room < (high - fixed[REPLICAS]) * mean)).any():
+        return None
+    fitting: Bytes = fixed[REPLICAS] + np.searchsorted(np.cumsum(np.sort(sizes)), room, side="right")
+    return fitting
+
+
+def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
+    """Return the share and band of bytes.
+
+    A replica that is larger than a broker's share, and may stay, counts as fixed: the other brokers share the rest.
+    Brokers have `has` (B,) fixed replicas, and at least `few` in the end, so some small ones lie beside a large one.
+    """
+    moves, lies, atleast = of.movable, fixed, np.zeros_like(fixed)
+    full: set[int] = set()
+    while True:
+        sizes = {r: of.size[which] for r, which in by_factor(of.rf, moves)}
+        amounts = {r: int(size.sum()) for r, size in sizes.items()}
+        share, _ = shares.shares(of.tree, of.weight, lies, amounts, atleast, of.room, leaders=False)
+        most = share.astype(np.float64) * (1 + of.tolerance)
+        stays = _oversized(of, moves, most, full) if By.DISK in of.balance else []
+        left = moves & ~np.isin(np.arange(len(moves)), stays)
+        if not stays or not left.any():
+            break
+        moves, full = left, full | {b for row in of.current[stays].tolist() for b in row if b >= 0}
+        lies, has, _ = loads(of.current[~moves], of.size[~moves], len(of.allowed))
+        small = _smallest(of.size[moves], few - has)
+        enough = small[of.allowed].sum() <= (of.size * of.rf)[moves].sum()
+        atleast = lies + small if enough else lies
+    largest, beside = int(of.size[moves].max(initial=0)), np.zeros_like(fixed)
+    if largest > of.tolerance * int(share[of.allowed].min()):
+        beside = _smallest(of.size[moves], few - has - 1)
+    reach = shares.coverable(of.tree, share, lies, atleast, sizes, beside)
+    low, high = shares.band(reach, np.maximum(share, fixed + largest + beside), of.tolerance)
+    return _aims(of, fixed, share, low, high)
+
+
+def _aims(of: Placing, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> Aims:
+    return Aims(share, np.where(of.allowed, low, 0), np.where(of.allowed, high, fixed))
+
+
+def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
+    """Return (B,): the bytes of that many smallest replicas."""
+    sums = np.concatenate(([0], np.cumsum(np.sort(sizes))))
+    return sums[np.clip(count, 0, len(sizes))]
+
+
+def _oversized(of: Placing, moves: Bools, most: Floats, full: set[int]) -> list[int]:
+    """Return partitions with a replica of more than `most` (B,) on a broker, which may stay.
+
+    Of each broker it is the largest one. There is none where a broker of `full` has a replica of it.
+    """
+    some = np.flatnonzero(moves & (of.size > most[of.allowed].min()))
+    some = some[_settled(of, some)]
+    oversized: list[int] = []
+    taken = set(full)
+    for p in some[np.argsort(-of.size[some], kind="stable")].tolist():
+        brokers = {b for b in of.current[p].tolist() if b >= 0}
+        if not brokers & taken and any(of.size[p] > most[b] for b in brokers):
+            oversized.append(p)
+        taken |= brokers
+    return oversized
+
+
+def _leadable(of: Placing, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]:
+    """Return the fewest and the most leaders that brokers can have with the replicas that they should have.
+
+    Leaders alone move no bytes. Where nothing else is balanced, it is by the replicas that brokers have, and those that
+    have to move anyway.
+    """
+    least, most = np.zeros_like(of.room), np.full_like(of.room, OPEN)
+    if By.REPLICAS in of.balance:
+        most = fixed[LEADERS] + np.maximum(replicas - fixed[REPLICAS], 0)
+    elif By.DISK not in of.balance:
+        stay, some = np.zeros(len(of.rf), np.bool_), np.flatnonzero(of.movable)
+        stay[some[_settled(of, some)]] = True
+        has = loads(of.current[stay], of.size[stay], len(most))[REPLICAS]
+        most = fixed[LEADERS] + has + int((of.movable & ~stay).sum())
+        only = stay & (of.rf == 1)
+        least = fixed[LEADERS] + loads(of.current[only], of.size[only], len(most))[REPLICAS]
+    return least, most
+
+
+def _settled(of: Placing, some: Ints | Bytes) -> Bools:
+    """Return which of these partitions need no move: number of replicas, spread and brokers are as wanted."""
+    tree, held = of.tree, of.current[some] >= 0
+    legal = done(of.current[some], of.rf[some], of.allowed, tree.path, tree.level, tree.extra)
+    settled: Bools = legal & (of.keep[some] | ~held).all(axis=1)
+    return settled
