@@ -2,11 +2,11 @@
 
 ReassignError
 ├── ClusterError     the Kafka cluster as a whole cannot be used now
-├── PlanningError    a goal that cannot be planned: contradictory, too large, or from a snapshot that is no good
+├── PlanningError    a goal that cannot be planned: contradictory, too large, or from an unusable snapshot
 ├── MissingReferenceError something that a resource names (a KafkaCluster, a Secret, a key in it) is missing
-└── ConflictError    an object of the API server is not what we last saw; the next tick looks again
+└── ConflictError    an object of the API server changed since it was last read; it is read again
 
-What goes wrong with one partition is no exception but an `Outcome` or a `Problem`: the others go on.
+A problem of one partition is not an exception but an `Outcome` or a `Problem`: the others go on.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Reason(StrEnum):
     API_SERVER_UNAVAILABLE = "ApiServerUnavailable"
     CONFLICT = "Conflict"
 
-    # a mistake of this program
+    # a bug in this program
     INTERNAL_ERROR = "InternalError"
 
 
@@ -124,7 +124,7 @@ class ClusterError(ReassignError):
 
 
 class PlanningError(ReassignError):
-    """No plan can be made of this: a goal that nothing can reach, racks that cannot be read, a snapshot cut short."""
+    """No plan is possible: the goal cannot be reached, racks cannot be read, or the snapshot is incomplete."""
 
 
 class MissingReferenceError(ReassignError):

@@ -123,7 +123,7 @@ def test_with_watched_namespaces_it_may_do_that_in_these_alone(helm: Helm) -> No
     assert {"name": "REASSIGN_WATCH_NAMESPACES", "value": "kafka,team-a"} in environment
 
 
-def test_who_may_view_or_edit_a_namespace_may_view_or_edit_our_kinds(helm: Helm) -> None:
+def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     aggregated = {
         label.removeprefix(prefix): {verb for _, _, verb in rights(role)}
@@ -183,7 +183,7 @@ def test_snapshots_that_hang_do_not_keep_the_next_days_from_beginning(helm: Helm
     assert 0 < job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 24 * 60 * 60
 
 
-def test_each_cluster_is_kept_under_its_name_or_another_whether_or_not_others_fail(helm: Helm, tmp_path: Path) -> None:
+def test_each_clusters_snapshot_is_kept_even_when_others_fail(helm: Helm, tmp_path: Path) -> None:
     (container,) = pod_of(snapshots(helm))["containers"]
     program = tmp_path / "python3"
     program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *other*) exit 3; esac\n')
@@ -200,7 +200,7 @@ def test_each_cluster_is_kept_under_its_name_or_another_whether_or_not_others_fa
     assert (ran.returncode, ran.stderr) == (1, "no snapshot: --namespace=kafka --cluster=other --name=other\n")
 
 
-def test_who_takes_snapshots_may_read_these_clusters_and_the_secrets_that_are_named_for_them(helm: Helm) -> None:
+def test_the_snapshot_account_may_read_only_its_clusters_and_secrets(helm: Helm) -> None:
     documents = snapshots(helm)
     allowed = {
         role["metadata"]["namespace"]: [(r["resources"], r["verbs"], r["resourceNames"]) for r in role["rules"]]
@@ -219,7 +219,7 @@ def test_who_takes_snapshots_may_read_these_clusters_and_the_secrets_that_are_na
     assert pod_of(documents)["serviceAccountName"] == SNAPSHOTS
 
 
-def test_snapshots_are_kept_on_a_claim_of_their_own_or_on_the_volume_that_is_there(helm: Helm) -> None:
+def test_snapshots_are_kept_on_their_own_claim_or_an_existing_volume(helm: Helm) -> None:
     documents = snapshots(helm)
     (claim,) = of_kind(documents, "PersistentVolumeClaim")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
@@ -317,7 +317,7 @@ def test_a_pod_that_takes_snapshots_is_admitted_there_too(bare: ApiServer, clust
     kubectl.apply(pod, "--dry-run=server")
 
 
-def test_a_snapshot_is_taken_with_a_pods_credentials_and_no_more_rights_than_it_needs(
+def test_a_snapshot_needs_no_more_than_its_pods_rights(
     bare: ApiServer, cluster_helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubectl = Kubectl(bare)
@@ -325,6 +325,7 @@ def test_a_snapshot_is_taken_with_a_pods_credentials_and_no_more_rights_than_it_
     install(cluster_helm, kubectl, snapshots={"enabled": True, "clusters": clusters})
     kubectl("create", "secret", "generic", "main-password", "--from-literal=other=x")
     sasl = {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "main-password", "key": "password"}}
+    sasl["allowPlaintext"] = True
     for name in ("main", "unlisted"):
         kubectl.apply(cluster(name, bootstrapServers="127.0.0.1:1", sasl=sasl))
 

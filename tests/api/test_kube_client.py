@@ -125,7 +125,7 @@ def test_a_status_judged_on_an_older_version_is_a_conflict(move: Object, sandbox
     assert "finalizers" not in now["metadata"]
 
 
-def test_a_status_for_an_object_made_again_under_the_same_name_is_not_written(move: Object, sandbox: Kubectl) -> None:
+def test_a_status_is_not_written_to_a_recreated_object(move: Object, sandbox: Kubectl) -> None:
     sandbox("delete", "kpr", "move")
     sandbox.apply(reassignment())
     with pytest.raises(ConflictError):
@@ -150,7 +150,7 @@ def test_a_status_that_does_not_fit_is_too_large(move: Object, topics: int) -> N
     assert caught.value.reason == Reason.RESOURCE_TOO_LARGE, caught.value.message
 
 
-def test_a_status_that_the_schema_does_not_know_is_refused_with_the_fields_name(move: Object) -> None:
+def test_a_status_outside_the_schema_is_refused_with_the_field_named(move: Object) -> None:
     with pytest.raises(ReassignError, match=r"status\.summary") as caught:
         with_client(lambda kube: kube.write_status(move, {"summary": 3}))
     assert caught.value.reason == Reason.REQUEST_FAILED
@@ -245,9 +245,7 @@ def test_a_wave_is_let_go_and_held_and_nothing_else_of_it_changes(namespace: str
         with_client(lambda kube: kube.suspend(made, False))
 
 
-def test_a_wave_is_as_it_was_planned_though_the_api_server_filled_in_defaults(
-    namespace: str, kubeconfig: object
-) -> None:
+def test_a_wave_keeps_its_digest_when_defaults_are_filled_in(namespace: str, kubeconfig: object) -> None:
     planned = wave(namespace, throttle={"interBroker": "50Mi"}, partitions=[entry(expectedReplicas=[0, 1, 2])])
     made = with_client(lambda kube: kube.create(planned))
     assert made["spec"] != planned["spec"]
@@ -280,6 +278,6 @@ def test_plans_are_read_and_get_a_finalizer_and_a_status(sandbox: Kubectl, names
     assert found["metadata"]["uid"] == applied["metadata"]["uid"]
     held = with_client(lambda kube: kube.add_finalizer(found))
     assert held is not None
-    written = with_client(lambda kube: kube.write_status(held, {"summary": "0/2 waves"}))
+    written = with_client(lambda kube: kube.write_status(held, {"observedGeneration": 1, "summary": "0/2 waves"}))
     assert written is not None
-    assert written["status"] == {"summary": "0/2 waves"}
+    assert written["status"] == {"observedGeneration": 1, "summary": "0/2 waves"}

@@ -68,7 +68,7 @@ def test_the_first_one_has_it_and_gives_it_up(new: New, sandbox: Kubectl) -> Non
     asyncio.run(run())
 
 
-def test_nobody_may_write_before_having_it(new: New) -> None:
+def test_a_write_is_refused_before_the_lease_is_held(new: New) -> None:
     with pytest.raises(LeaseLost):
         new("pod-1").check()
 
@@ -85,7 +85,7 @@ def test_a_container_started_again_in_the_same_pod_has_it_at_once(new: New, sand
 
 
 @pytest.mark.usefixtures("short")
-def test_another_waits_until_no_renewal_was_seen_for_as_long_as_the_lease_lasts(new: New, sandbox: Kubectl) -> None:
+def test_another_process_waits_until_the_lease_was_not_renewed(new: New, sandbox: Kubectl) -> None:
     sandbox.apply(
         {
             "apiVersion": "coordination.k8s.io/v1",
@@ -125,7 +125,7 @@ def test_a_holder_that_renews_is_not_followed_by_another(new: New) -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_who_cannot_renew_may_not_write_and_is_told(new: New, sandbox: Kubectl) -> None:
+def test_a_process_that_cannot_renew_may_not_write_and_is_notified(new: New, sandbox: Kubectl) -> None:
     lost = threading.Event()
 
     async def run() -> None:

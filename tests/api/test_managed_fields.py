@@ -11,7 +11,7 @@ from reassign.api.common import FINALIZER
 from reassign.controller.store import Store
 from reassign.core.model.resource import Resource
 from reassign.kube.client import Kind, KubeClient
-from reassign.kube.managed import field_manager, finalizer_is_ours, record_is_somebody_elses
+from reassign.kube.managed import field_manager, finalizer_is_ours, record_is_foreign
 from tests.api.kubectl import Kubectl, reassignment
 from tests.api.test_kube_client import kubeconfig as kubeconfig
 from tests.api.test_kube_client import with_client
@@ -89,7 +89,7 @@ def wipe_all_but_conditions(kubectl: Kubectl) -> None:
 def test_what_we_wrote_is_ours(in_flight: Kubectl) -> None:
     obj = read(in_flight)
     assert finalizer_is_ours(obj)
-    assert not record_is_somebody_elses(obj)
+    assert not record_is_foreign(obj)
     managers = {(entry["manager"], entry.get("subresource")) for entry in obj["metadata"]["managedFields"]}
     ours = field_manager(obj["metadata"]["uid"])
     assert {(ours, None), (ours, "status")} < managers
@@ -107,17 +107,17 @@ def test_a_status_that_is_wiped_is_known_to_be_lost(in_flight: Kubectl, wipe: An
     assert overwritten(before, wiped)
 
 
-def test_a_record_that_somebody_else_wrote_is_known_until_we_write_ours(in_flight: Kubectl) -> None:
+def test_a_record_that_another_client_wrote_is_known_until_we_write(in_flight: Kubectl) -> None:
     before = read(in_flight)
     in_flight.write_status("kpr", "move", recorded("Cancelling"))
     edited = read(in_flight)
-    assert record_is_somebody_elses(edited)
+    assert record_is_foreign(edited)
     assert overwritten(before, edited)
     assert as_a_new_process_sees(edited).status_lost
-    assert not record_is_somebody_elses(write(in_flight, recorded("InFlight")))
+    assert not record_is_foreign(write(in_flight, recorded("InFlight")))
 
 
-def test_a_label_or_condition_of_somebody_else_changes_nothing(in_flight: Kubectl) -> None:
+def test_a_label_or_condition_of_another_client_changes_nothing(in_flight: Kubectl) -> None:
     before = read(in_flight)
     in_flight("label", "kpr", "move", "team=a")
     in_flight("patch", "kpr", "move", "--subresource=status", "--type=merge", "-p", '{"status": {"summary": "mine"}}')
@@ -147,7 +147,7 @@ def test_what_is_made_from_a_copy_has_lost_nothing(in_flight: Kubectl, removed: 
     assert not as_a_new_process_sees(copy).status_lost
 
 
-def test_a_status_and_managed_fields_that_a_backup_brings_back_are_not_believed(in_flight: Kubectl) -> None:
+def test_a_status_restored_from_a_backup_is_not_believed(in_flight: Kubectl) -> None:
     kept = made_again(in_flight)
     fields = {"metadata": {"managedFields": kept["metadata"]["managedFields"]}}
     in_flight(
@@ -161,7 +161,7 @@ def test_a_status_and_managed_fields_that_a_backup_brings_back_are_not_believed(
     assert not seen.status_lost
 
 
-def test_managed_fields_that_are_cleared_leave_the_record_believed_and_a_wiped_one_unowned(in_flight: Kubectl) -> None:
+def test_cleared_managed_fields_leave_the_record_believed(in_flight: Kubectl) -> None:
     in_flight("patch", "kpr", "move", "--type=merge", "-p", '{"metadata": {"managedFields": [{}]}}')
     cleared = read(in_flight)
     assert "managedFields" not in cleared["metadata"]
@@ -172,7 +172,7 @@ def test_managed_fields_that_are_cleared_leave_the_record_believed_and_a_wiped_o
     assert overwritten(cleared, wiped)
 
 
-def test_writers_that_the_api_server_no_longer_tells_apart_are_nobody(in_flight: Kubectl) -> None:
+def test_merged_writers_are_not_another_client(in_flight: Kubectl) -> None:
     for number in range(12):
         in_flight("label", "kpr", "move", f"label-{number}=x", f"--field-manager=writer-{number}")
     obj = read(in_flight)
@@ -191,7 +191,7 @@ def test_our_finalizer_in_a_manifest_that_is_applied_again_stays_ours(in_flight:
     assert finalizer_is_ours(read(in_flight))
 
 
-def test_a_finalizer_that_somebody_took_off_and_put_on_is_not_ours(in_flight: Kubectl) -> None:
+def test_a_finalizer_that_was_removed_and_added_again_is_not_ours(in_flight: Kubectl) -> None:
     in_flight.patch("kpr", "move", {"metadata": {"finalizers": None}})
     in_flight.patch("kpr", "move", {"metadata": {"finalizers": [FINALIZER]}})
     assert not finalizer_is_ours(read(in_flight))

@@ -159,9 +159,9 @@ def test_the_columns_of_a_cluster(sandbox: Kubectl) -> None:
     sandbox.write_status("kcl", "main", CLUSTER_STATUS)
     seen = columns(sandbox, "kcl")
     assert seen.pop("AGE")
-    assert seen == {"NAME": "main", "READY": "True", "REASON": "Connected", "INFLIGHT": "4"}
+    assert seen == {"NAME": "main", "READY": "True", "REASON": "Connected", "EXECUTION": "Run", "INFLIGHT": "4"}
     wide = columns(sandbox, "kcl", "-o", "wide")
-    assert (wide["FOREIGN"], wide["EXECUTION"], wide["CLUSTER-ID"]) == ("9", "Run", "XbsmHWQ7T7aJbTZGRA8vGw")
+    assert (wide["FOREIGN"], wide["CLUSTER-ID"]) == ("9", "XbsmHWQ7T7aJbTZGRA8vGw")
 
 
 def test_the_columns_of_a_plan(sandbox: Kubectl) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
-from reassign.api.reassignment_plan import MAX_BROKERS, ReassignmentPlanSpec
+from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, plan, reassignment
 
 Edit = Callable[[Object], Any]
@@ -116,6 +117,22 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
     "an unknown execution": (set_to(execution="Stop"), "spec.execution: Unsupported value"),
     "an unknown pauseWhen": (set_to(pauseWhen="Always"), "spec.pauseWhen: Unsupported value"),
     "an unknown mechanism": (sasl("GSSAPI"), "spec.sasl.mechanism: Unsupported value"),
+    "sasl without tls": (
+        sasl(username="mover", passwordSecretRef=SECRET),
+        "spec.sasl: Invalid value: sasl without tls is not encrypted: set tls, or sasl.allowPlaintext: true",
+    ),
+    "a throttle above the maximum": (
+        set_to(limits={"maxThrottle": "50Mi"}, throttle={"interBroker": "51Mi"}),
+        "spec.throttle.interBroker: Invalid value: throttle.interBroker is above limits.maxThrottle",
+    ),
+    "a throttle of log directories above the maximum": (
+        set_to(limits={"maxThrottle": 1048576}, throttle={"interBroker": "1Mi", "logDir": 1048577}),
+        "spec.throttle.logDir: Invalid value: throttle.logDir is above limits.maxThrottle",
+    ),
+    "a number above the maximum": (
+        set_to(limits={"maxThrottle": "1.5Mi"}, throttle={"interBroker": 1572865}),
+        "throttle.interBroker is above limits.maxThrottle",
+    ),
     "both a username and a usernameSecretRef": (
         sasl(username="mover", usernameSecretRef=SECRET, passwordSecretRef=SECRET),
         "sasl needs exactly one of username and usernameSecretRef",
@@ -175,7 +192,7 @@ BAD_PLANS: dict[str, tuple[Edit, str]] = {
     "a broker drained twice": (goal(drainBrokers=[5, 4, 5]), "spec.goal.drainBrokers: Invalid value"),
     "a broker twice among those that may have replicas": (goal(brokers=[1, 1]), "spec.goal.brokers: Invalid value"),
     "a negative broker id": (goal(brokers=[1, -1]), "spec.goal.brokers[1]"),
-    "too many brokers": (goal(brokers=list(range(MAX_BROKERS + 1))), "spec.goal.brokers: Too many"),
+    "too many brokers": (goal(brokers=list(range(MAX_PLAN_BROKERS + 1))), "spec.goal.brokers: Too many"),
     "a broker that is drained and may have replicas": (
         goal(brokers=[1, 2, 5], drainBrokers=[5]),
         "a broker that is drained cannot be one of brokers",
@@ -222,9 +239,9 @@ def test_a_plan_whose_name_is_no_label_is_refused(sandbox: Kubectl) -> None:
         sandbox.apply(plan("p" * 64), "--dry-run=server")
 
 
-def test_a_plan_of_as_many_brokers_as_there_may_be_is_judged_within_the_budget_for_that(sandbox: Kubectl) -> None:
-    many = list(range(MAX_BROKERS))
-    drained = list(range(MAX_BROKERS, 2 * MAX_BROKERS))
+def test_the_largest_plan_is_within_the_cost_budget_of_the_rules(sandbox: Kubectl) -> None:
+    many = list(range(MAX_PLAN_BROKERS))
+    drained = list(range(MAX_PLAN_BROKERS, 2 * MAX_PLAN_BROKERS))
     sandbox.apply(plan(goal={"brokers": many, "drainBrokers": drained}), "--dry-run=server")
 
 
@@ -267,11 +284,11 @@ def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
     assert ReassignmentPlanSpec.parse(stored).wire() == wanted
 
 
-def test_the_api_server_fills_in_the_defaults_that_the_model_of_a_plan_has(sandbox: Kubectl) -> None:
+def test_the_api_server_fills_in_the_defaults_of_a_plan(sandbox: Kubectl) -> None:
     sandbox.apply(plan(goal={"balance": {}}))
     stored = sandbox.read("krp", "drain")["spec"]
     assert stored == ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}}).wire()
-    assert stored["topics"] == {"include": ["*"], "exclude": ["__*"]}
+    assert stored["topics"] == {"include": ["*"]}
 
 
 @pytest.mark.parametrize(("edit", "answer"), BAD_REASSIGNMENTS.values(), ids=BAD_REASSIGNMENTS.keys())
@@ -301,7 +318,7 @@ def test_a_throttle_that_is_no_quantity_or_out_of_bounds_is_refused(
         sandbox.apply(reassignment(throttle={field: quantity}), "--dry-run=server")
 
 
-def test_every_quantity_that_the_api_server_accepts_is_a_number_to_the_operator(sandbox: Kubectl) -> None:
+def test_every_accepted_quantity_is_a_number_to_the_operator(sandbox: Kubectl) -> None:
     for quantity in (1024, "1Ki", "50Mi", "1.5Gi", "1e6", "1e0005", "2k", "1Ti", 2**40):
         sandbox.apply(reassignment(throttle={"interBroker": quantity}), "--dry-run=server")
         bytes_per_second(quantity)
@@ -381,6 +398,7 @@ def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> 
         "sasl": {
             "mechanism": "OAUTHBEARER",
             "oauth": {**OAUTH, "scope": "kafka", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},
+            "allowPlaintext": True,
         },
         "execution": "CancelOurs",
         "limits": {
@@ -410,6 +428,34 @@ def test_the_api_server_fills_in_the_defaults_that_the_models_have(sandbox: Kube
     filled = KafkaClusterSpec.parse({"bootstrapServers": stored["bootstrapServers"]})
     assert KafkaClusterSpec.parse(deepcopy(stored)) == filled
     assert stored["limits"] == filled.limits.wire()
+
+
+PLAINTEXT_SASL = {"mechanism": "PLAIN", "username": "mover", "passwordSecretRef": SECRET}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"sasl": PLAINTEXT_SASL | {"allowPlaintext": True}},
+        {"sasl": PLAINTEXT_SASL, "tls": {}},
+        {"limits": {"maxThrottle": "50Mi"}, "throttle": {"interBroker": 50 * 2**20, "logDir": "51200Ki"}},
+        {"limits": {"maxThrottle": "50Mi"}, "throttle": {}},
+        {"throttle": {"interBroker": "1Ti"}},
+    ],
+)
+def test_a_cluster_within_the_rules_is_accepted(sandbox: Kubectl, spec: dict[str, Any]) -> None:
+    sandbox.apply(cluster(**spec), "--dry-run=server")
+
+
+def test_an_edit_that_breaks_a_rule_of_a_cluster_is_refused(sandbox: Kubectl) -> None:
+    sandbox.apply(cluster(sasl=PLAINTEXT_SASL, tls={}, limits={"maxThrottle": "2Mi"}, throttle={"logDir": "1Mi"}))
+    for change, refused in (
+        ({"tls": None}, "sasl without tls"),
+        ({"throttle": {"logDir": "3Mi"}}, "above limits.maxThrottle"),
+        ({"limits": {"maxThrottle": "1000Ki"}}, "above limits.maxThrottle"),
+    ):
+        with pytest.raises(RefusedError, match=refused):
+            sandbox.patch("kcl", "main", {"spec": change})
 
 
 def test_empty_tls_stays_and_a_client_certificate_gets_its_usual_keys(sandbox: Kubectl) -> None:

@@ -1,4 +1,4 @@
-"""What a Kafka user with too few rights is told. The brokers deny what no ACL allows."""
+"""What is reported to a Kafka user with too few rights. The brokers deny what no ACL allows."""
 
 import asyncio
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def rights(superuser: Kafka, request: pytest.FixtureRequest) -> Iterator[None]:
     superuser.workload.ask(lambda admin: admin.delete_acls([AclBindingFilter(*term) for term in terms]))
 
 
-def may_look(user: Kafka) -> bool:
+def may_observe(user: Kafka) -> bool:
     try:
         user.observe()
     except ClusterError:
@@ -78,7 +78,7 @@ def test_no_rights_at_all(mover: Kafka) -> None:
 @pytest.mark.usefixtures("rights")
 def test_topics_that_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> None:
     name = superuser.topic([0, 1])
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     snapshot = mover.observe(name)
     assert snapshot.unauthorized_topics == {name}
     assert snapshot.topics == {}
@@ -90,7 +90,7 @@ def test_topics_that_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> Non
 @pytest.mark.usefixtures("rights")
 def test_topics_whose_configs_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> None:
     name = superuser.topic([0, 1])
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     eventually(lambda: mover.observe(name).unauthorized_topics == {name})
 
 
@@ -101,9 +101,9 @@ def test_topics_whose_configs_the_user_may_not_see(mover: Kafka, superuser: Kafk
     ids=["all but alter"],
 )
 @pytest.mark.usefixtures("rights")
-def test_looking_is_allowed_and_moving_is_not(mover: Kafka, superuser: Kafka) -> None:
+def test_observing_is_allowed_and_moving_is_not(mover: Kafka, superuser: Kafka) -> None:
     tp = TopicPartition(superuser.topic([0, 1]), 0)
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     for step in (Alter(tp, (1, 0)), Elect(tp)):
         [outcome] = mover.perform(step)
         assert (outcome.result, outcome.reason) == (Result.REFUSED, Reason.NOT_AUTHORIZED)
@@ -118,9 +118,9 @@ def test_looking_is_allowed_and_moving_is_not(mover: Kafka, superuser: Kafka) ->
     ids=["describe, describe configs, alter"],
 )
 @pytest.mark.usefixtures("rights")
-def test_the_rights_that_looking_and_moving_need_are_enough(mover: Kafka, superuser: Kafka) -> None:
+def test_the_documented_rights_are_enough_to_observe_and_move(mover: Kafka, superuser: Kafka) -> None:
     tp = TopicPartition(superuser.topic([0, 1], megabytes=1), 0)
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
     eventually(lambda: mover.perform(Alter(tp, (1, 0)), Elect(tp)) == [APPLIED, APPLIED])
     sizes = mover.observe(tp.topic, sizes_of=[tp]).sizes
@@ -135,11 +135,9 @@ def test_the_rights_that_looking_and_moving_need_are_enough(mover: Kafka, superu
     ids=["no broker configs"],
 )
 @pytest.mark.usefixtures("rights")
-def test_a_snapshot_is_taken_without_the_right_to_the_brokers_configs_and_says_so(
-    mover: Kafka, superuser: Kafka
-) -> None:
+def test_a_snapshot_without_the_right_to_broker_configs_notes_it(mover: Kafka, superuser: Kafka) -> None:
     name = superuser.topic([0, 1], min_insync_replicas="2")
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     eventually(lambda: name in mover.observe(name).topics)
     taken, notes = asyncio.run(take(mover.client, None))
     assert notes == ["the configurations of 2 brokers are left out (0 first): grant DESCRIBE_CONFIGS on the cluster"]
@@ -164,7 +162,7 @@ def test_a_snapshot_is_taken_without_the_right_to_the_brokers_configs_and_says_s
 @pytest.mark.usefixtures("rights")
 def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, superuser: Kafka) -> None:
     tp = TopicPartition(superuser.topic([0]), 0)
-    eventually(lambda: may_look(mover))
+    eventually(lambda: may_observe(mover))
     eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
     operator = Operator(mover.client)
     operator.know(mover.observe(tp.topic))

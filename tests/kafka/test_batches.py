@@ -2,7 +2,7 @@
 
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Elect, Step
-from reassign.kafka.client import batches
+from reassign.kafka.steps import batches
 
 
 def tp(number: int) -> TopicPartition:

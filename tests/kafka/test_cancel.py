@@ -36,7 +36,7 @@ def goes_back(kafka: Kafka, tp: TopicPartition, original: Sequence[int], target:
 @pytest.mark.parametrize(
     ("original", "target"), [((1, 0), (2, 1, 0)), ((1, 2, 0), (3, 2, 0)), ((0, 1), (2, 3))], ids=["add", "mix", "all"]
 )
-def test_a_move_that_adds_replicas_goes_back_to_the_original_ones_in_their_order(
+def test_a_cancelled_move_goes_back_to_the_original_order(
     kafka: Kafka, original: tuple[int, ...], target: tuple[int, ...]
 ) -> None:
     name = kafka.topic(original, megabytes=5)
@@ -48,7 +48,7 @@ def test_a_move_that_adds_replicas_goes_back_to_the_original_ones_in_their_order
         eventually(lambda: kafka.stock_tool_says(tp) == original)
 
 
-def test_a_move_that_only_removes_replicas_waits_for_those_that_stay_and_goes_back(kafka: Kafka) -> None:
+def test_a_move_that_only_removes_waits_for_the_others_and_goes_back(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([2, 0, 3]), 0)
     with down(kafka, 3):
         eventually(lambda: kafka.partition(tp).isr == {2, 0})
@@ -59,7 +59,7 @@ def test_a_move_that_only_removes_replicas_waits_for_those_that_stay_and_goes_ba
     eventually(lambda: kafka.stock_tool_says(tp) == (2, 0, 3))
 
 
-def test_the_brokers_refuse_to_go_back_to_replicas_that_are_not_in_sync_until_one_of_them_is(kafka: Kafka) -> None:
+def test_the_brokers_refuse_a_cancel_to_replicas_that_are_not_in_sync(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=1)
     tp = TopicPartition(name, 0)
     with down(kafka, 3):
@@ -76,7 +76,7 @@ def test_the_brokers_refuse_to_go_back_to_replicas_that_are_not_in_sync_until_on
     eventually(lambda: kafka.stock_tool_says(tp) == (0, 1))
 
 
-def test_the_brokers_compare_the_factor_of_a_move_in_flight_with_the_size_of_its_target(kafka: Kafka) -> None:
+def test_the_brokers_compare_the_factor_with_the_target_in_flight(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=5)
     tp = TopicPartition(name, 0)
     with kafka.held(name):
@@ -90,7 +90,7 @@ def test_the_brokers_compare_the_factor_of_a_move_in_flight_with_the_size_of_its
     eventually(lambda: kafka.settled(tp, [2, 1]))
 
 
-def test_with_the_guards_version_masked_we_hold_the_factor_and_the_others_go_on(
+def test_the_emulated_guard_holds_the_factor_and_the_others_go_on(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka.client._wire, "newest_version", lambda key: 0)

@@ -51,7 +51,7 @@ def plain(brokers: Brokers, tls: Tls) -> Connection:
 
 
 @pytest.mark.parametrize("way", ["scram", "sha_256", "plain", "mutual"])
-def test_looking_and_moving_over_tls(kafka: Kafka, request: pytest.FixtureRequest, way: str) -> None:
+def test_observing_and_moving_over_tls(kafka: Kafka, request: pytest.FixtureRequest, way: str) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     secure = Kafka(kafka.brokers, request.getfixturevalue(way))
 
@@ -98,7 +98,7 @@ def test_tls_where_there_is_none_and_none_where_there_is(brokers: Brokers, tls: 
         assert refusal(wrong).reason is Reason.CLUSTER_UNREACHABLE
 
 
-def test_nobody_there(brokers: Brokers) -> None:
+def test_an_address_without_a_broker_is_unreachable(brokers: Brokers) -> None:
     nobody = f"127.0.0.1:{brokers.base_port + 250}"
     assert refusal(Connection(nobody)).reason is Reason.CLUSTER_UNREACHABLE
 

@@ -62,7 +62,7 @@ def test_the_guard_is_emulated(kafka: Kafka) -> None:
     assert kafka.observe().guard is ReplicationFactorGuard.EMULATED
 
 
-def test_a_change_of_the_replication_factor_is_held_back_and_the_others_go_on(kafka: Kafka) -> None:
+def test_a_replication_factor_change_is_refused_and_others_go_on(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], [0, 1])
     bad, good = TopicPartition(name, 0), TopicPartition(name, 1)
     outcomes = kafka.perform(Alter(bad, (0,)), Alter(good, (1, 0)))
@@ -81,7 +81,7 @@ def test_what_the_brokers_refuse_is_refused_in_their_words(kafka: Kafka) -> None
     assert "no such broker is registered" in outcomes[0].message
 
 
-def test_while_no_broker_answers_looking_fails_and_steps_are_unknown_and_then_both_work_again(kafka: Kafka) -> None:
+def test_without_brokers_steps_are_unknown_until_they_are_back(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     for broker in kafka.brokers.ids:
         kafka.brokers.kill(broker)

@@ -46,7 +46,7 @@ def test_fenced_brokers_can_be_asked_for() -> None:
     assert DescribeClusterRequest(include_fenced_brokers=True).include_fenced_brokers
 
 
-def test_a_line_to_nobody_fails_and_leaves_no_thread() -> None:
+def test_a_connection_without_a_broker_fails_and_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     wire = Wire(Connection("127.0.0.1:1"))
     with pytest.raises(KafkaError):

@@ -20,7 +20,7 @@ from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.sim import START, resource
 
 
-def look(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
+def observe(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
     """With the directories of these brokers: one that does not answer in time is asked again."""
     found: list[Snapshot] = []
 
@@ -34,13 +34,13 @@ def look(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
 
 def directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
     """Where a broker has its log; empty when it has none."""
-    directories = look(kafka, tp, broker).log_dirs[broker]
+    directories = observe(kafka, tp, broker).log_dirs[broker]
     return next((path for path, found in directories.items() if tp in found.logs), "")
 
 
 def copied(kafka: Kafka, tp: TopicPartition, broker: int) -> dict[str, int]:
     """The bytes of its future log, by the directory that it is in."""
-    directories = look(kafka, tp, broker).log_dirs[broker]
+    directories = observe(kafka, tp, broker).log_dirs[broker]
     return {path: found.futures[tp] for path, found in directories.items() if tp in found.futures}
 
 
@@ -53,7 +53,7 @@ def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs
     entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     asked = resource({}, partitions=[entry | ({"logDirs": list(log_dirs)} if log_dirs else {})])
     policy = Policy(Limits(min_free_disk_percent=0))
-    snapshot, recent = look(kafka, tp, *replicas), Recent(started=0.0)
+    snapshot, recent = observe(kafka, tp, *replicas), Recent(started=0.0)
     recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
     [verdict] = decide([asked], snapshot, policy, recent, START)
     _, problem = verdict.waiting.get(tp, (None, None))
@@ -106,7 +106,7 @@ def test_a_replica_that_is_not_there_yet_gets_into_its_directory(kafka: Kafka) -
     assert (directory(kafka, first, 2), directory(kafka, second, 2)) == (b, a)
 
 
-def test_a_copy_under_way_shows_its_bytes_and_ends_when_the_directory_is_sent_that_the_replica_is_in(
+def test_a_copy_shows_its_bytes_and_ends_when_it_is_sent_back(
     kafka: Kafka,
 ) -> None:
     name = kafka.topic([0, 1], megabytes=8)
@@ -127,7 +127,7 @@ def test_a_directory_that_a_broker_does_not_have_is_refused(kafka: Kafka) -> Non
     assert (outcome.result, outcome.reason) == (Result.REFUSED, Reason.UNKNOWN_LOG_DIR)
 
 
-def test_of_several_brokers_one_that_is_down_does_not_keep_the_others_from_their_directory(kafka: Kafka) -> None:
+def test_a_broker_that_is_down_does_not_stop_the_others_copies(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
     other, unused = other_directory(kafka, tp, 1), other_directory(kafka, tp, 0)
     kafka.brokers.shut_down(0)
@@ -140,7 +140,7 @@ def test_of_several_brokers_one_that_is_down_does_not_keep_the_others_from_their
     eventually(lambda: kafka.settled(tp, [0, 1]))
 
 
-def test_a_directory_that_has_failed_blocks_the_entry_that_names_it_until_it_is_mended(kafka: Kafka) -> None:
+def test_an_offline_directory_blocks_its_entry_until_it_is_fixed(kafka: Kafka) -> None:
     a, b = kafka.brokers.log_dirs(2)
     there, tp = TopicPartition(kafka.topic([2]), 0), TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
     kafka.perform(AlterLogDirs(there, ((2, str(b)),)))

@@ -70,7 +70,7 @@ def refusal(connection: Connection) -> ClusterError:
     return caught.value
 
 
-def test_looking_and_moving(kafka: Kafka, connection: Connection, endpoint: TokenEndpoint) -> None:
+def test_observing_and_moving(kafka: Kafka, connection: Connection, endpoint: TokenEndpoint) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     secure = Kafka(kafka.brokers, connection)
     eventually(lambda: secure.observe(tp.topic).topics == kafka.observe(tp.topic).topics)
@@ -93,7 +93,7 @@ def test_a_move_is_followed_with_one_short_lived_token_after_another(
     secure.close()
 
 
-def test_while_the_endpoint_is_away_the_token_serves_to_its_end_and_then_that_is_said(
+def test_without_the_endpoint_the_token_serves_until_it_expires(
     kafka: Kafka, connection: Connection, endpoint: TokenEndpoint
 ) -> None:
     endpoint.issue = lambda: given(kafka.brokers, SHORT)

@@ -1,4 +1,4 @@
-"""What a look at a cluster shows."""
+"""What a snapshot of a cluster shows."""
 
 from shutil import disk_usage
 

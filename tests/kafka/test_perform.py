@@ -67,7 +67,7 @@ def test_the_same_target_again_changes_nothing(kafka: Kafka) -> None:
         ),
     ],
 )
-def test_a_bad_target_is_refused_in_the_brokers_words_and_the_others_go_on(
+def test_a_bad_target_is_refused_and_the_others_go_on(
     kafka: Kafka, replicas: tuple[int, ...], reason: Reason, message: str
 ) -> None:
     name = kafka.topic([0, 1], [0, 1])
@@ -140,7 +140,7 @@ def test_a_cancel_with_nothing_in_flight(kafka: Kafka) -> None:
     assert kafka.perform(Cancel(tp, (0, 1))) == [outcome]
 
 
-def test_a_cancel_brings_the_replicas_back_but_not_their_order_which_an_alter_restores(kafka: Kafka) -> None:
+def test_a_cancel_restores_the_replicas_and_an_alter_their_order(kafka: Kafka) -> None:
     name = kafka.topic([0, 1, 2], megabytes=5)
     tp = TopicPartition(name, 0)
     with kafka.held(name):
@@ -177,7 +177,7 @@ def override_with_the_stock_tool(kafka: Kafka, tp: TopicPartition, replicas: Seq
     kafka.brokers.tool("reassign-partitions", *options)
 
 
-def test_a_move_is_changed_in_flight_by_cancelling_confirming_and_submitting(kafka: Kafka) -> None:
+def test_a_move_is_changed_in_flight_by_cancel_and_submit(kafka: Kafka) -> None:
     name = kafka.topic([0, 1, 2], megabytes=5)
     tp = TopicPartition(name, 0)
     with kafka.held(name):

@@ -16,7 +16,7 @@ def short(kafka: Kafka, when: PauseWhen) -> set[TopicPartition]:
     return set(shortages(when, asyncio.run(kafka.client.observe_shortages()), reassignments))
 
 
-def test_a_broker_that_is_down_leaves_partitions_short_of_replicas_or_without_a_leader(kafka: Kafka) -> None:
+def test_a_broker_that_is_down_leaves_under_replicated_partitions(kafka: Kafka) -> None:
     strict = kafka.topic([0, 3], [0, 1], min_insync_replicas="2")
     loose, alone = kafka.topic([1, 3]), kafka.topic([3], min_insync_replicas="2")
     ours = {TopicPartition(topic, number) for topic, number in ((strict, 0), (strict, 1), (loose, 0), (alone, 0))}

@@ -50,14 +50,14 @@ def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
         writer.join()
 
 
-def test_a_throttle_below_the_produce_rate_is_said_by_name_and_no_more_when_it_is_gone(kafka: Kafka) -> None:
+def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=24)
     tp, recent = TopicPartition(name, 0), Recent(started=time.monotonic())
     entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
     moving = replace(moving, status=moving.status.model_copy(update={"record": write_record({tp: entry})}))
 
-    def look() -> Stall | None:
+    def reconcile() -> Stall | None:
         began = time.monotonic()
         snapshot = kafka.observe(name, sizes_of=[tp])
         recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs)
@@ -65,7 +65,7 @@ def test_a_throttle_below_the_produce_rate_is_said_by_name_and_no_more_when_it_i
         return verdict.stalls.get(tp)
 
     def below_the_produce_rate() -> bool:
-        stall = look()
+        stall = reconcile()
         return stall is not None and stall.overdue and stall.problem.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
 
     operator = Operator(kafka.client)
@@ -76,5 +76,5 @@ def test_a_throttle_below_the_produce_rate_is_said_by_name_and_no_more_when_it_i
         finally:
             unthrottled = operator.verdict("any", {tp: ([0, 1], [2, 1])}, None, begun=True)
             eventually(lambda: not tick(operator, kafka, unthrottled))
-        eventually(lambda: look() is None)
+        eventually(lambda: reconcile() is None)
         eventually(lambda: kafka.settled(tp, [2, 1]))

@@ -11,11 +11,11 @@ import yaml
 
 from localplatform.brokers import rack
 from localplatform.workload import HELD
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.looking import client_of, take
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
-from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.files import snapshots
 from reassign.files.snapshots import Config
 from reassign.kafka.connection import Connection
@@ -71,7 +71,7 @@ def test_what_is_in_flight_is_where_it_goes(kafka: Kafka) -> None:
     eventually(lambda: kafka.settled(tp, [2, 1]))
 
 
-def test_a_snapshot_is_the_cluster_that_was_looked_at(kafka: Kafka, tmp_path: Path) -> None:
+def test_a_snapshot_is_the_cluster_that_was_observed(kafka: Kafka, tmp_path: Path) -> None:
     name = kafka.topic([0, 1], megabytes=1)
     before = surveyed(kafka)
 
@@ -86,9 +86,7 @@ def test_a_snapshot_is_the_cluster_that_was_looked_at(kafka: Kafka, tmp_path: Pa
     assert kept.sizes[row_of(kept, tp)] == before.sizes[row_of(before, tp)] > MEGABYTE
 
 
-def test_a_snapshot_has_the_leaders_the_in_sync_replicas_and_the_configurations_that_are_live(
-    kafka: Kafka, tmp_path: Path
-) -> None:
+def test_a_snapshot_has_leaders_isr_and_live_configurations(kafka: Kafka, tmp_path: Path) -> None:
     name = kafka.topic([0, 1], [2, 3], megabytes=5, min_insync_replicas="2")
     unset = kafka.topic([0])
     tp, led = TopicPartition(name, 0), TopicPartition(name, 1)
@@ -113,18 +111,16 @@ def test_a_snapshot_has_the_leaders_the_in_sync_replicas_and_the_configurations_
     eventually(lambda: kafka.settled(tp, [2, 1]))
 
 
-def test_a_topic_or_a_broker_that_goes_away_after_the_look_does_no_harm(
-    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_topic_or_broker_removed_while_observing_does_no_harm(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     name = kafka.topic([0, 1], min_insync_replicas="2")
-    look = kafka.client.observe_everything
+    observe = kafka.client.observe_everything
 
-    async def look_and_lose() -> Snapshot:
-        seen = await look()
+    async def observe_and_lose() -> Snapshot:
+        seen = await observe()
         await asyncio.to_thread(kafka.delete, name)
         return replace(seen, brokers={**seen.brokers, 99: Broker(99)})
 
-    monkeypatch.setattr(kafka.client, "observe_everything", look_and_lose)
+    monkeypatch.setattr(kafka.client, "observe_everything", observe_and_lose)
     taken, notes = asyncio.run(take(kafka.client, None))
     assert name in taken.cluster.topics
     assert [c for c in taken.configs if c.name in (name, "99")] == []
@@ -180,7 +176,7 @@ def test_the_command_lines_client_writes_nothing_whatever_it_is_asked(kafka: Kaf
     assert kafka.settled(tp, [0, 1])
 
 
-def test_a_plan_from_a_snapshot_passes_every_check_on_the_brokers_that_it_is_of(kafka: Kafka, tmp_path: Path) -> None:
+def test_a_plan_from_a_snapshot_passes_every_check_on_its_brokers(kafka: Kafka, tmp_path: Path) -> None:
     name = kafka.topic([3, 0], [2, 3], [0, 1], megabytes=2)
     servers = ("--bootstrap-server", kafka.brokers.bootstrap_servers)
     assert run("snapshot", tmp_path / "s", *servers).code == 0

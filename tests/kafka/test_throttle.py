@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
 from confluent_kafka.admin import ConfigResource as AdminResource
 
+from reassign.api.limits import MAX_CONFIG_CHARACTERS
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.desired import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from reassign.core.throttle.diff import MAX_TEXT
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.kafka.test_log_dirs import copied, directory, other_directory
@@ -124,7 +124,7 @@ def test_a_prior_rate_and_a_foreign_list_are_byte_for_byte_what_they_were(kafka:
 
 
 @pytest.mark.parametrize("prior", [None, ""], ids=["absent", "empty"])
-def test_absent_and_empty_are_told_apart(kafka: Kafka, operator: Operator, prior: str | None) -> None:
+def test_absent_and_empty_are_distinguished(kafka: Kafka, operator: Operator, prior: str | None) -> None:
     name = kafka.topic([0, 1])
     if prior is not None:
         edit(kafka, topic(name), FOLLOWER_REPLICAS, Op.SET, prior)
@@ -159,7 +159,7 @@ def test_a_killed_operator_and_three_moves_leave_nothing(kafka: Kafka, operator:
     eventually(lambda: everything(kafka, *names) == before)
 
 
-def test_stripped_lists_come_back_with_the_next_look(kafka: Kafka, operator: Operator) -> None:
+def test_removed_list_items_are_set_again_at_the_next_reconciliation(kafka: Kafka, operator: Operator) -> None:
     name = kafka.topic([0, 1], megabytes=2)
     verdict = begin(operator, kafka, name, [0, 1], [2, 1], "1Ki")
     key = ConfigKey(topic(name), FOLLOWER_REPLICAS)
@@ -177,7 +177,7 @@ def test_stripped_lists_come_back_with_the_next_look(kafka: Kafka, operator: Ope
     restore(operator, kafka, verdict)
 
 
-def test_a_throttle_stays_on_a_move_that_nobody_holds_until_it_ends(kafka: Kafka, operator: Operator) -> None:
+def test_a_throttle_stays_on_an_orphaned_move_until_it_ends(kafka: Kafka, operator: Operator) -> None:
     name = kafka.topic([0, 1], megabytes=2)
     before = everything(kafka, name)
     begin(operator, kafka, name, [0, 1], [2, 1], "1Ki")
@@ -200,7 +200,7 @@ class Copy:
         self.step = AlterLogDirs(self.tp, ((0, self.there),))
         operator.know(kafka.observe(name))
 
-    def look(self, rate: str, *steps: AlterLogDirs) -> Verdict:
+    def reconcile(self, rate: str, *steps: AlterLogDirs) -> Verdict:
         named = {0: self.there}
         verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
         verdict.steps = list(steps)
@@ -209,7 +209,7 @@ class Copy:
 
     def begin(self, rate: str) -> None:
         """Look until it may be copied, copy it, and wait until that shows."""
-        eventually(lambda: bool(self.look(rate, self.step).steps))
+        eventually(lambda: bool(self.reconcile(rate, self.step).steps))
         assert self.kafka.perform(self.step) == [APPLIED]
         eventually(lambda: self.bytes > 0)
 
@@ -222,9 +222,7 @@ class Copy:
         return directory(self.kafka, self.tp, 0) == self.there and self.bytes == 0
 
 
-def test_a_copy_between_directories_has_its_rate_while_it_goes_and_a_prior_one_is_byte_for_byte_back(
-    kafka: Kafka, operator: Operator
-) -> None:
+def test_a_log_dir_copy_has_its_rate_and_the_prior_one_is_restored(kafka: Kafka, operator: Operator) -> None:
     name = kafka.topic([0, 1], megabytes=4)
     rate = ConfigKey(broker(0), LOG_DIR_RATE)
     edit(kafka, broker(0), LOG_DIR_RATE, Op.SET, "123456789")
@@ -234,20 +232,18 @@ def test_a_copy_between_directories_has_its_rate_while_it_goes_and_a_prior_one_i
         copy.begin("1Ki")
         assert everything(kafka, name) == {**before, rate: "1024"}
         operator.restart()
-        copy.look("1Ki")
+        copy.reconcile("1Ki")
         assert 0 < copy.bytes < 4 * MEGABYTE
-        eventually(lambda: bool(copy.look("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
+        eventually(lambda: bool(copy.reconcile("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
         eventually(lambda: copy.done)
         operator.restart()
-        eventually(lambda: bool(copy.look("1Gi")) and operator.api.throttle is None)
+        eventually(lambda: bool(copy.reconcile("1Gi")) and operator.api.throttle is None)
         assert everything(kafka, name) == before
     finally:
         edit(kafka, broker(0), LOG_DIR_RATE, Op.DELETE)
 
 
-def test_a_copy_between_directories_that_nobody_holds_stays_throttled_until_it_ends(
-    kafka: Kafka, operator: Operator
-) -> None:
+def test_an_orphaned_log_dir_copy_stays_throttled_until_it_ends(kafka: Kafka, operator: Operator) -> None:
     name = kafka.topic([0, 1], megabytes=4)
     before = everything(kafka, name)
     copy = Copy(kafka, operator, name)
@@ -255,16 +251,16 @@ def test_a_copy_between_directories_that_nobody_holds_stays_throttled_until_it_e
     during = everything(kafka, name)
     operator.restart()
 
-    def look() -> bool:
+    def reconcile() -> bool:
         placing = operator.throttling.placing()
         return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
 
     rate = ConfigKey(broker(0), LOG_DIR_RATE)
-    eventually(lambda: look() and operator.throttling._lately.settled(rate))
-    assert look()
+    eventually(lambda: reconcile() and operator.throttling._lately.settled(rate))
+    assert reconcile()
     assert everything(kafka, name) == during == {**before, rate: "1024"}
     assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]
-    eventually(lambda: not look())
+    eventually(lambda: not reconcile())
     assert everything(kafka, name) == before
 
 
@@ -290,7 +286,7 @@ def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: 
     eventually(lambda: everything(kafka, name) == before)
 
 
-def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kafka) -> None:
+def test_a_change_has_the_same_effect_on_the_broker_as_in_the_model(kafka: Kafka) -> None:
     resource = topic(kafka.topic([0, 1]))
     key = ConfigKey(resource, LEADER_REPLICAS)
     text: str | None = None
@@ -312,12 +308,12 @@ def test_what_the_broker_makes_of_a_change_is_what_we_take_it_to_make(kafka: Kaf
     assert kafka.change(Change(key, Op.SET, "*")).result is Result.APPLIED
     assert kafka.change(Change(key, Op.APPEND, "0:1")).result is Result.REFUSED
     too_long = ",".join(f"{number}:1" for number in range(5000))
-    assert len(too_long) > MAX_TEXT
+    assert len(too_long) > MAX_CONFIG_CHARACTERS
     assert kafka.change(Change(key, Op.SET, too_long)).result is not Result.APPLIED
     assert configs(kafka, resource)[key] == "*"
 
 
-def test_a_topic_that_is_gone_reads_as_gone_and_a_broker_that_is_not_there_as_a_problem(kafka: Kafka) -> None:
+def test_a_missing_topic_reads_as_gone_and_a_missing_broker_as_a_problem(kafka: Kafka) -> None:
     found = kafka.configs(topic("no-such-topic"), broker(99), broker(0))
     assert found[topic("no-such-topic")] is None
     assert found[broker(0)] == {}

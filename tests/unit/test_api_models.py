@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from reassign.api.common import Condition, ConditionStatus, bytes_of, bytes_per_second
+from reassign.api.common import Condition, ConditionStatus, Model, bytes_of, bytes_per_second, is_written
 from reassign.api.goal import Awareness, By
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec, KafkaClusterStatus
 from reassign.api.partition_reassignment import (
     DeletionPolicy,
     Mode,
@@ -20,7 +20,7 @@ from reassign.api.partition_reassignment import (
     RecordState,
     RecordTopic,
 )
-from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec
+from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.planning.problem import model
 
 SPEC = {"clusterRef": {"name": "main"}, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1, 2]}]}
@@ -35,7 +35,7 @@ def test_an_object_without_a_status_reads_as_one_with_an_empty_status() -> None:
     assert bare.metadata.resource_version == "7"
 
 
-def test_a_spec_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+def test_a_minimal_spec_gets_the_defaults_of_the_contract() -> None:
     spec = PartitionReassignmentSpec.parse(SPEC)
     assert spec.mode is Mode.EXECUTE
     assert spec.deletion_policy is DeletionPolicy.CANCEL
@@ -73,7 +73,7 @@ def test_a_clients_secret_goes_over_https_or_to_localhost(url: str, accepted: bo
     oauth = {"tokenEndpointUrl": url, "clientId": "mover", "clientSecretRef": {"name": "oauth", "key": "secret"}}
     spec = {"bootstrapServers": "b0:9092", "sasl": {"mechanism": "OAUTHBEARER", "oauth": oauth}}
     if accepted:
-        assert KafkaClusterSpec.parse(spec).wire()["sasl"] == spec["sasl"]
+        assert KafkaClusterSpec.parse(spec).wire()["sasl"] == {**spec["sasl"], "allowPlaintext": False}
     else:
         with pytest.raises(ValidationError):
             KafkaClusterSpec.parse(spec)
@@ -86,14 +86,40 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
     assert "novelty" not in cluster.wire()["spec"]
 
 
-def test_a_sentence_that_is_too_long_for_the_schema_is_cut_and_not_refused() -> None:
+@pytest.mark.parametrize("status", [{}, {"observedGeneration": -1}])
+@pytest.mark.parametrize("kind", [KafkaClusterStatus, PartitionReassignmentStatus, ReassignmentPlanStatus])
+def test_a_status_never_written_has_no_observed_generation(kind: type[Model], status: dict[str, int]) -> None:
+    assert kind.parse(status) == kind()
+    assert kind.parse(status).wire().get("observedGeneration") is None
+    assert not is_written(status)
+
+
+def test_a_status_that_was_written_has_its_generation() -> None:
+    assert is_written({"observedGeneration": 2})
+    assert KafkaClusterStatus.parse({"observedGeneration": 2}).observed_generation == 2
+
+
+def test_a_stored_cluster_that_the_rules_now_refuse_is_still_read() -> None:
+    spec = KafkaClusterSpec.parse(
+        {
+            "bootstrapServers": "b:1",
+            "sasl": {"mechanism": "PLAIN", "username": "u", "passwordSecretRef": {"name": "s", "key": "k"}},
+            "limits": {"maxThrottle": "1Mi"},
+            "throttle": {"interBroker": "2Mi"},
+        }
+    )
+    assert spec.sasl is not None
+    assert not spec.sasl.allow_plaintext
+
+
+def test_a_message_too_long_for_the_schema_is_cut() -> None:
     blocked = PartitionDetail(topic="orders", partition=0, state=PartitionState.BLOCKED, message="why " * 500)
     assert blocked.message is not None
     assert len(blocked.message) == 1024
     assert blocked.message.endswith("why…")
 
 
-def test_a_status_is_written_in_camel_case_without_nulls_and_reads_back_the_same() -> None:
+def test_a_status_is_written_in_camel_case_and_reads_back_the_same() -> None:
     status = PartitionReassignmentStatus(
         observed_generation=3,
         conditions=(
@@ -176,9 +202,9 @@ def test_what_is_no_quantity_or_out_of_bounds_is_refused(quantity: int | str) ->
         bytes_per_second(quantity)
 
 
-def test_a_plan_that_says_the_least_gets_the_defaults_of_the_contract() -> None:
+def test_a_minimal_plan_gets_the_defaults_of_the_contract() -> None:
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}})
-    assert (spec.topics.include, spec.topics.exclude) == (("*",), ("__*",))
+    assert (spec.topics.include, spec.topics.exclude, spec.topics.excluded) == (("*",), None, ("__*",))
     assert spec.goal.balance is not None
     assert spec.goal.balance.tolerance_percent == 10
     assert [by.value for by in spec.goal.balance.by] == [by.value for by in By]

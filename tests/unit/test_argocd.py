@@ -70,7 +70,7 @@ def test_an_object_that_the_operator_has_not_seen_yet_is_progressing() -> None:
     assert verdict({"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
 
 
-def test_an_application_prunes_applies_on_the_servers_side_and_begins_again_after_a_wave_that_stalled() -> None:
+def test_an_application_prunes_and_retries_after_a_stalled_wave() -> None:
     policy = yaml.safe_load((FOLDER / "applicationset.yaml").read_text())["spec"]["template"]["spec"]["syncPolicy"]
     assert policy["automated"] == {"prune": True}
     assert policy["syncOptions"] == ["ServerSideApply=true"]

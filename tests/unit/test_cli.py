@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
 from reassign.cli import source
 from reassign.cli.completion import completions
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
-from reassign.core.throttle.desired import LEADER_RATE, LOG_DIR_RATE
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
 from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken

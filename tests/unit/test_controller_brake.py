@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, PauseWhen
 from reassign.controller.brake import SURVEY_SECONDS, BrakeRecord, Survey, brake_of
 from reassign.controller.serving import ClusterHold, cluster_status, permission_of, policy_of
+
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, PauseWhen
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource

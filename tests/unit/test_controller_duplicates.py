@@ -6,14 +6,14 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from reassign.controller.serving import younger_throttles
 
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.server import Health
+from reassign.core.cluster import younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.core.throttle.desired import FOLLOWER_RATE
 from reassign.errors import ConflictError
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import Read

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Limits
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.resource import Resource
@@ -18,7 +19,6 @@ from reassign.core.moves.brake import undo_foreign
 from reassign.core.moves.settle import put_off
 from reassign.core.report.statuses import report
 from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.desired import FOLLOWER_REPLICAS
 from reassign.core.tick import decide
 from reassign.errors import Reason
 from tests.unit.configs import broker, topic
@@ -96,7 +96,7 @@ def test_somebody_elses_move_is_not_cancelled_for_one_that_the_record_has_no_roo
     operator: Operator, client: Client, kafka: SimKafka, superseding: Resource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.denied.clear()
-    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 1)
+    monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
     problem = verdict.waiting[P0][1]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from reassign.controller.brake import BrakeRecord
 
-from reassign.api.common import FINALIZER
+from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -51,6 +51,7 @@ class Kube:
         before = self.objects[uid]
         after = self.objects[uid] = deepcopy(before)
         change(after)
+        after["status"].setdefault("observedGeneration", NEVER_WRITTEN)  # the schema's default
         after["metadata"]["resourceVersion"] = str(int(before["metadata"]["resourceVersion"]) + 1)
         sign(after, before, manager)
         return deepcopy(after)
@@ -83,7 +84,8 @@ class Kube:
         if uid in self.objects:
             raise ConflictError("already exists")
         given = {"uid": uid, "resourceVersion": "1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
-        self.objects[uid] = deepcopy(obj) | {"metadata": obj["metadata"] | given}
+        status = {"observedGeneration": NEVER_WRITTEN}
+        self.objects[uid] = deepcopy(obj) | {"metadata": obj["metadata"] | given, "status": status}
         return deepcopy(self.objects[uid])
 
     async def suspend(self, obj: Object, suspended: bool) -> Object:
@@ -276,7 +278,7 @@ def _object(kind: str, name: str, spec: Object) -> Object:
         "kind": kind,
         "metadata": metadata,
         "spec": spec,
-        "status": {"clusterId": "sim"} if kind == "KafkaCluster" else {},
+        "status": {"observedGeneration": NEVER_WRITTEN} | ({"clusterId": "sim"} if kind == "KafkaCluster" else {}),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reassign.core.throttle.desired import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import partitions
 from tests.unit.test_controller_loop import OURS, World

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.planner import Planner
@@ -20,17 +21,7 @@ from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, 
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.desired import (
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    LOG_DIR_RATE,
-    InterBrokerMove,
-    LogDirMove,
-    bounded,
-    desired,
-    rates_of,
-)
+from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
 from reassign.errors import ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
@@ -173,7 +164,7 @@ def test_a_broker_that_is_down_holds_no_move_up(operator: Operator, client: Clie
 
 
 def test_what_the_record_has_no_room_for_waits(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 1)
+    monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
     problem = verdict.waiting[P0][1]

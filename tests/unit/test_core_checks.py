@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits
+from reassign.api.limits import MAX_OBJECT_BYTES
 from reassign.api.partition_reassignment import PartitionState
-from reassign.core.checks.size import MAX_BYTES, too_large
+from reassign.core.checks.size import too_large
 from reassign.core.model import progress
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker
@@ -121,7 +122,7 @@ def test_a_partition_that_needs_more_slots_than_there_are_runs_alone() -> None:
 def test_a_resource_that_could_outgrow_the_api_server_moves_nothing() -> None:
     small = spec({P0: (0, 1)})
     assert too_large({"metadata": {"name": "a"}}, small) is None
-    problem = too_large({"metadata": {"managedFields": "x" * MAX_BYTES}}, small)
+    problem = too_large({"metadata": {"managedFields": "x" * MAX_OBJECT_BYTES}}, small)
     assert problem is not None
     assert problem.reason is Reason.RESOURCE_TOO_LARGE
 

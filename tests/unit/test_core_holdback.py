@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.configs import Change
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.steps import AlterLogDirs, Outcome
-from reassign.core.throttle.desired import LOG_DIR_RATE
 from reassign.core.throttle.stage import ThrottleMemory
 from reassign.core.tick import Decision
 from tests.unit.configs import broker, copy, topic

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.common import ConditionStatus
+from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import WhenInFlight
-from reassign.api.reassignment_plan import MAX_WAVES, Unmet
+from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.plans.decide import WRITES, decide
+from reassign.core.plans.model import Plan
 from reassign.errors import Reason
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START
@@ -473,6 +475,37 @@ def test_a_default_that_is_written_out_changes_nothing() -> None:
     plan.edit(racks={"awareness": "Tree"}, topics={"include": ["*"], "exclude": ["__*"]})
     plan.tick()
     assert plan.plans_made == 1
+
+
+PLANNED_INPUT_HASHES = [
+    ({}, "2db348d7bd25e199643ffaeaffa947437d7faaa6684704b05366db730d3108b6"),
+    ({"exclude": ["__*"]}, "2db348d7bd25e199643ffaeaffa947437d7faaa6684704b05366db730d3108b6"),
+    ({"include": ["*"], "exclude": ["__*"]}, "2db348d7bd25e199643ffaeaffa947437d7faaa6684704b05366db730d3108b6"),
+    ({"include": ["orders-*"]}, "8842ceffad62682655bb5c54a67509377f2043784ed509c41af6bbf854daed96"),
+    (
+        {"include": ["orders-*"], "exclude": ["__*"]},
+        "8842ceffad62682655bb5c54a67509377f2043784ed509c41af6bbf854daed96",
+    ),
+    ({"exclude": []}, "0baaa53224c2c0fb7cae5391f5d3ed03816a08bd0adc667ded03cc6f514f2a71"),
+    ({"exclude": ["a"]}, "1014aa8deda4fca706362d29c475c8efd2d30cfb35e3e68d3b6a2e3b81cf8f26"),
+]
+"""As the version computed them whose schema wrote the default of exclude into each plan."""
+
+
+@pytest.mark.parametrize(("topics", "digest"), PLANNED_INPUT_HASHES)
+def test_input_hashes_of_stored_plans_stay_as_they_are(topics: dict[str, list[str]], digest: str) -> None:
+    spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}, "topics": topics}
+    plan = Plan(
+        uid="u",
+        version=1,
+        namespace="kafka",
+        name="drain",
+        generation=1,
+        spec=ReassignmentPlanSpec.parse(spec),
+        status=ReassignmentPlanStatus(),
+        has_finalizer=False,
+    )
+    assert plan.input_hash == f"sha256:{digest}"
 
 
 def test_planned_anew_in_flight_it_ends_what_is_in_flight_first_and_keeps_what_is_done() -> None:

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import ThrottleUser
-from reassign.core.model.configs import Change, ConfigKey, Op, items
-from reassign.core.model.memory import SETTLE_SECONDS
-from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.desired import (
+from reassign.api.limits import MAX_CONFIG_CHARACTERS
+from reassign.api.throttle_configs import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -22,6 +19,12 @@ from reassign.core.throttle.desired import (
     LISTS,
     LOG_DIR_RATE,
     RATES,
+)
+from reassign.core.model.configs import Change, ConfigKey, Op, items
+from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.throttle import diff as throttle
+from reassign.core.throttle.desired import (
     InterBrokerMove,
     LogDirMove,
     ThrottledMove,
@@ -29,7 +32,7 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import MAX_TEXT, missing_config, read_record
+from reassign.core.throttle.diff import missing_config, read_record
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
@@ -290,7 +293,7 @@ def test_a_topic_that_is_gone_needs_no_restoring() -> None:
 def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_throttled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 1500)
+    monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1500)
     moves = [move(number) for number in range(200)]
     throttler = Throttler(store())
     throttler.lately = throttler.lately.observe(throttler.now)
@@ -308,7 +311,7 @@ def test_copies_between_directories_that_are_recorded_stay_and_new_ones_are_left
     throttler = Throttler(store())
     recorded = [copy_between_dirs(number) for number in range(20)]
     throttler.ticks(SETTLED, recorded)
-    monkeypatch.setattr(throttle, "MAX_RECORD_BYTES", 200)
+    monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 200)
     moves = [*recorded, *(copy_between_dirs(number, [1]) for number in range(50))]
     _, kept = throttle.fit(throttler.status, moves, throttler.store, throttler.lately)
     assert kept == recorded
@@ -320,7 +323,7 @@ def test_no_list_grows_past_what_a_broker_takes() -> None:
     throttler.tick([move(number + 5000) for number in range(400)])
     text = throttler.at(FOLLOWERS)
     assert text is not None
-    assert len(others) < len(text) <= MAX_TEXT
+    assert len(others) < len(text) <= MAX_CONFIG_CHARACTERS
 
 
 TOPICS = (LEADERS, FOLLOWERS)

@@ -14,7 +14,7 @@ from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.credentials import refused_credentials
 
-NOBODY = "127.0.0.1:1"
+NO_BROKER = "127.0.0.1:1"
 COMMENT = "# Autorité de certification\n"
 
 
@@ -45,14 +45,14 @@ def test_other_addresses_are_tried_beside_one_that_is_no_host_name() -> None:
 
 
 def test_a_comment_in_any_language_may_stand_above_a_certificate(authority: str) -> None:
-    context = Connection(NOBODY, Tls(COMMENT + authority)).ssl_context()
+    context = Connection(NO_BROKER, Tls(COMMENT + authority)).ssl_context()
     assert context
     assert len(context.get_ca_certs()) == 1
 
 
 def test_a_comment_alone_is_no_certificate() -> None:
-    assert refusal(Connection(NOBODY, Tls(COMMENT))).reason is Reason.INVALID_SECRET
+    assert refusal(Connection(NO_BROKER, Tls(COMMENT))).reason is Reason.INVALID_SECRET
 
 
-def test_credentials_that_cannot_be_asked_about_are_not_said_to_be_refused() -> None:
-    assert refused_credentials(Connection(NOBODY, sasl=Sasl("user", "")), seconds=1) is None
+def test_credentials_that_cannot_be_checked_are_not_reported_as_refused() -> None:
+    assert refused_credentials(Connection(NO_BROKER, sasl=Sasl("user", "")), seconds=1) is None

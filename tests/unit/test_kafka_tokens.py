@@ -158,7 +158,7 @@ def test_a_token_that_the_brokers_refuse_is_replaced(oauth: OAuth) -> None:
 
 
 @pytest.mark.parametrize("answer", [(403, "<html>", {}), (401, '{"error": "invalid_client"}', {}), (404, "", {})])
-def test_a_refusal_does_no_harm_while_the_token_is_good_and_is_logged_once(
+def test_a_refusal_while_the_token_is_valid_is_logged_once(
     endpoint: TokenEndpoint, oauth: OAuth, clock: Clock, answer: tuple[int, str, dict[str, str]]
 ) -> None:
     renew(oauth)
@@ -176,9 +176,7 @@ def test_a_refusal_does_no_harm_while_the_token_is_good_and_is_logged_once(
     assert oauth.token() == "token-2"
 
 
-def test_a_secret_that_is_refused_is_said_and_with_a_new_one_it_is_another_client(
-    endpoint: TokenEndpoint, oauth: OAuth
-) -> None:
+def test_a_refused_secret_is_reported_and_a_new_one_is_used(endpoint: TokenEndpoint, oauth: OAuth) -> None:
     endpoint.secret = "a new one"
     error = refusal(oauth)
     assert error.reason is Reason.TOKEN_REFUSED
@@ -229,14 +227,14 @@ def test_a_redirect_is_not_followed(endpoint: TokenEndpoint, oauth: OAuth) -> No
     assert len(endpoint.asked) == 1
 
 
-def test_nobody_there(endpoint: TokenEndpoint, oauth: OAuth) -> None:
+def test_an_address_without_an_endpoint_is_unreachable(endpoint: TokenEndpoint, oauth: OAuth) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}/"
     for url in (nobody, "https://no-such-host.invalid/", "https://127.0.0.1:99999/"):
         assert refusal(replace(oauth, token_endpoint_url=url)).reason is Reason.TOKEN_ENDPOINT_UNREACHABLE
 
 
-def test_somebody_there_who_does_not_answer_in_time(oauth: OAuth, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_in_time_is_unreachable(oauth: OAuth, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "ASK_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         error = refusal(replace(oauth, token_endpoint_url=f"http://127.0.0.1:{silent.getsockname()[1]}/"))
@@ -266,9 +264,7 @@ def test_a_token_over_tls(secure: TokenEndpoint, certificates: Path) -> None:
     assert oauth.token() == "token-1"
 
 
-def test_an_authority_that_did_not_sign_the_endpoints_certificate_is_given_no_secret(
-    secure: TokenEndpoint, tmp_path: Path
-) -> None:
+def test_an_untrusted_endpoint_is_sent_no_secret(secure: TokenEndpoint, tmp_path: Path) -> None:
     other = make_authority(tmp_path).read_text()
     for wrong in (other, None):  # the second: those that the system trusts
         error = refusal(OAuth(secure.url, CLIENT, SECRET, ca_pem=wrong))
@@ -277,7 +273,7 @@ def test_an_authority_that_did_not_sign_the_endpoints_certificate_is_given_no_se
     assert secure.asked == []
 
 
-def test_an_endpoint_whose_certificate_is_for_another_name_is_given_no_secret(
+def test_an_endpoint_with_anothers_certificate_is_sent_no_secret(
     secure: TokenEndpoint, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def resolve(*_: object, **__: object) -> list[object]:

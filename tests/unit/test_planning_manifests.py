@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reassign.api.limits import MAX_DETAILS
 from reassign.api.partition_reassignment import (
-    MAX_DETAILS,
     PartitionDetail,
     PartitionReassignment,
     PartitionReassignmentSpec,

@@ -1,6 +1,6 @@
-"""What the resources are made of: names, types with their bounds, conditions, references.
+"""The parts of the resources: names, types with their bounds, conditions, references.
 
-The rule of this package: a model says everything once. Its fields, bounds, defaults and docstrings are the
+The rule of this package: a model defines everything once. Its fields, bounds, defaults and docstrings are the
 CustomResourceDefinition's schema (`reassign.api.crd` writes it out), and the same model parses what the API
 server sends. Python names are snake_case, names on the wire camelCase. Fields that this version does not
 know are ignored when read, so a newer CRD does not stop an older operator.
@@ -30,6 +30,17 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from reassign.api.limits import (
+    MAX_CONDITIONS,
+    MAX_LABEL_CHARACTERS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_OBSERVED_REPLICAS,
+    MAX_REPLICAS,
+    MAX_SHORT_TEXT_CHARACTERS,
+    MAX_TOPIC_NAME_CHARACTERS,
+)
+
 GROUP = "kafka.reassign.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -39,12 +50,18 @@ INT32_MAX = 2**31 - 1
 YEAR_SECONDS = 365 * 24 * 3600
 VALIDATIONS = "x-kubernetes-validations"
 
-Rule = dict[str, str]
+Rule = dict[str, str | bool]
 
 
-def rule(expression: str, message: str, field_path: str = "") -> Rule:
-    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names."""
-    return {"rule": expression, "message": message} | ({"fieldPath": field_path} if field_path else {})
+def rule(expression: str, message: str, field_path: str = "", *, optional_old_self: bool = False) -> Rule:
+    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names.
+
+    With `optional_old_self` the rule is checked on creation too, and its `oldSelf` is an optional.
+    """
+    made: Rule = {"rule": expression, "message": message}
+    if field_path:
+        made["fieldPath"] = field_path
+    return made | ({"optionalOldSelf": True} if optional_old_self else {})
 
 
 class Schema:
@@ -189,22 +206,38 @@ BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX)]
 TopicName = Annotated[
     str,
-    Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$"),
+    Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS, pattern=r"^[a-zA-Z0-9._-]+$"),
     Schema(rule("self != '.' && self != '..'", "a topic cannot be named '.' or '..'")),
 ]
 Replicas = Annotated[
     tuple[BrokerId, ...],
-    Field(min_length=1, max_length=16),
+    Field(min_length=1, max_length=MAX_REPLICAS),
     Schema(rule("self.all(r, self.exists_one(s, s == r))", "names a broker more than once")),
 ]
 """Broker ids, each once; the first is the preferred leader."""
-TopicPattern = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._*?-]+$")]
+TopicPattern = Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS, pattern=r"^[a-zA-Z0-9._*?-]+$")]
 """A name of topics, with * for any characters and ? for one."""
-ObservedTopic = Annotated[str, Field(max_length=249)]
-ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=1000)]
-"""Names and broker ids as Kafka reported them: not for this API to judge."""
+ObservedTopic = Annotated[str, Field(max_length=MAX_TOPIC_NAME_CHARACTERS)]
+ObservedReplicas = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_OBSERVED_REPLICAS)]
+"""Names and broker ids as Kafka reported them; this API does not validate them."""
 
 Count = Annotated[int, Field(ge=0)]
+
+NEVER_WRITTEN = -1
+"""The observedGeneration of a status that the operator has not written, or that was wiped: the schema's default.
+
+kstatus then calls a new object InProgress. The models read it as None.
+"""
+ObservedGeneration = Annotated[
+    Count | None,
+    BeforeValidator(lambda generation: None if generation == NEVER_WRITTEN else generation),
+    Field(json_schema_extra={"minimum": NEVER_WRITTEN, "default": NEVER_WRITTEN}),
+]
+
+
+def is_written(status: Mapping[str, Any]) -> bool:
+    """Whether the operator wrote this status, as it is on the wire, and no one wiped it since."""
+    return bool(status.get("observedGeneration", NEVER_WRITTEN) != NEVER_WRITTEN)
 
 
 def _cut(limit: int) -> BeforeValidator:
@@ -213,9 +246,9 @@ def _cut(limit: int) -> BeforeValidator:
     )
 
 
-Text = Annotated[str, _cut(32768), Field(max_length=32768)]
-ShortText = Annotated[str, _cut(1024), Field(max_length=1024)]
-"""Sentences of a status. One that is too long is cut: without its end it is worth more than no status at all."""
+Text = Annotated[str, _cut(MAX_MESSAGE_CHARACTERS), Field(max_length=MAX_MESSAGE_CHARACTERS)]
+ShortText = Annotated[str, _cut(MAX_SHORT_TEXT_CHARACTERS), Field(max_length=MAX_SHORT_TEXT_CHARACTERS)]
+"""Sentences of a status. One that is too long is cut, so that the status can still be written."""
 Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
 
 
@@ -227,11 +260,15 @@ def _whole_seconds(time: datetime) -> datetime:
 
 
 Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]
-"""UTC in whole seconds, as Kubernetes writes it: so that what was written equals what is read back."""
+"""UTC in whole seconds, as Kubernetes writes it, so that a value that was written equals the one read back."""
 
-NamespaceName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
-SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+NamespaceName = Annotated[
+    str, Field(min_length=1, max_length=MAX_LABEL_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+]
+ObjectName = Annotated[
+    str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+]
+SecretKey = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[-._a-zA-Z0-9]+$")]
 
 
 class SecretKeyRef(Model):
@@ -250,7 +287,7 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Model):
-    """One aspect of the resource's state, in the common shape of Kubernetes' conditions."""
+    """One part of the resource's state, in the common shape of Kubernetes' conditions."""
 
     type: Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[A-Za-z][A-Za-z0-9]*$")]
     """What the condition is about, such as Ready."""
@@ -268,7 +305,7 @@ class Condition(Model):
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(max_length=32),
+    Field(max_length=MAX_CONDITIONS),
     Schema(list_map_keys=("type",)),
 ]
 

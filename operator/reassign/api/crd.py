@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from reassign.api.common import GROUP, INT32_MAX, VALIDATIONS, VERSION, Model, Resource
+from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VERSION, Model, Resource
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
@@ -53,8 +53,8 @@ def _structural(node: Json, types: Mapping[str, Json]) -> Json:
     result: Json = {}
     if description := node.pop("description", None):
         default = node.get("default")
-        told = f" Default: {default}." if default and isinstance(default, str | int) else ""
-        result["description"] = " ".join(description.split()) + told  # kubectl explain shows no defaults
+        suffix = f" Default: {default}." if default and isinstance(default, str | int) else ""
+        result["description"] = " ".join(description.split()) + suffix  # kubectl explain shows no defaults
     for key, value in node.items():
         match key:
             case "title" | "$defs":
@@ -94,7 +94,7 @@ def _inlined(node: Json, types: Mapping[str, Json]) -> Json:
 def _definition(resource: type[Resource], columns: list[Json]) -> Json:
     whole = schema(resource)
     properties = whole["properties"]
-    del properties["status"]["default"]  # there is no status before the operator's first visit
+    properties["status"]["default"] = {"observedGeneration": NEVER_WRITTEN}
     whole["required"] = ["spec"]
     whole["properties"] = {
         "apiVersion": {"type": "string", "description": "Group and version of this resource's schema."},
@@ -142,10 +142,10 @@ _AGE = _column("Age", ".metadata.creationTimestamp", "date")
 _CLUSTER_COLUMNS = [
     _column("Ready", f"{_READY}.status"),
     _column("Reason", f"{_READY}.reason"),
+    _column("Execution", ".spec.execution"),
     _column("InFlight", ".status.inFlight", "integer"),
     _AGE,
     _column("Foreign", ".status.foreignInFlight.count", "integer", wide=True),
-    _column("Execution", ".spec.execution", wide=True),
     _column("Cluster-ID", ".status.clusterId", wide=True),
     _column("Bootstrap", ".spec.bootstrapServers", wide=True),
     _column("Message", f"{_READY}.message", wide=True),

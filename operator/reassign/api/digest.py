@@ -1,4 +1,4 @@
-"""Digests of what is asked for: an approval names one, and an edit is noticed by them."""
+"""Digests of specs: an approval names one, and an edit changes it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from reassign.api.partition_reassignment import PartitionReassignmentSpec
 
 
 def spec_digest(spec: PartitionReassignmentSpec) -> str:
-    """Of what is asked for, but for suspend. What has its default does not count, so that a version of the operator
-    that knows more options finds the same."""
+    """Return the digest of a spec without suspend. Defaults do not count: a version of the operator with more options
+    computes the same digest."""
     return hashed(spec.model_dump(mode="json", exclude={"suspend"}, exclude_defaults=True))
 
 
 def hashed(value: object) -> str:
-    """The digest of plain JSON values."""
+    """Return the digest of plain JSON values."""
     return f"sha256:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()}"

@@ -1,6 +1,6 @@
-"""The words of a goal, apart from the models of the resources, so that whoever only plans loads none of those.
+"""The enumerations of a goal. They are apart from the resource models, so that the planner does not load those.
 
-What is balanced: bytes on disk, number of replicas, number of preferred leaders. How far racks count: paths level by
+A goal balances bytes on disk, the number of replicas, or the number of preferred leaders. Racks count as paths level by
 level (KIP-879), as plain names, or not at all (forceSimpleAssignment).
 """
 

@@ -14,11 +14,13 @@ from reassign.api.common import (
     Model,
     NamespaceName,
     ObjectName,
+    ObservedGeneration,
     ObservedReplicas,
     ObservedTopic,
     PartitionId,
     Rate,
     Resource,
+    Rule,
     Schema,
     SecretKey,
     SecretKeyRef,
@@ -27,9 +29,28 @@ from reassign.api.common import (
     TopicPattern,
     rule,
 )
+from reassign.api.limits import (
+    MAX_ALLOWED_NAMESPACES,
+    MAX_BOOTSTRAP_CHARACTERS,
+    MAX_BROKERS,
+    MAX_COPIED_PARTITIONS,
+    MAX_CREDENTIAL_CHARACTERS,
+    MAX_FOREIGN,
+    MAX_ID_CHARACTERS,
+    MAX_MOVES_PER_BROKER,
+    MAX_PARTITIONS_IN_FLIGHT,
+    MAX_PATTERNS,
+    MAX_REASON_CHARACTERS,
+    MAX_SHORT_TEXT_CHARACTERS,
+    MAX_STORED_CONFIG_CHARACTERS,
+    MAX_THROTTLE_CONFIGS,
+    MAX_THROTTLED_BROKERS,
+    MAX_THROTTLED_TOPICS,
+    MAX_TOPIC_NAME_CHARACTERS,
+    MAX_URL_CHARACTERS,
+    MAX_USERS,
+)
 from reassign.api.partition_reassignment import Throttle
-
-MAX_FOREIGN = 100
 
 
 class Mechanism(StrEnum):
@@ -86,7 +107,7 @@ class Tls(Model):
 TokenEndpointUrl = Annotated[
     str,
     Field(
-        max_length=2048,
+        max_length=MAX_URL_CHARACTERS,
         pattern=r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)([/?][^\s#]*)?$",
     ),
 ]
@@ -98,11 +119,11 @@ class OAuth(Model):
     token_endpoint_url: TokenEndpointUrl
     """Address of the token endpoint: https, since the client's secret is sent there; http only to localhost,
     127.0.0.1 or [::1]."""
-    client_id: Annotated[str, Field(min_length=1, max_length=256)]
+    client_id: Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL_CHARACTERS)]
     """The client's id."""
     client_secret_ref: SecretKeyRef
     """The client's secret; sent by HTTP Basic authentication."""
-    scope: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    scope: Annotated[str, Field(min_length=1, max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """Scope to ask for; several are separated by spaces."""
     ca_secret_ref: SecretKeyRef | None = None
     """The certificate authorities, PEM, of the token endpoint. Unset: the system's."""
@@ -133,7 +154,7 @@ class Sasl(Model):
 
     mechanism: Mechanism
     """SASL mechanism that the listener asks for."""
-    username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    username: Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL_CHARACTERS)] | None = None
     """User name, in plain text; or use usernameSecretRef."""
     username_secret_ref: SecretKeyRef | None = None
     """User name, from a Secret."""
@@ -141,18 +162,21 @@ class Sasl(Model):
     """Password, from a Secret."""
     oauth: OAuth | None = None
     """Where tokens come from, with mechanism OAUTHBEARER."""
+    allow_plaintext: bool = False
+    """Whether SASL may be used without tls. Everything is then sent unencrypted; with PLAIN and OAUTHBEARER that
+    includes the password or the token."""
 
 
 class Limits(Model):
     """Bounds on what all PartitionReassignments of this cluster do together."""
 
-    partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)] = 200
+    partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] = 200
     """Partitions in flight at once."""
     pacing: Pacing = Pacing.FIXED
-    """Whether partitionsInFlight holds as it is (Fixed), or is only the most (Adaptive): then half of what is in
-    flight is the bound when partitions that nobody moves lose replicas in sync, and when they have them back it
-    grows by one at a time. It only bounds what starts: what is in flight goes on. status.pacing shows it."""
-    moves_per_broker: Annotated[int, Field(ge=1, le=1000)] = 5
+    """Whether partitionsInFlight is the bound (Fixed), or its maximum (Adaptive). Adaptive halves the bound when
+    partitions that are not being moved lose in-sync replicas, and raises it by one at a time when they are back. Only
+    new moves are bounded: moves in flight go on. status.pacing shows the bound."""
+    moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] = 5
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
     max_throttle: Rate | None = None
@@ -160,8 +184,8 @@ class Limits(Model):
     per second; one that asks for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if
     that is set. Unset: no bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
-    """A move that would leave less than this free on the volumes of a broker that gets a replica is blocked,
-    what is on its way there already counted. Volumes whose size is not known have room."""
+    """A move is blocked when it would leave less than this free on the volumes of a broker that gets a replica. Copies
+    in flight to that broker count. A volume of unknown size is taken to have room."""
 
 
 class AllowedNamespace(Model):
@@ -169,18 +193,47 @@ class AllowedNamespace(Model):
 
     name: NamespaceName
     """Name of the namespace."""
-    topics: Annotated[tuple[TopicPattern, ...], Field(min_length=1, max_length=100)]
+    topics: Annotated[tuple[TopicPattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
     """Topics that they may move: names, with * for any characters and ? for one."""
 
 
 _HOST_PORT = r"([a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
 
 
-class KafkaClusterSpec(Model):
-    """How to reach a Kafka cluster, and what may be done to it."""
+def _within_maximum(rate: str) -> Rule:
+    """A default rate may not be above the maximum. Both may stay as they were stored by a version without the rule."""
+    return rule(
+        f"!has(self.limits.maxThrottle) || !has(self.throttle) || !has(self.throttle.{rate})"
+        f" || quantity(string(self.throttle.{rate})).compareTo(quantity(string(self.limits.maxThrottle))) <= 0"
+        f" || oldSelf.?throttle.?{rate}.orValue('') == self.throttle.{rate}"
+        " && oldSelf.?limits.?maxThrottle.orValue('') == self.limits.maxThrottle",
+        f"throttle.{rate} is above limits.maxThrottle: lower it, or raise the maximum",
+        f".throttle.{rate}",
+        optional_old_self=True,
+    )
 
-    bootstrap_servers: Annotated[str, Field(min_length=3, max_length=4096, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")]
-    """Brokers to begin with: host:port, several separated by commas. All others are learnt from these."""
+
+class KafkaClusterSpec(Model):
+    """How to reach a Kafka cluster, and what the operator may do to it."""
+
+    RULES: ClassVar = (
+        # what an older version stored stays: an edit of anything else, such as execution, must not be refused
+        rule(
+            "!has(self.sasl) || has(self.tls) || self.sasl.allowPlaintext"
+            " || oldSelf.hasValue() && !has(oldSelf.value().tls)"
+            " && has(oldSelf.value().sasl) && oldSelf.value().sasl == self.sasl",
+            "sasl without tls is not encrypted: set tls, or sasl.allowPlaintext: true",
+            ".sasl",
+            optional_old_self=True,
+        ),
+        _within_maximum("interBroker"),
+        _within_maximum("logDir"),
+    )
+
+    bootstrap_servers: Annotated[
+        str, Field(min_length=3, max_length=MAX_BOOTSTRAP_CHARACTERS, pattern=rf"^{_HOST_PORT}(,{_HOST_PORT})*$")
+    ]
+    """Bootstrap brokers: host:port, several separated by commas. The other brokers are discovered from these."""
     tls: Tls | None = None
     """TLS to the brokers. Unset: plain text. An empty object: TLS with the system's certificate
     authorities."""
@@ -188,20 +241,21 @@ class KafkaClusterSpec(Model):
     """Authentication by SASL. Unset: none, or the certificate of tls."""
     execution: Execution = Execution.RUN
     """The emergency brake. Run: carry out what is declared. Pause: start nothing new. CancelOurs: roll back
-    what this operator has in flight. CancelAll: roll back every move between brokers too, whoever began it,
-    and keep a copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON; what others copy
-    between log directories goes on. With Run, the declared moves start again."""
+    what this operator has in flight. CancelAll: also roll back every other move between brokers, and
+    keep a copy of it in ConfigMaps beside this KafkaCluster, as the stock tool's JSON. Copies between log directories
+    that others began go on. With Run, the declared moves start again."""
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
-    """Rates for PartitionReassignments that name none, each by itself. Unset: not throttled."""
+    """Rates for PartitionReassignments that name none, each by itself; neither above limits.maxThrottle. Unset: not
+    throttled."""
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
     min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight
-    and those that a PartitionReassignment still waits for. Looked at every 15 seconds while something waits."""
+    and those that a PartitionReassignment still waits for. Checked every 15 seconds while something waits."""
     allowed_namespaces: Annotated[
         tuple[AllowedNamespace, ...],
-        Field(max_length=100),
+        Field(max_length=MAX_ALLOWED_NAMESPACES),
         Schema(list_map_keys=("name",)),
     ] = ()
     """Other namespaces whose PartitionReassignments may refer to this KafkaCluster. Its own always may."""
@@ -212,14 +266,14 @@ class BrokerStatus(Model):
 
     id: BrokerId
     """The broker's id."""
-    rack: Annotated[str, Field(max_length=1024)] | None = None
+    rack: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """Its broker.rack."""
     fenced: bool = False
     """Registered, but not in service."""
 
 
 class ForeignPartition(Model):
-    """A partition that someone else is moving."""
+    """A partition that another client is moving."""
 
     topic: ObservedTopic
     """Name of the topic."""
@@ -232,7 +286,7 @@ class ForeignPartition(Model):
 
 
 class ForeignInFlight(Model):
-    """Moves on the cluster that no PartitionReassignment of this operator began."""
+    """Moves on the cluster that others began, not a PartitionReassignment of this operator."""
 
     count: Count = 0
     """How many partitions; exact."""
@@ -247,27 +301,27 @@ class ThrottleUser(Model):
     """Its namespace."""
     name: ObjectName
     """Its name."""
-    uid: Annotated[str, Field(max_length=64)]
+    uid: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
     """Its uid."""
 
 
-ConfigText = Annotated[str, Field(max_length=262_144)]
+ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
 
 
 class ThrottleConfig(Model):
-    """One throttle configuration that was set, and what it replaced."""
+    """One throttle configuration that was set, and its prior value."""
 
-    name: Annotated[str, Field(min_length=1, max_length=249)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
     """Name of the configuration."""
     value: ConfigText
     """What was set, or for a list of replicas what was appended to it."""
     prior: ConfigText | None = None
-    """What was there before: absent if there was nothing, empty if there was an explicit empty value."""
+    """The value before: absent if none was set, empty if it was explicitly empty."""
     replacing: ConfigText | None = None
     """The value set for the rate before this one, until this one has been seen on the broker."""
 
 
-ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=8)]
+ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
 
 
 class CopiedTopic(Model):
@@ -275,7 +329,7 @@ class CopiedTopic(Model):
 
     topic: ObservedTopic
     """Name of the topic."""
-    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=100_000)]
+    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=MAX_COPIED_PARTITIONS)]
     """Numbers of the partitions."""
 
 
@@ -286,7 +340,7 @@ class BrokerThrottle(Model):
     """The broker's id."""
     configs: ThrottleConfigs
     """What is set, and what was there before."""
-    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=2000)] = ()
+    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """What the rate between log directories is set for."""
 
 
@@ -300,58 +354,58 @@ class TopicThrottle(Model):
 
 
 class ThrottleStatus(Model):
-    """Throttles that are set on the cluster, for whom, and what to restore afterwards. Written before they
-    are set."""
+    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
+    they are set."""
 
     inter_broker: Count | None = None
     """Rate between brokers, bytes per second."""
     log_dir: Count | None = None
     """Rate between log directories, bytes per second."""
-    users: Annotated[tuple[ThrottleUser, ...], Field(max_length=1000)] = ()
+    users: Annotated[tuple[ThrottleUser, ...], Field(max_length=MAX_USERS)] = ()
     """PartitionReassignments that they are set for, at most 1000; restored after the last."""
-    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=1000)] = ()
+    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
     """Set on brokers."""
-    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=2000)] = ()
+    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
-    reason: Annotated[str, Field(max_length=128)] | None = None
-    """What keeps a throttle from being set or restored now, as one word."""
-    message: Annotated[str, Field(max_length=1024)] | None = None
+    reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
+    """Why a throttle cannot be set or restored now, as one word."""
+    message: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
     """The same as a sentence."""
 
 
 class PacingStatus(Model):
-    """What limits.pacing Adaptive makes of limits.partitionsInFlight."""
+    """The bound that limits.pacing Adaptive sets within limits.partitionsInFlight."""
 
-    partitions_in_flight: Annotated[int, Field(ge=1, le=10_000)]
+    partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)]
     """Partitions that may be in flight at once now."""
     last_halved_time: Time | None = None
     """When it was halved last; absent when it is at the limit."""
     message: ShortText | None = None
-    """Why, as a sentence, and what to do."""
+    """Why, and what to do, as a sentence."""
 
 
 class KafkaClusterStatus(Model):
-    """The cluster as the operator finds it."""
+    """The observed state of the cluster."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
     pauseWhen. Reconciling while it connects, or cannot be reached for less than 10 minutes. Stalled while True: the
     message says what is wrong, and what to do."""
-    cluster_id: Annotated[str, Field(max_length=64)] | None = None
+    cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
-    brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=1000)] = ()
+    brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_BROKERS)] = ()
     """The registered brokers."""
     replication_factor_guard: ReplicationFactorGuard | None = None
     """Who forbids a change of the replication factor: Native, the brokers (Kafka 4.1 and later), or
     Emulated, the operator right before each alter."""
     in_flight: Count | None = None
-    """Partitions that PartitionReassignments of this operator have in flight."""
+    """Partitions in flight that PartitionReassignments of this operator move."""
     foreign_in_flight: ForeignInFlight | None = None
-    """Moves that someone else began."""
+    """Moves that others began."""
     pacing: PacingStatus | None = None
-    """How many partitions may be in flight now, with limits.pacing Adaptive; what it goes on from after a restart."""
+    """How many partitions may be in flight now, with limits.pacing Adaptive. A restarted operator continues from it."""
     throttle: ThrottleStatus | None = None
     """Throttles that are set, and what to restore afterwards."""
 
@@ -365,6 +419,6 @@ class KafkaCluster(Resource):
     SHORT_NAME = "kcl"
 
     spec: KafkaClusterSpec
-    """How to reach the cluster, and what may be done to it."""
+    """How to reach the cluster, and what the operator may do to it."""
     status: KafkaClusterStatus = KafkaClusterStatus()
-    """The cluster as the operator finds it. Written by the operator."""
+    """The observed state of the cluster. Written by the operator."""

@@ -1,9 +1,13 @@
-"""What names may look like, as patterns of the whole name; nothing heavy is imported here."""
+"""Patterns of whole names. This module imports nothing heavy."""
 
 from __future__ import annotations
 
 import re
 
-NAMESPACE_NAME = re.compile(r"(?!.{64})[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-OBJECT_NAME = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+from reassign.api.limits import MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TOPIC_NAME_CHARACTERS
+
+NAMESPACE_NAME = re.compile(rf"(?!.{{{MAX_LABEL_CHARACTERS + 1}}})[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+OBJECT_NAME = re.compile(
+    rf"(?!.{{{MAX_NAME_CHARACTERS + 1}}})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+TOPIC_NAME = re.compile(rf"(?!\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME_CHARACTERS}}}")

@@ -1,4 +1,4 @@
-"""The PartitionReassignment resource: where replicas should be, how to get there, and how far it has come."""
+"""The PartitionReassignment resource: target replicas, options, and progress."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from reassign.api.common import (
     Model,
     NamespaceName,
     ObjectName,
+    ObservedGeneration,
     ObservedReplicas,
     ObservedTopic,
     PartitionId,
@@ -27,10 +28,20 @@ from reassign.api.common import (
     TopicName,
     rule,
 )
+from reassign.api.limits import (
+    MAX_DETAILS,
+    MAX_ID_CHARACTERS,
+    MAX_LOG_DIR_CHARACTERS,
+    MAX_MOVES_PER_BROKER,
+    MAX_PARTITIONS,
+    MAX_PARTITIONS_IN_FLIGHT,
+    MAX_REASON_CHARACTERS,
+    MAX_RECORDED_PARTITIONS,
+    MAX_RECORDED_TOPICS,
+    MAX_REPLICAS,
+    MAX_TOPIC_CHARACTERS,
+)
 
-MAX_PARTITIONS = 2000
-MAX_TOPIC_CHARACTERS = 160_000
-MAX_DETAILS = 100
 ANY_LOG_DIR = "any"
 STALL_TIMEOUT_SECONDS = 600
 """The default of stallTimeoutSeconds, and what holds for a KafkaCluster."""
@@ -77,7 +88,7 @@ class ClusterRef(Model):
     allowed by the KafkaCluster's spec.allowedNamespaces."""
 
 
-LogDir = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^(any|/.*)$")]
+LogDir = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
 
 
 class PartitionEntry(Model):
@@ -101,7 +112,7 @@ class PartitionEntry(Model):
     """Guard: the partition is moved only if it is on exactly these brokers, in any order, when its move
     begins. Replicas that are still being added do not count. Compared once; a mismatch blocks this partition
     alone."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=16)] | None = None
+    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
     choose, or leave it where it is. A replica that is in another directory of its broker is copied."""
 
@@ -130,14 +141,14 @@ class Throttle(Model):
 class Concurrency(Model):
     """How much of this resource may move at once, within the limits of the KafkaCluster."""
 
-    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    partitions: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] | None = None
     """Partitions of this resource in flight at once. Unset: no bound but the KafkaCluster's."""
-    moves_per_broker: Annotated[int, Field(ge=1, le=1000)] | None = None
+    moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] | None = None
     """Replicas that this resource adds to any one broker at once. Unset: no bound but the KafkaCluster's."""
 
 
 class PartitionReassignmentSpec(Model):
-    """Where replicas should be, and how to bring them there."""
+    """Where replicas should be, and how to move them there."""
 
     cluster_ref: Annotated[
         ClusterRef,
@@ -183,25 +194,25 @@ class PartitionReassignmentSpec(Model):
     deletion_policy: DeletionPolicy = DeletionPolicy.CANCEL
     """What deleting this resource does to what is still in flight: Cancel brings those partitions back to
     their original replicas in their original order, Orphan leaves them moving. It can be changed while the
-    resource is being deleted, to let go of one that cannot be cancelled."""
+    resource is being deleted, to orphan moves that cannot be cancelled."""
     deletion_deadline_seconds: Seconds | None = None
-    """How long a deletion waits for its cancel to be confirmed before it lets go with a warning. Unset: for
-    ever."""
+    """How long a deletion waits for its cancel to be confirmed. After that the finalizer is removed, with a warning.
+    Unset: without limit."""
     mode: Annotated[
         Mode,
         Schema(rule("self == oldSelf || self == 'Execute'", "mode cannot be changed from Execute to DryRun")),
     ] = Mode.EXECUTE
-    """Execute moves replicas; DryRun makes every check, says what would be copied where, and writes nothing to
+    """Execute moves replicas. DryRun makes every check, reports what would be copied where, and writes nothing to
     Kafka. DryRun can be changed to Execute, not the reverse."""
     suspend: bool = False
-    """True: no new moves are started. What is in flight goes on to its end."""
+    """True: no new moves start. Moves in flight are finished."""
     stall_timeout_seconds: Seconds = STALL_TIMEOUT_SECONDS
-    """After how long a wait that ends by itself, or a move in flight or cancel that does not come nearer to its end, is
-    reported as Stalled, with the reason. It goes on by itself when that is fixed."""
+    """After how long a wait that ends by itself, or a move or cancel without progress, is reported as Stalled, with
+    the reason. It goes on by itself when the cause is fixed."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
-    with DeadlineExceeded. What is in flight goes on to its end. Raised or unset later, what it failed is judged
-    again. Unset: no deadline."""
+    with DeadlineExceeded. Moves in flight are finished. When it is raised or unset later, partitions that it
+    failed are checked again. Unset: no deadline."""
 
 
 class PartitionState(StrEnum):
@@ -224,7 +235,7 @@ class RecordState(StrEnum):
 
 
 Percent = Annotated[int, Field(ge=0, le=100)]
-ReasonText = Annotated[str, Field(max_length=128)]
+ReasonText = Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)]
 
 
 class Progress(Model):
@@ -239,7 +250,7 @@ class Progress(Model):
     partitions_pending: Count = 0
     """Partitions that wait for their turn."""
     partitions_blocked: Count = 0
-    """Partitions that a check holds back; it is judged again all the time."""
+    """Partitions that a check blocks; it is made again at each reconciliation."""
     partitions_failed: Count = 0
     """Partitions that will not be moved any more."""
     partitions_cancelled: Count = 0
@@ -247,13 +258,13 @@ class Progress(Model):
     bytes_total: Count | None = None
     """Bytes that the replicas being added have to copy, all together."""
     bytes_copied: Count | None = None
-    """Bytes of these that are there already."""
+    """Bytes of these that are copied already."""
     percent: Percent | None = None
     """bytesCopied in percent of bytesTotal; 100 only when every added replica is in sync."""
     bytes_per_second: Count | None = None
     """Bytes copied per second, lately."""
     estimated_completion_time: Time | None = None
-    """When everything is copied, should it go on at this rate."""
+    """When everything is copied, at this rate."""
 
 
 class PartitionDetail(Model):
@@ -286,7 +297,7 @@ class PartitionDetail(Model):
 
 
 class RecordPartition(Model):
-    """What was done to one partition: enough to go on, or back, after any crash."""
+    """What was done to one partition: enough to continue, or roll back, after a crash."""
 
     partition: PartitionId
     """Number of the partition."""
@@ -298,7 +309,7 @@ class RecordPartition(Model):
     """The last step that was begun or confirmed."""
     reason: ReasonText | None = None
     """Why it ended other than completed, as one word."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=16)] | None = None
+    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=MAX_REPLICAS)] | None = None
     """The log directories that were named for the target replicas, or any."""
 
 
@@ -307,24 +318,24 @@ class RecordTopic(Model):
 
     topic: ObservedTopic
     """Name of the topic."""
-    topic_id: Annotated[str, Field(max_length=64)]
-    """Kafka's id of the topic: a topic deleted and made again has another."""
-    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=10_000)]
+    topic_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
+    """Kafka's id of the topic: a topic that was deleted and created again has another."""
+    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_RECORDED_PARTITIONS)]
     """The partitions that were altered."""
 
 
 class PartitionReassignmentStatus(Model):
-    """How far the moves have come."""
+    """Progress of the moves."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end, Failed with Stalled;
-    Checked after a dry run; Drifted when replicas were moved away afterwards. Stalled: nothing goes on until a user
-    acts, or a wait has lasted stallTimeoutSeconds."""
+    Checked after a dry run; Drifted when replicas were moved elsewhere afterwards. Stalled: nothing goes on until a
+    user acts, or a wait has lasted stallTimeoutSeconds."""
     start_time: Time | None = None
-    """When the resource was first looked at while it may start: not suspended, not a dry run, supported. Suspending
-    clears it. An edit after the end that adds or changes an entry sets it anew. deadlineSeconds counts from it."""
+    """When the resource was first reconciled while it may start: not suspended, not a dry run, supported. Suspending
+    clears it. An edit after the end that adds or changes an entry sets it again. deadlineSeconds counts from it."""
     completion_time: Time | None = None
     """When the last partition was settled."""
     summary: ShortText | None = None
@@ -337,8 +348,8 @@ class PartitionReassignmentStatus(Model):
     """Replicas being removed now, over all partitions."""
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
-    record: Annotated[tuple[RecordTopic, ...], Field(max_length=10_000)] = ()
-    """Every partition that was altered, written before it is altered. The operator resumes and rolls back
+    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] = ()
+    """Every partition that was altered; written before the alter. The operator resumes and rolls back
     from it: do not edit it."""
 
 
@@ -351,6 +362,6 @@ class PartitionReassignment(Resource):
     SHORT_NAME = "kpr"
 
     spec: PartitionReassignmentSpec
-    """Where replicas should be, and how to bring them there."""
+    """Where replicas should be, and how to move them there."""
     status: PartitionReassignmentStatus = PartitionReassignmentStatus()
-    """How far the moves have come. Written by the operator."""
+    """Progress of the moves. Written by the operator."""

@@ -1,4 +1,4 @@
-"""The ReassignmentPlan resource: a goal, the PartitionReassignments that it was worked out into, and their approval."""
+"""The ReassignmentPlan resource: a goal, the PartitionReassignments that reach it, and their approval."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from reassign.api.common import (
     Conditions,
     Count,
     Model,
+    ObservedGeneration,
     Resource,
     Schema,
     Seconds,
@@ -22,6 +23,16 @@ from reassign.api.common import (
     rule,
 )
 from reassign.api.goal import Awareness, By
+from reassign.api.limits import (
+    MAX_LABEL_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_PATTERNS,
+    MAX_PLAN_BROKERS,
+    MAX_REPLICAS,
+    MAX_UNMET,
+    MAX_WAVE_PARTITIONS,
+    MAX_WAVES,
+)
 from reassign.api.partition_reassignment import (
     Admission,
     ClusterRef,
@@ -36,12 +47,6 @@ PLAN_LABEL = "kafka.reassign.dev/plan"
 """Name of the plan that a PartitionReassignment is a wave of."""
 PLAN_UID_LABEL = "kafka.reassign.dev/plan-uid"
 """Its uid: a plan made again under the same name is another plan."""
-MAX_NAME_CHARACTERS = 63
-"""What the value of a label can have."""
-MAX_WAVES = 1000
-"""What a status can list, and still be well under the size of an object."""
-MAX_BROKERS = 300
-MAX_UNMET = 100
 
 
 class Approval(StrEnum):
@@ -50,13 +55,16 @@ class Approval(StrEnum):
 
 
 _EACH_ONCE = "self.all(x, self.exists_one(y, y == x))"
-TopicPatterns = Annotated[tuple[TopicPattern, ...], Field(max_length=100)]
+TopicPatterns = Annotated[tuple[TopicPattern, ...], Field(max_length=MAX_PATTERNS)]
 Brokers = Annotated[
     tuple[BrokerId, ...],
-    Field(min_length=1, max_length=MAX_BROKERS),
+    Field(min_length=1, max_length=MAX_PLAN_BROKERS),
     Schema(rule(_EACH_ONCE, "names a broker more than once")),
 ]
 Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+EXCLUDED_BY_DEFAULT = ("__*",)
 
 
 class Topics(Model):
@@ -64,26 +72,33 @@ class Topics(Model):
 
     include: Annotated[TopicPatterns, Field(min_length=1), Schema(rule(_EACH_ONCE, "names a pattern twice"))] = ("*",)
     """Names of topics, with * for any characters and ? for one. Default: all."""
-    exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] = ("__*",)
-    """Names of topics that stay as they are, likewise. Default: those that begin with two underscores, such as
+    exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] | None = None
+    """Names of topics that stay as they are, likewise. Unset: those that begin with two underscores, such as
     __consumer_offsets. An empty list leaves none out."""
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The patterns of exclude, or those that hold where it is unset."""
+        return EXCLUDED_BY_DEFAULT if self.exclude is None else self.exclude
 
 
 class BalanceGoal(Model):
-    """What is to lie evenly on the brokers."""
+    """What is balanced over the brokers."""
 
     by: Annotated[
-        tuple[By, ...], Field(min_length=1, max_length=3), Schema(rule(_EACH_ONCE, "names a resource more than once"))
+        tuple[By, ...],
+        Field(min_length=1, max_length=len(By)),
+        Schema(rule(_EACH_ONCE, "names a resource more than once")),
     ] = (By.DISK, By.REPLICAS, By.LEADERS)
     """What is balanced: Disk (bytes), Replicas (their number), Leaders (partitions whose first replica it is).
     Default: all three."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
-    """How far a broker's share may be from the best that can be reached, in percent."""
+    """How far a broker's share may be from the best possible one, in percent."""
 
 
 class Goal(Model):
-    """What is wanted of the cluster, at least one thing. Whatever it is, replicas on brokers that are gone are placed
-    anew, and no two replicas of a partition are left on one rack where that can be."""
+    """The goal: at least one of these fields. In any case, replicas on brokers that no longer exist get another broker,
+    and replicas of one partition are spread over racks where possible."""
 
     RULES: ClassVar = (
         rule(
@@ -97,13 +112,13 @@ class Goal(Model):
     )
 
     drain_brokers: Brokers | None = None
-    """Ids of brokers that no replica stays on."""
+    """Ids of brokers to drain: no replica stays on them."""
     brokers: Brokers | None = None
     """Ids of the brokers that may have replicas: the others are drained. Unset: all."""
-    replication_factor: Annotated[int, Field(ge=1, le=16)] | None = None
+    replication_factor: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] | None = None
     """How many replicas each partition has. Unset: as many as it has now."""
     balance: BalanceGoal | None = None
-    """What is to lie evenly on the brokers. Unset: only what has to move moves."""
+    """What is balanced over the brokers. Unset: only replicas that have to move are moved."""
 
 
 class Racks(Model):
@@ -115,12 +130,12 @@ class Racks(Model):
 
 
 class Waves(Model):
-    """How much one PartitionReassignment of the plan moves at most; they run one after the other."""
+    """The largest PartitionReassignment that the plan makes. Waves run one after the other."""
 
-    max_partitions: Annotated[int, Field(ge=1, le=500)] = 200
-    """Partitions of one wave."""
+    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = 200
+    """Partitions of one wave, at most."""
     max_bytes: Bytes | None = None
-    """Bytes that one wave copies, from 1Ki to 1Pi, such as 500Gi; a partition that has more is a wave of its own.
+    """Bytes that one wave copies, at most: from 1Ki to 1Pi, such as 500Gi. A larger partition is a wave of its own.
     Unset: no bound."""
 
 
@@ -139,18 +154,17 @@ class Template(Model):
     preferred_leader: PreferredLeader | None = None
     """Whether the first replica of a partition is made its leader. Unset: Elect."""
     deletion_policy: DeletionPolicy | None = None
-    """What becomes of the wave in flight when the plan is deleted. Unset: Cancel."""
+    """What happens to the wave in flight when the plan is deleted. Unset: Cancel."""
     deletion_deadline_seconds: Seconds | None = None
-    """How long the deletion of a wave waits for its cancel to be confirmed. Unset: for ever."""
+    """How long the deletion of a wave waits for its cancel to be confirmed. Unset: without limit."""
     stall_timeout_seconds: Seconds | None = None
-    """After how long a wait that ends by itself, or a move that does not come nearer to its end, is reported as
-    Stalled. Unset: 600."""
+    """After how long a wait that ends by itself, or a move without progress, is reported as Stalled. Unset: 600."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since its start a wave starts no new move. Unset: no deadline."""
 
 
 class ReassignmentPlanSpec(Model):
-    """What is wanted, and when it may be carried out."""
+    """The goal, and when it may be carried out."""
 
     cluster_ref: Annotated[
         ClusterRef,
@@ -160,20 +174,19 @@ class ReassignmentPlanSpec(Model):
     topics: Topics = Topics()
     """The topics whose replicas may be moved."""
     goal: Goal
-    """What is wanted of the cluster. When it changes, as when topics, racks, waves or template do, what is in flight
-    is finished, the waves that are not done are deleted, and it is planned anew."""
+    """What the plan should reach. When goal, topics, racks, waves or template change, the operator plans again: moves
+    in flight are finished, and waves that are not done are deleted."""
     racks: Racks = Racks()
     """How replicas are spread over racks."""
     waves: Waves = Waves()
-    """How much one PartitionReassignment of the plan moves at most."""
+    """How much one wave, a PartitionReassignment of the plan, moves at most."""
     approval: Approval = Approval.REQUIRED
-    """Required: nothing moves before approvedDigest is status.digest. NotRequired: the first wave begins as soon as
+    """Required: nothing moves before approvedDigest equals status.digest. NotRequired: the first wave starts as soon as
     the plan is made."""
     approved_digest: Digest | None = None
-    """The plan that may be carried out: a copy of status.digest. Anything else holds back the waves that have not
-    begun."""
+    """The plan that may be carried out: a copy of status.digest. With any other value, no further wave starts."""
     suspend: bool = False
-    """True: no wave is begun, and the one that has begun starts no new moves. What is in flight goes on to its end."""
+    """True: no further wave starts, and the running one starts no new moves. Moves in flight are finished."""
     template: Template = Template()
     """Options of the PartitionReassignments that the plan makes."""
 
@@ -190,43 +203,43 @@ class Moves(Model):
     """What the plan changes."""
 
     replicas: Count
-    """Replicas that are put on another broker, or added."""
+    """Replicas that are moved to another broker, or added."""
     bytes: Count
     """Bytes that are copied for that."""
     leaders: Count
     """Partitions that get another preferred leader."""
     seconds: Count | None = None
-    """How long that takes, wave after wave, at the rate of the throttle. Unset: without one."""
+    """How long that takes, wave after wave, at the rate of the throttle. Unset: there is no throttle."""
 
 
 class LowerBound(Model):
-    """What any plan for this goal must cost, so that it can be seen how far from the optimum this one is."""
+    """The least that any plan for this goal costs. It shows how far this plan is from the optimum."""
 
     bytes: Count
     """Bytes to copy, at least."""
     replicas: Count
-    """Replicas to put elsewhere, at least."""
+    """Replicas to move, at least."""
     waves: Count
     """Waves, at least."""
     seconds: Count | None = None
-    """Time at the rate of the throttle, at least. Unset: without one."""
+    """Time at the rate of the throttle, at least. Unset: there is no throttle."""
 
 
 Share = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 
 class Shares(Model):
-    """How evenly one resource lies on the brokers: 100 is just a broker's share."""
+    """How evenly one resource is spread over the brokers: 100 is exactly a broker's share."""
 
     by: By
     """Disk, Replicas or Leaders."""
     least_percent: Share
-    """The broker that has least, in percent of its share."""
+    """The least loaded broker, in percent of its share."""
     greatest_percent: Share
-    """The broker that has most, in percent of its share."""
+    """The most loaded broker, in percent of its share."""
 
 
-ShareList = Annotated[tuple[Shares, ...], Field(max_length=3), Schema(list_map_keys=("by",))]
+ShareList = Annotated[tuple[Shares, ...], Field(max_length=len(By)), Schema(list_map_keys=("by",))]
 
 
 class BalanceStatus(Model):
@@ -241,60 +254,60 @@ class BalanceStatus(Model):
 class Wave(Model):
     """One PartitionReassignment of the plan."""
 
-    name: Annotated[str, Field(max_length=253)]
+    name: Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
     """Its name, in the plan's namespace."""
     partitions: Count
     """Partitions that it moves."""
     bytes: Count
     """Bytes that it copies."""
     state: WaveState
-    """Pending (suspended, and nothing of it has begun), Running, Succeeded, Failed, or Missing (somebody deleted
-    it)."""
+    """Pending (suspended, and nothing of it has begun), Running, Succeeded, Failed, or Missing (it was
+    deleted)."""
     digest: Digest
-    """Of its spec as it was planned, but for suspend."""
+    """Digest of its spec as planned, without suspend."""
 
 
 class Unmet(Model):
-    """Something of the goal that the plan does not reach."""
+    """A part of the goal that the plan does not reach."""
 
     what: ShortText
     """What it is."""
     nearest: ShortText
-    """The nearest to it that the plan reaches."""
+    """The closest that the plan comes to it."""
 
 
 class ReassignmentPlanStatus(Model):
     """The plan, and how far it has come."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status is about."""
+    observed_generation: ObservedGeneration = None
+    """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready and Succeeded always: whether the plan is carried out. GoalMet from when it is made: whether its goal is
     reached. Reconciling, Stalled and PlanStale only while True."""
     summary: ShortText | None = None
-    """How far it is in one line, for people."""
+    """Progress in one line, for people."""
     digest: Digest | None = None
-    """Of all the PartitionReassignments of the plan but for suspend. Copied to spec.approvedDigest it is the
-    approval."""
+    """Digest of all PartitionReassignments of the plan, without suspend. To approve the plan, copy it to
+    spec.approvedDigest."""
     planned_input_hash: Digest | None = None
-    """Of the part of the spec that the plan was made from: goal, topics, racks, waves and template."""
+    """Digest of the part of the spec that the plan was made from: goal, topics, racks, waves and template."""
     stale_digest: Digest | None = None
-    """The approved digest whose plan no longer fitted the cluster: it has to be approved again."""
+    """The approved digest whose plan no longer fits the cluster: approve it again."""
     moves: Moves | None = None
     """What the plan changes."""
     lower_bound: LowerBound | None = None
-    """What any plan for this goal must cost."""
+    """The least that any plan for this goal costs."""
     balance: BalanceStatus | None = None
     """How evenly the cluster is loaded, before and after."""
     unmet: Annotated[tuple[Unmet, ...], Field(max_length=MAX_UNMET)] = ()
-    """What of the goal the plan does not reach; at most 100 parts."""
+    """Parts of the goal that the plan does not reach; at most 100."""
     waves: Annotated[tuple[Wave, ...], Field(max_length=MAX_WAVES)] = ()
     """The PartitionReassignments of the plan, in their order."""
 
 
 class ReassignmentPlan(Resource):
-    """A goal for a Kafka cluster, worked out into PartitionReassignments that can be read before they run, one after
-    the other, when the plan is approved."""
+    """A goal for a Kafka cluster. The operator plans PartitionReassignments that reach it. They can be read before the
+    plan is approved, and then run one after the other."""
 
     KIND = "ReassignmentPlan"
     PLURAL = "reassignmentplans"
@@ -302,12 +315,12 @@ class ReassignmentPlan(Resource):
 
     RULES: ClassVar = (
         rule(
-            f"size(self.metadata.name) <= {MAX_NAME_CHARACTERS}",
-            f"the name of a plan has at most {MAX_NAME_CHARACTERS} characters: its waves are labelled with it",
+            f"size(self.metadata.name) <= {MAX_LABEL_CHARACTERS}",
+            f"the name of a plan has at most {MAX_LABEL_CHARACTERS} characters: its waves are labelled with it",
         ),
     )
 
     spec: ReassignmentPlanSpec
-    """What is wanted, and when it may be carried out."""
+    """The goal, and when it may be carried out."""
     status: ReassignmentPlanStatus = ReassignmentPlanStatus()
     """The plan, and how far it has come. Written by the operator."""

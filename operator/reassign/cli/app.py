@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS
 from reassign.cli import options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
@@ -70,7 +71,8 @@ def plan(
         list[str] | None, typer.Option(metavar="ID,...", help="The brokers that may have replicas; by default all.")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, max=16, help="How many replicas each partition has; by default as many as now.")
+        int | None,
+        typer.Option(min=1, max=MAX_REPLICAS, help="How many replicas each partition has; by default as many as now."),
     ] = None,
     balance: Annotated[
         str | None, typer.Option(metavar="disk,replicas,leaders", help="What is to lie evenly on the brokers.")
@@ -97,7 +99,7 @@ def plan(
             help="What stays free of a disk; by default the KafkaCluster's limit, or 10.",
         ),
     ] = None,
-    max_partitions: Annotated[int, typer.Option(min=1, max=500, help="Partitions of one wave.")] = 200,
+    max_partitions: Annotated[int, typer.Option(min=1, max=MAX_WAVE_PARTITIONS, help="Partitions of one wave.")] = 200,
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
     exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
@@ -140,7 +142,9 @@ def assign(
         str, typer.Option(parser=options.topic_name, metavar="NAME", help="The topic that is to be made.")
     ],
     partitions: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many partitions it has.")],
-    replication_factor: Annotated[int, typer.Option(min=1, max=16, help="How many replicas each of them has.")],
+    replication_factor: Annotated[
+        int, typer.Option(min=1, max=MAX_REPLICAS, help="How many replicas each of them has.")
+    ],
     cluster: options.Cluster = None,
     namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
@@ -189,7 +193,9 @@ def convert(
             help="The manifest's name; of several, what their names begin with.",
         ),
     ] = "move",
-    max_partitions: Annotated[int, typer.Option(min=1, max=2000, help="Partitions of one manifest.")] = 500,
+    max_partitions: Annotated[
+        int, typer.Option(min=1, max=MAX_PARTITIONS, help="Partitions of one manifest.")
+    ] = MAX_WAVE_PARTITIONS,
     throttle: options.Throttle = None,
 ) -> None:
     """The stock tool's JSON as PartitionReassignments, or the reverse: which it is, is seen from the file.

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
 
 MAX_DIGITS = 10
@@ -72,7 +73,9 @@ def namespace_name(value: str) -> str:
 
 def topic_name(value: str) -> str:
     """A name that a topic can have."""
-    return _matching(TOPIC_NAME, value, "a name of letters, digits, ., _ and -, with 249 at most")
+    return _matching(
+        TOPIC_NAME, value, f"a name of letters, digits, ., _ and -, with {MAX_TOPIC_NAME_CHARACTERS} at most"
+    )
 
 
 def _matching(pattern: re.Pattern[str], value: str, what: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reassign.api.common import INT32_MAX, bytes_of, bytes_per_second
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.limits import MAX_UNMET
 from reassign.api.reassignment_plan import (
-    MAX_UNMET,
     PLAN_LABEL,
     PLAN_UID_LABEL,
     BalanceStatus,
@@ -130,7 +130,7 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
     wanted = job.plan.spec.topics
     names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
-    if all(matches(name, wanted.exclude) for name in names):
+    if all(matches(name, wanted.excluded) for name in names):
         raise PlanningError(
             Reason.NOTHING_SELECTED,
             f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from reassign.api.common import is_written
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
@@ -110,7 +111,7 @@ class Reporter:
                     self._metrics.status_patch()
                     self._learn(resource.uid, written)
                     if written:
-                        known = "observedGeneration" in obj["status"]
+                        known = is_written(obj["status"])
                         await self._tell(obj, STATUS_RESTORED if known else RECORD_NOT_BELIEVED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:

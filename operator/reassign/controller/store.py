@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import structlog
 from pydantic import ValidationError
 
-from reassign.api.common import FINALIZER
+from reassign.api.common import FINALIZER, is_written
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
@@ -24,7 +24,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import Kind, Object
-from reassign.kube.managed import finalizer_is_ours, record_is_somebody_elses
+from reassign.kube.managed import finalizer_is_ours, record_is_foreign
 
 log = structlog.get_logger()
 
@@ -208,7 +208,7 @@ def has_finalizer(obj: Object) -> bool:
 def holds(obj: Object) -> bool:
     """Whether a PartitionReassignment, readable or not, has something in flight, or may have."""
     status = obj.get("status", {})
-    return "observedGeneration" not in status or _holds(status.get("record", ()))
+    return not is_written(status) or _holds(status.get("record", ()))
 
 
 def _once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
@@ -241,11 +241,11 @@ def _overwritten(obj: Object, known: Object | None) -> bool:
     if obj["kind"] != Kind.PARTITION_REASSIGNMENT:
         return False  # what a KafkaCluster must not lose is the record of its throttles, which comes and goes
     status, before = obj.get("status", {}), (known or {}).get("status", {})
-    if any(field in before and field not in status for field in ("observedGeneration", "record")):
+    if (is_written(before) and not is_written(status)) or ("record" in before and "record" not in status):
         return True
     record = status.get("record")
     news = record != before.get("record") if known else _holds(record or ())
-    return news and record_is_somebody_elses(obj)
+    return news and record_is_foreign(obj)
 
 
 def _believed(obj: Object) -> Object:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reassign.api.kafka_cluster import (
-    MAX_FOREIGN,
     BrokerStatus,
     Execution,
     ForeignInFlight,
@@ -17,6 +16,7 @@ from reassign.api.kafka_cluster import (
     PacingStatus,
     ReplicationFactorGuard,
 )
+from reassign.api.limits import MAX_FOREIGN
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem

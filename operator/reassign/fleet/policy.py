@@ -12,13 +12,14 @@ from pydantic import Field, ValidationError, model_validator
 
 from reassign.api.common import Model, NamespaceName, bytes_of, bytes_per_second
 from reassign.api.digest import hashed
+from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
 from reassign.errors import PlanningError, Reason
 from reassign.planning.manifests import Manifest, manifests_of
 from reassign.planning.problem import goals, model
 
-ClusterPattern = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9.*?-]+$")]
+ClusterPattern = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9.*?-]+$")]
 
 
 class Terms(Model):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.tables import Tables
@@ -67,12 +68,9 @@ LOG_DIRS = (
     _note("DirectoryOffline", "not online", _DIRECTORY),
     _note("CapacityUnknown", "online and (total_bytes is null or usable_bytes is null)", _VOLUME),
 )
-MOST_REPLICAS = 32
-"""Of a partition: twice as many as a PartitionReassignment may name, for those that are in flight."""
-
 PARTITIONS = (
     Rule("NoReplicas", "size(replicas) = 0", _REPLICAS),
-    Rule("TooManyReplicas", f"size(replicas) > {MOST_REPLICAS}", _REPLICAS),
+    Rule("TooManyReplicas", f"size(replicas) > {MAX_IN_FLIGHT_REPLICAS}", _REPLICAS),
     Rule("BrokerTwiceInPartition", "size(array_distinct(replicas)) < size(replicas)", _REPLICAS),
     Rule("DirectoryCount", "size(log_dirs) <> size(replicas)", _REPLICAS),
     Rule("LeaderOutsideIsr", "not array_contains(isr, leader)", _LEADER),

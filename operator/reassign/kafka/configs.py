@@ -1,4 +1,4 @@
-"""min.insync.replicas of topics, remembered for a while: it changes rarely, and a look is taken every second."""
+"""min.insync.replicas of topics, kept for a while: it changes rarely, and the cluster is observed every second."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def refused_credentials(connection: Connection, seconds: float) -> ClusterError 
     settings: dict[str, Any] = {**connection.librdkafka(), "log_level": 0, "error_cb": errors.append}
     try:
         client = AdminClient(settings)
-    except KafkaException:  # what this library cannot be set to do tells nothing of the credentials
+    except KafkaException:  # a setting that this library refuses proves nothing about the credentials
         return None
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

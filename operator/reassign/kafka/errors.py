@@ -34,7 +34,7 @@ KAFKA_STORAGE_ERROR = 56
 LOG_DIR_NOT_FOUND = 57
 UNKNOWN_TOPIC_ID = 100
 
-# What may have happened all the same, so that only looking again can tell.
+# The request may have been carried out all the same: only another read shows it.
 AMBIGUOUS = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NETWORK_EXCEPTION, NOT_CONTROLLER})
 
 REFUSALS: dict[int, Reason] = {
@@ -75,15 +75,15 @@ def outcome(step: Step, code: int, message: str | None) -> Outcome:
     )
     if code == NONE or done:
         return APPLIED
-    said = message or EXPLANATIONS.get(code) or f"the brokers answered {name_of(code)}"
+    explanation = message or EXPLANATIONS.get(code) or f"the brokers answered {name_of(code)}"
     if code in AMBIGUOUS:
-        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, said)
+        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, explanation)
     reason = REFUSALS.get(code, Reason.REQUEST_FAILED)
     if isinstance(step, Cancel) and code == INVALID_REPLICA_ASSIGNMENT:
         reason = Reason.CANCEL_UNSAFE  # the only way in which a cancel can be invalid
     elif isinstance(step, Elect) and reason is Reason.REQUEST_FAILED:
         reason = Reason.ELECTION_FAILED
-    return Outcome(Result.REFUSED, reason, said)
+    return Outcome(Result.REFUSED, reason, explanation)
 
 
 def lost(error: Exception) -> Outcome:
@@ -138,13 +138,13 @@ def _from_librdkafka(error: LibrdkafkaError) -> ClusterError:
     return ClusterError(Reason.CLUSTER_UNREACHABLE, f"the brokers do not answer: {error.str()}")
 
 
-def _authentication_failed(said: str) -> ClusterError:
-    return ClusterError(Reason.AUTHENTICATION_FAILED, f"the brokers refuse the credentials: {said}")
+def _authentication_failed(message: str) -> ClusterError:
+    return ClusterError(Reason.AUTHENTICATION_FAILED, f"the brokers refuse the credentials: {message}")
 
 
-def _not_authorized(said: str) -> ClusterError:
+def _not_authorized(message: str) -> ClusterError:
     needs = "DESCRIBE, ALTER, DESCRIBE_CONFIGS and ALTER_CONFIGS on the cluster"
-    return ClusterError(Reason.NOT_AUTHORIZED, f"the Kafka user needs {needs}: {said}")
+    return ClusterError(Reason.NOT_AUTHORIZED, f"the Kafka user needs {needs}: {message}")
 
 
 def _said(error: Exception) -> str:

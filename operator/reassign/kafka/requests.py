@@ -83,7 +83,7 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]
     named = MetadataRequest.MetadataRequestTopic
     wanted = None if names is None else [named(name=n) for n in names]
     answer = wire.read(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-    found: Topics = {}
+    described: Topics = {}
     unauthorized: set[str] = set()
     for topic in answer.topics:
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
@@ -99,8 +99,8 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]
                 )
                 for p in topic.partitions
             }
-            found[topic.name] = (_topic_id(topic.topic_id), partitions)
-    return found, unauthorized
+            described[topic.name] = (_topic_id(topic.topic_id), partitions)
+    return described, unauthorized
 
 
 def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
@@ -110,15 +110,15 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
         described(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_INSYNC_REPLICAS])
         for topic in topics
     ]
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     unauthorized: set[str] = set()
     for result in wire.read(lambda: DescribeConfigsRequest(resources=wanted)).results:
         if result.error_code == TOPIC_AUTHORIZATION_FAILED:
             unauthorized.add(result.resource_name)
         elif result.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
             _raise_for(result.error_code, result.error_message)
-            found[result.resource_name] = int(next(c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS))
-    return found, unauthorized
+            values[result.resource_name] = int(next(c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS))
+    return values, unauthorized
 
 
 def log_dirs(
@@ -237,10 +237,10 @@ def elect(wire: Wire, partitions: Collection[TopicPartition], before_write: Call
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
-        found[topic].append(number)
-    return found
+        numbers[topic].append(number)
+    return numbers
 
 
 def _topic_id(raw: UUID) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
+from reassign.api.throttle_configs import LISTS, LOG_DIR_RATE, RATES
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.model.problem import Problem
 from reassign.core.model.steps import APPLIED, Outcome, Result
-from reassign.core.throttle.desired import LISTS, LOG_DIR_RATE, RATES
 from reassign.errors import Reason
 from reassign.kafka.errors import (
     AMBIGUOUS,
@@ -34,7 +34,7 @@ from reassign.kafka.wire import AnswerLostError, Wire
 BATCH = 200
 """Topics in one request."""
 BROKER_SECONDS = 2.0
-"""For one broker's answer: one that is down or slow delays a look by no more."""
+"""For one broker's answer: one that is down or slow delays a snapshot by no more."""
 RESOURCE_TYPES = {ConfigResourceType.TOPIC: 2, ConfigResourceType.BROKER: 4}
 SET_AT = {ConfigResourceType.TOPIC: 1, ConfigResourceType.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
@@ -61,10 +61,10 @@ def batches(resources: Collection[ConfigResource]) -> Iterator[list[ConfigResour
 
 def by_resource(changes: Iterable[Change]) -> dict[ConfigResource, list[Change]]:
     """The changes of each broker and topic, in their order."""
-    found: dict[ConfigResource, list[Change]] = {}
+    grouped: dict[ConfigResource, list[Change]] = {}
     for one in changes:
-        found.setdefault(one.key.resource, []).append(one)
-    return found
+        grouped.setdefault(one.key.resource, []).append(one)
+    return grouped
 
 
 def read(
@@ -91,9 +91,9 @@ def read(
         else:
             answer = wire.read(request)
     except KafkaError as error:
-        said = cluster_error(error)
-        reason = said.reason if said.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
-        problem = Problem(reason, f"the configurations of {first} could not be read: {said.message}")
+        cause = cluster_error(error)
+        reason = cause.reason if cause.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
+        problem = Problem(reason, f"the configurations of {first} could not be read: {cause.message}")
         return dict.fromkeys(resources, problem)
     return {ConfigResource(first.type, result.resource_name): _configs(first.type, result) for result in answer.results}
 
@@ -149,11 +149,11 @@ def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], Non
 
 def _refused(resource: ConfigResource, code: int, message: str | None) -> Outcome:
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        said = f"{RIGHTS} the cluster"
+        message = f"{RIGHTS} the cluster"
     elif code == TOPIC_AUTHORIZATION_FAILED:
-        said = f"{RIGHTS} the {resource}"
+        message = f"{RIGHTS} the {resource}"
     else:
-        said = f"{resource}: {message or f'the brokers answered {name_of(code)}'}"
+        message = f"{resource}: {message or f'the brokers answered {name_of(code)}'}"
     if code in AMBIGUOUS:
-        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, said)
-    return Outcome(Result.REFUSED, REFUSALS.get(code, Reason.REQUEST_FAILED), said)
+        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message)
+    return Outcome(Result.REFUSED, REFUSALS.get(code, Reason.REQUEST_FAILED), message)

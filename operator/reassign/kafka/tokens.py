@@ -48,7 +48,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token, and when it is over and to be replaced, on the monotonic clock."""
+    """An access token, with the times when it expires and is replaced, on the monotonic clock."""
 
     value: str = field(repr=False)
     expires: float
@@ -114,18 +114,18 @@ class OAuth(AbstractTokenProvider):
         self._held = None
 
     def token(self) -> str:
-        """For kafka-python. One that is over is not sent: a refusal would stick to the broker's connection."""
+        """For kafka-python. An expired one is not sent: a refusal would stick to the broker's connection."""
         return self._good().value
 
     def oauth_cb(self, _: str) -> tuple[str, float]:
-        """For confluent-kafka: the token, and when it is over, in seconds since 1970."""
+        """For confluent-kafka: the token, and when it expires, in seconds since 1970."""
         good = self._good()
         return good.value, time.time() + good.expires - time.monotonic()
 
     def _good(self) -> Token:
         held = self._held
         if held is None or time.monotonic() >= held.expires:
-            raise KafkaConnectionError("the access token is over, and there is no new one yet")
+            raise KafkaConnectionError("the access token has expired, and there is no new one yet")
         return held
 
 
@@ -150,13 +150,13 @@ async def _post(client: OAuth) -> tuple[int, bytes]:
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_SECONDS)) as session,
-            # the secret goes to nobody whom a redirect names
+            # the secret is never sent to the target of a redirect
             session.post(client.token_endpoint_url, headers=headers, data=form, ssl=tls, allow_redirects=False) as got,
         ):
             return got.status, await _read(got.content)
     except aiohttp.ClientConnectorCertificateError as error:
-        said = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
-        detail = f"its certificate is not trusted ({said}); set sasl.oauth.caSecretRef to the CA that signed it"
+        cause = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
+        detail = f"its certificate is not trusted ({cause}); set sasl.oauth.caSecretRef to the CA that signed it"
         raise _unreachable(client, detail) from None
     except aiohttp.ClientConnectorError as error:
         raise _unreachable(client, f"no connection ({_why(error.os_error)})") from None

@@ -103,8 +103,8 @@ class Wire:
                 Reason.CLUSTER_NOT_SUPPORTED, "the cluster runs in ZooKeeper mode: migrate it to KRaft first"
             )
         if data.broker_version < OLDEST:
-            oldest, found = (".".join(map(str, version)) for version in (OLDEST, data.broker_version))
-            raise ClusterError(Reason.CLUSTER_NOT_SUPPORTED, f"Kafka {oldest} or later is needed, this is {found}")
+            oldest, actual = (".".join(map(str, version)) for version in (OLDEST, data.broker_version))
+            raise ClusterError(Reason.CLUSTER_NOT_SUPPORTED, f"Kafka {oldest} or later is needed, this is {actual}")
         await self._manager.cluster.refresh_metadata(server)
 
     async def _ask(self, node: Node, request: Any, seconds: float) -> Any:
@@ -158,7 +158,7 @@ class Wire:
             connection = self._manager.get_connection(
                 node, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=isinstance(node, int)
             )
-        except errors.UnknownBrokerIdError:  # it has joined since the library last looked
+        except errors.UnknownBrokerIdError:  # it has joined since the library last refreshed
             self._manager.cluster.request_update()
             raise
         try:

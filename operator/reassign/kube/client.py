@@ -3,8 +3,8 @@
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
 read: whoever changed the object in between wins, and a `ConflictError` says so. They are told from those of others by
 the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled, and the
-PartitionReassignments of a plan, which we suspend, let go and delete as well. Nothing is retried here, since the loop
-ticks again and looks first.
+PartitionReassignments of a plan, which we suspend, resume and delete as well. Nothing is retried here, since the loop
+reconciles again from what it observes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
-        kubeconfig = os.environ.get("KUBECONFIG")  # the library looks when it is imported, and never again
+        kubeconfig = os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
         if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
@@ -160,7 +160,7 @@ class KubeClient:
     async def create_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], labels: Mapping[str, str]
     ) -> None:
-        """Make a ConfigMap that nobody can change afterwards; raises `ConflictError` when there is one of that name."""
+        """Make a ConfigMap that cannot be changed afterwards; raises `ConflictError` when there is one of that name."""
         metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": dict(data)}
         await self.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import structlog
 
+from reassign.api.limits import MAX_NOTE_BYTES
 from reassign.errors import ReassignError
 from reassign.kube.client import KubeClient, Object
 
 __all__ = ["CONTROLLER", "EventRecorder"]
 
 CONTROLLER = "kafka-reassign-operator"
-NOTE_BYTES = 1024
 NAME_CHARACTERS = 200
 REMEMBERED = 1000
 
@@ -39,7 +39,7 @@ class EventRecorder:
         `type` is Normal or Warning, `reason` what happened and `action` what was being done, both in CamelCase.
         """
         try:
-            await self._record(obj, type, reason, note.encode()[:NOTE_BYTES].decode(errors="ignore"), action)
+            await self._record(obj, type, reason, note.encode()[:MAX_NOTE_BYTES].decode(errors="ignore"), action)
         except ReassignError as error:
             log.warning("event not recorded", event_reason=reason, note=note, error=error.message)
 

@@ -1,10 +1,10 @@
-"""One writer: a coordination.k8s.io Lease, renewed in a thread of its own, and a deadline to look at before a write.
+"""One writer: a coordination.k8s.io Lease, renewed in a thread of its own, and a deadline to check before a write.
 
 The deadline is counted on the monotonic clock from before the renewal was sent, and ends earlier than the Lease
-does for others: whoever looks right before a write does not write when another may already have begun. Kafka has
+does for others: a process that checks it right before a write does not write when another may have started. Kafka has
 no fencing token, so a request that was sent in time can still land late.
 
-The library's leader election is not used: it has no deadline to look at, counts on the wall clock, and an
+The library's leader election is not used: it has no deadline to check, counts on the wall clock, and an
 unreachable API server ends it with an exception of the HTTP client.
 """
 
@@ -117,7 +117,7 @@ class Lease:
             async with asyncio.timeout(ATTEMPT_SECONDS):
                 return await self._renewed(kube)
         except ConflictError:
-            return False  # another was faster; the next look says who
+            return False  # another process was faster; the next read shows which
         except (ReassignError, TimeoutError) as error:
             log.warning("lease not renewed", lease=self._name, error=str(error))
             return False

@@ -11,11 +11,11 @@ from typing import Any
 
 from reassign.api.common import FINALIZER
 
-__all__ = ["FIELD_MANAGER", "field_manager", "finalizer_is_ours", "record_is_somebody_elses"]
+__all__ = ["FIELD_MANAGER", "field_manager", "finalizer_is_ours", "record_is_foreign"]
 
 
 _MERGED = "ancient-changes"
-"""The API server's name for the oldest of more than ten writers, whom it no longer tells apart."""
+"""The API server's name for the oldest of more than ten writers, which it no longer distinguishes."""
 
 
 FIELD_MANAGER = "kafka-reassign-operator"
@@ -28,10 +28,10 @@ def field_manager(uid: str) -> str:
 
 
 def finalizer_is_ours(obj: Mapping[str, Any]) -> bool:
-    """Whether we put our finalizer on this very object, and nobody has taken it off since.
+    """Whether we put our finalizer on this very object, and it was not removed since.
 
     False as well where nothing says so any more: the API server drops managedFields of an object that is too large with
-    them, and no longer tells the oldest of more than ten writers apart.
+    them, and no longer distinguishes the oldest of more than ten writers.
     """
     finalizer = f'v:"{FINALIZER}"'
     return any(
@@ -41,8 +41,8 @@ def finalizer_is_ours(obj: Mapping[str, Any]) -> bool:
     )
 
 
-def record_is_somebody_elses(obj: Mapping[str, Any]) -> bool:
-    """Whether somebody else wrote status.record as it is now, and not we; False where nothing says who did."""
+def record_is_foreign(obj: Mapping[str, Any]) -> bool:
+    """Whether another client wrote status.record as it is now; False where managedFields do not say who did."""
     writers = {manager for manager, fields in _fields(obj) if "f:record" in fields.get("f:status", {})}
     return not writers <= {_MERGED} and field_manager(obj["metadata"]["uid"]) not in writers
 

@@ -15,29 +15,29 @@ from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION, GROUP, Model
 from reassign.api.digest import hashed, spec_digest
+from reassign.api.limits import (
+    MAX_DETAILS,
+    MAX_LABEL_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_OBJECT_BYTES,
+    MAX_PARTITIONS,
+    MAX_PLAN_PARTITIONS,
+    MAX_TOPIC_CHARACTERS,
+    MAX_WAVE_PARTITIONS,
+    WAVE_BROKER_BYTES,
+    WAVE_DETAIL_BYTES,
+    WAVE_ENTRY_BYTES,
+)
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
-    MAX_DETAILS,
-    MAX_PARTITIONS,
-    MAX_TOPIC_CHARACTERS,
     PartitionReassignment,
     PartitionReassignmentSpec,
     ReplicationFactorChange,
 )
-from reassign.api.reassignment_plan import MAX_NAME_CHARACTERS, PLAN_LABEL
+from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import UNKNOWN, Cluster, Ints, Plan
 
-MAX_WAVE_PARTITIONS = 500
-MAX_BYTES = 1_400_000
-"""Of an object with its status: etcd takes 1.5 MiB, and conditions and metadata need some of that."""
-DETAIL_BYTES = 3_000
-"""What status.partitions has of one partition at most, with a topic name and a message as long as can be."""
-ENTRY_BYTES = 640
-ID_BYTES = 11
-"""An entry in the spec, in managedFields and in the record, without names and ids; and a broker's id."""
-MAX_STORED_PARTITIONS = 20_000
-NAME_CHARACTERS = 253
 HASH_CHARACTERS = 8
 KEPT_BY_ROLLBACK = ("clusterRef", "throttle", "concurrency", "preferredLeader")
 
@@ -113,8 +113,8 @@ def most_that_fit(cluster: Cluster, target: Ints, directories: Ints, changed: In
     name = np.array([len(topic) for topic in cluster.topics], np.int64)[cluster.topic[changed]]
     path = np.array([*map(_json_bytes, cluster.directories.path), _json_bytes(ANY_LOG_DIR)], np.int64)
     named = (directory >= 0).any(axis=1) * np.where(new >= 0, path[directory], 0).sum(axis=1)
-    size = ENTRY_BYTES + 3 * name + 2 * ID_BYTES * ids + 2 * named
-    room = MAX_BYTES - MAX_DETAILS * DETAIL_BYTES
+    size = WAVE_ENTRY_BYTES + 3 * name + 2 * WAVE_BROKER_BYTES * ids + 2 * named
+    room = MAX_OBJECT_BYTES - MAX_DETAILS * WAVE_DETAIL_BYTES
     fit = [(np.cumsum(-np.sort(-each)) < most).sum() for each, most in ((size, room), (name, MAX_TOPIC_CHARACTERS))]
     return max(1, int(min(fit)))
 
@@ -122,10 +122,10 @@ def most_that_fit(cluster: Cluster, target: Ints, directories: Ints, changed: In
 def check_stored(plan: Plan) -> None:
     """Refuse a plan that is too large to be kept in the API server as its reassignments."""
     changed = int((plan.wave != UNKNOWN).sum())
-    if changed > MAX_STORED_PARTITIONS:
+    if changed > MAX_PLAN_PARTITIONS:
         raise PlanningError(
             Reason.PLAN_TOO_LARGE,
-            f"the plan changes {changed} partitions, of which the operator keeps at most {MAX_STORED_PARTITIONS}: "
+            f"the plan changes {changed} partitions, of which the operator keeps at most {MAX_PLAN_PARTITIONS}: "
             "select fewer topics, or write its reassignments to Git with kubectl kafka-reassign plan, "
             "or with the fleet pipeline, and apply them from there",
         )
@@ -133,7 +133,7 @@ def check_stored(plan: Plan) -> None:
 
 def plan_label(name: str) -> str:
     """The value of PLAN_LABEL for a plan: its name; with a hash in place of its end where that is too long."""
-    return name if len(name) <= MAX_NAME_CHARACTERS else shortened(name, f"-{_hash(name)}", MAX_NAME_CHARACTERS)
+    return name if len(name) <= MAX_LABEL_CHARACTERS else shortened(name, f"-{_hash(name)}", MAX_LABEL_CHARACTERS)
 
 
 def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
@@ -240,7 +240,7 @@ def entries(cluster: Cluster, plan: Plan, those: Ints) -> list[Manifest]:
     return found
 
 
-def shortened(name: str, ending: str, limit: int = NAME_CHARACTERS) -> str:
+def shortened(name: str, ending: str, limit: int = MAX_NAME_CHARACTERS) -> str:
     """A name with this ending, and of the limit's length at most."""
     return name[: limit - len(ending)].rstrip("-.") + ending
 

@@ -14,14 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reassign.api.common import INT32_MAX
-from reassign.api.partition_reassignment import ANY_LOG_DIR, MAX_TOPIC_CHARACTERS
+from reassign.api.limits import (
+    MAX_LOG_DIR_CHARACTERS,
+    MAX_REPLICAS,
+    MAX_TOPIC_CHARACTERS,
+    MAX_TOPIC_NAME_CHARACTERS,
+    MAX_WAVE_PARTITIONS,
+)
+from reassign.api.partition_reassignment import ANY_LOG_DIR
 from reassign.errors import PlanningError, Reason
-from reassign.planning.manifests import MAX_WAVE_PARTITIONS, Manifest, manifest, shortened, spec_of
+from reassign.planning.manifests import Manifest, manifest, shortened, spec_of
 
 VERSION = 1
-MAX_REPLICAS = 16
-TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-DIRECTORY = re.compile(rf"{ANY_LOG_DIR}|/.{{0,1023}}")
+TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME_CHARACTERS}}}")
+DIRECTORY = re.compile(rf"{ANY_LOG_DIR}|/.{{0,{MAX_LOG_DIR_CHARACTERS - 1}}}")
 KEYS = {"topic", "partition", "replicas", "log_dirs"}
 
 

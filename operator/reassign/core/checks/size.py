@@ -10,27 +10,32 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from reassign.api.partition_reassignment import MAX_DETAILS, PartitionReassignmentSpec
+from reassign.api.limits import (
+    BROKER_BYTES,
+    DETAIL_BYTES,
+    LOG_DIR_BYTES,
+    MAX_DETAILS,
+    MAX_OBJECT_BYTES,
+    RECORD_BYTES,
+    RECORD_TOPIC_BYTES,
+)
+from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
-
-MAX_BYTES = 1_400_000
-DETAIL_BYTES = 1_000
-RECORD_BYTES = 120
-BROKER_BYTES = 6
 
 
 def too_large(obj: Mapping[str, Any], spec: PartitionReassignmentSpec) -> Problem | None:
     """Judges the object as it is, without its status, and the largest status that it can come to."""
     body = {key: value for key, value in obj.items() if key != "status"}
     record = sum(RECORD_BYTES + 2 * BROKER_BYTES * len(e.replicas) for e in spec.partitions)
-    record += sum(len(path) + 3 for e in spec.partitions for path in e.log_dirs or ())
-    names = sum(len(topic) + 80 for topic in {e.topic for e in spec.partitions})
+    record += sum(len(path) + LOG_DIR_BYTES for e in spec.partitions for path in e.log_dirs or ())
+    names = sum(len(topic) + RECORD_TOPIC_BYTES for topic in {e.topic for e in spec.partitions})
     details = sum(DETAIL_BYTES + len(e.topic) for e in spec.partitions[:MAX_DETAILS])
     total = len(json.dumps(body, separators=(",", ":"))) + record + names + details
-    if total <= MAX_BYTES:
+    if total <= MAX_OBJECT_BYTES:
         return None
     return Problem(
         Reason.RESOURCE_TOO_LARGE,
-        f"with its status it could come to {total} bytes of at most {MAX_BYTES}; split it over several resources",
+        f"with its status it could come to {total} bytes of at most {MAX_OBJECT_BYTES}; "
+        "split it over several resources",
     )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reassign.api.limits import MAX_DOCUMENT_BYTES
 from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.model.memory import Fact, Recent, Refused
 from reassign.core.model.problem import Problem
@@ -19,8 +20,6 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Cancel, Outcome, Result, Step
 from reassign.errors import Reason
 
-MAX_DOCUMENT_BYTES = 1_000_000
-"""A ConfigMap takes 1 MiB of data."""
 MAX_NAMED = 5
 
 

@@ -12,8 +12,9 @@ from datetime import datetime
 from functools import partial
 
 from reassign.api.common import ConditionStatus
+from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
-from reassign.api.reassignment_plan import MAX_WAVES, Approval, ReassignmentPlanStatus, Wave, WaveState
+from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource

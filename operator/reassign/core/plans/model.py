@@ -16,6 +16,7 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.digest import hashed, spec_digest
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.api.reassignment_plan import (
+    EXCLUDED_BY_DEFAULT,
     Approval,
     BalanceStatus,
     LowerBound,
@@ -53,9 +54,17 @@ class Plan:
 
     @cached_property
     def input_hash(self) -> str:
-        """Of what a plan is made from; neither approval nor suspend is part of it."""
+        """Of what a plan is made from; neither approval nor suspend is part of it.
+
+        Naming the topics that are excluded by default is no change: older versions of the schema wrote them down.
+        """
         parts = {"topics", "goal", "racks", "waves", "template"}
-        return hashed(self.spec.model_dump(mode="json", include=parts, exclude_defaults=True))
+        dumped = self.spec.model_dump(mode="json", include=parts, exclude_defaults=True)
+        if self.spec.topics.exclude == EXCLUDED_BY_DEFAULT:
+            del dumped["topics"]["exclude"]
+            if not dumped["topics"]:
+                del dumped["topics"]
+        return hashed(dumped)
 
     @property
     def planned(self) -> bool:

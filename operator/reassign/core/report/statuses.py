@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reassign.api.common import Condition
+from reassign.api.limits import MAX_DETAILS
 from reassign.api.partition_reassignment import (
-    MAX_DETAILS,
     PartitionDetail,
     PartitionReassignmentStatus,
     PartitionState,

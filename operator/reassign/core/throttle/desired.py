@@ -14,7 +14,9 @@ from typing import ClassVar, NamedTuple
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
+from reassign.api.limits import MAX_USERS
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, LOG_DIR_RATE, RATES
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType, items
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.memory import Recent
@@ -25,13 +27,6 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
-
-LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
-LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
-LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-RATES = (LEADER_RATE, FOLLOWER_RATE)
-LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-MAX_USERS = 1000
 
 
 @dataclass(frozen=True, slots=True)

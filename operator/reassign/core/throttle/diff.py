@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
+from reassign.api.limits import (
+    MAX_CONFIG_CHARACTERS,
+    MAX_THROTTLE_RECORD_BYTES,
+    MAX_THROTTLED_BROKERS,
+    MAX_THROTTLED_TOPICS,
+)
+from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle.desired import (
-    LOG_DIR_RATE,
     LogDirMove,
     ThrottledMove,
     WantedConfigs,
@@ -30,12 +36,6 @@ from reassign.core.throttle.desired import (
     wanted_configs,
 )
 from reassign.errors import Reason
-
-MAX_TEXT = 32_767
-"""Bytes of one configuration: brokers take no more."""
-MAX_PLACES = {ConfigResourceType.BROKER: 1000, ConfigResourceType.TOPIC: 2000}
-MAX_RECORD_BYTES = 800_000
-"""So that the KafkaCluster stays well below the 1.5 MiB that the API server stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +217,13 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     if diffed.record is None:
         return False
     topics = max(len(diffed.record.topics), *(len(b.copying) for b in diffed.record.brokers), 0)
-    if (
-        topics > MAX_PLACES[ConfigResourceType.TOPIC]
-        or len(diffed.record.brokers) > MAX_PLACES[ConfigResourceType.BROKER]
-    ):
+    if topics > MAX_THROTTLED_TOPICS or len(diffed.record.brokers) > MAX_THROTTLED_BROKERS:
         return True
     seen = recent.over(observed)
     texts = (c.of((seen[c.key.resource] or {}).get(c.key.config)) for c in diffed.changes if c.op is Op.APPEND)
-    if any(len(text or "") > MAX_TEXT for text in texts):
+    if any(len(text or "") > MAX_CONFIG_CHARACTERS for text in texts):
         return True
-    return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_RECORD_BYTES
+    return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
 def missing_config(move: ThrottledMove, aim: WantedConfigs, live: frozenset[int], seen: Observed) -> ConfigKey | None:

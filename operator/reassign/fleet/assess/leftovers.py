@@ -5,11 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from reassign.api.throttle_configs import LISTS, RATES
 from reassign.fleet.assess.growth import DAY
 from reassign.fleet.tables import Tables
-
-BROKER_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-TOPIC_KEYS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 THROTTLE, REASSIGNMENT = "Throttle", "Reassignment"
 
@@ -26,8 +24,8 @@ def leftovers(history: Tables, sizes: DataFrame) -> DataFrame:
         .withColumn("age", sf.row_number().over(Window.partitionBy("cluster").orderBy(sf.desc("taken_at"))) - 1)
         .withColumn("newest_at", sf.max("taken_at").over(Window.partitionBy("cluster")))
     )
-    is_set = (sf.col("kind") == "broker") & sf.col("key").isin(*BROKER_KEYS)
-    is_set |= (sf.col("kind") == "topic") & sf.col("key").isin(*TOPIC_KEYS)
+    is_set = (sf.col("kind") == "broker") & sf.col("key").isin(*RATES)
+    is_set |= (sf.col("kind") == "topic") & sf.col("key").isin(*LISTS)
     throttles = history.configs.where(is_set & (sf.col("value") != "")).select(
         "cluster",
         "taken_at",

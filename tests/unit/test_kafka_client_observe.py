@@ -1,4 +1,4 @@
-"""A look at a whole cluster, of which no broker says what is in its log directories."""
+"""A snapshot of a whole cluster, whose brokers do not describe their log directories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reassign.kafka.connection import Connection
 
 
 class Silent:
-    """A wire to brokers that do not answer for their directories: each makes the clock go on by all it is given."""
+    """A wire to brokers that do not describe their directories; each request takes all the time it is given."""
 
     def __init__(self, brokers: int) -> None:
         self.brokers = [SimpleNamespace(broker_id=id, rack=None, is_fenced=False) for id in range(brokers)]
@@ -35,7 +35,7 @@ class Silent:
         raise KafkaTimeoutError
 
 
-def test_brokers_that_do_not_answer_hold_up_a_look_at_all_no_longer_than_they_may_together(
+def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wire: Any = Silent(25)
