@@ -40,7 +40,7 @@ def lognormal(partitions: int, seed: int = 3) -> list[int]:
 # --- leaders ---
 
 
-def test_a_broker_without_replicas_is_asked_for_no_leaders_where_nothing_moves() -> None:
+def test_a_broker_without_replicas_has_no_leader_target_if_nothing_moves() -> None:
     problem, after, missed = planned(cluster([[0, 1], [0, 2], [0, 1], [0, 2], [0, 1], [0, 2]]), By.LEADERS)
     assert problem.target[LEADERS].tolist() == [2, 2, 2, 0]
     assert (after[LEADERS].tolist(), missed) == ([2, 2, 2, 0], [])
@@ -58,7 +58,7 @@ def test_what_a_drained_broker_gives_can_be_led_by_who_gets_it() -> None:
     assert (after[LEADERS].tolist(), missed) == ([0, 2, 2, 2], [])
 
 
-def test_a_broker_full_of_followers_that_stay_is_asked_for_no_more_leaders_than_it_gets_replicas() -> None:
+def test_a_broker_of_fixed_followers_leads_no_more_than_it_gets() -> None:
     rows = [[1, 0], [2, 0], [3, 0]] * 4 + [[0], [1], [2], [3]] * 3
     made = cluster(rows, topics=("__fixed", "free"), topic=[0] * 12 + [1] * 12)
     problem, after, missed = planned(made, By.REPLICAS, By.LEADERS)
@@ -101,7 +101,7 @@ def test_beside_one_huge_partition_the_others_share_the_rest() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_beside_a_huge_partition_with_two_replicas_counts_are_balanced_whatever_becomes_of_bytes(seed: int) -> None:
+def test_counts_are_balanced_beside_a_huge_partition_of_two_replicas(seed: int) -> None:
     made = cluster([[0, 1], *skewed(100, 2, seed)], [10_000, *lognormal(100, seed)])
     problem, after, missed = planned(made, *COUNTED)
     assert ((problem.low[REPLICAS] <= after[REPLICAS]) & (after[REPLICAS] <= problem.high[REPLICAS])).all()
@@ -121,7 +121,7 @@ def test_of_two_huge_partitions_on_a_broker_one_goes() -> None:
     assert missed == []
 
 
-def test_of_a_broker_that_has_a_huge_replica_already_no_second_one_is_asked() -> None:
+def test_a_broker_with_a_huge_replica_has_no_target_of_a_second_one() -> None:
     made = cluster([[2, 0], [4], [5, 4]], [425_888, 1_532_266, 457_200], racks=("",) * 6)
     problem, after, missed = planned(made, *COUNTED, tolerance=0.01, drain=frozenset({100}))
     assert problem.target[DISK].sum() <= problem.load[DISK].sum()

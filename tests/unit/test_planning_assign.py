@@ -64,7 +64,7 @@ def shares_of(nodes: Nodes, replication_factor: int) -> list[tuple[set[int], Fra
     return list(shares(members, Fraction(replication_factor)))
 
 
-def test_the_worked_example_walks_the_rings_and_goes_on_from_where_it_left_them() -> None:
+def test_the_worked_example_walks_the_rings_and_resumes_there() -> None:
     made = assign(2, 3, FOUR, False, FIRST)
     assert made.tolist() == [[1, 3, 2], [4, 1, 3]]
     assert add_replicas(made[:1], 4, FOUR, False, FIRST).tolist() == [[1, 3, 2, 4]]
@@ -73,7 +73,7 @@ def test_the_worked_example_walks_the_rings_and_goes_on_from_where_it_left_them(
 
 @settings(max_examples=500, deadline=None)
 @given(some_nodes, st.integers(1, 40), seeds, st.data())
-def test_every_node_has_its_share_of_any_partitions_in_a_row_rounded_up_or_down(
+def test_every_node_has_its_rounded_share_of_any_run_of_partitions(
     nodes: Nodes, partitions: int, seed: int | None, data: st.DataObject
 ) -> None:
     replication_factor = data.draw(st.integers(1, len(nodes)))
@@ -99,7 +99,7 @@ def test_no_broker_comes_twice_and_the_replicas_are_spread_at_every_level(
 
 @settings(max_examples=200, deadline=None)
 @given(some_nodes, seeds, st.data())
-def test_raising_the_replication_factor_moves_nothing_and_keeps_the_replicas_spread(
+def test_raising_the_replication_factor_moves_nothing_and_stays_spread(
     nodes: Nodes, seed: int | None, data: st.DataObject
 ) -> None:
     before = data.draw(st.integers(1, len(nodes)))
@@ -136,13 +136,13 @@ def test_replicas_that_came_from_elsewhere_stay_as_spread_as_they_were(
         assert all(are_spread(raised[:, :replication_factor], nodes))
 
 
-def test_replicas_that_lie_badly_stay_and_the_new_ones_go_where_there_are_fewest() -> None:
+def test_badly_spread_replicas_stay_and_new_ones_go_where_fewest_are() -> None:
     nodes = {1: "/a", 2: "/a", 3: "/a", 4: "/b", 5: "/c"}
     assert add_replicas(np.array([[1, 2]], np.int32), 4, nodes, False, FIRST).tolist() == [[1, 2, 4, 5]]
     assert add_replicas(np.array([[5, 2, 1]], np.int32), 4, nodes, False, FIRST).tolist() == [[5, 2, 1, 4]]
 
 
-def test_each_partition_goes_on_from_where_it_left_the_rings_and_not_the_last_one() -> None:
+def test_each_partition_resumes_where_it_left_the_rings() -> None:
     nodes = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c", 7: "d", 8: "d"}
     made = assign(2, 2, nodes, False, FIRST)
     assert made.tolist() == [[1, 3], [5, 7]]
@@ -159,7 +159,7 @@ def test_what_is_added_to_one_partition_leaves_the_rings_of_the_next_alone() -> 
 
 @settings(max_examples=200, deadline=None)
 @given(some_nodes, st.integers(1, 40), seeds, st.data())
-def test_a_raised_topic_loads_no_broker_by_more_than_its_windows_on_the_rings_allow(
+def test_a_raised_topic_loads_brokers_within_their_windows_on_the_rings(
     nodes: Nodes, partitions: int, seed: int | None, data: st.DataObject
 ) -> None:
     one_replica = shares_of(nodes, 1)
@@ -181,7 +181,7 @@ def test_partitions_with_fewer_replicas_than_others_are_filled_up() -> None:
     assert add_replicas(made, 3, FOUR, False, FIRST).tolist() == [[1, 3, 2], [4, 1, 3]]
 
 
-def test_a_rack_with_fewer_brokers_than_its_share_has_every_partition_on_each_and_the_others_share_the_rest() -> None:
+def test_each_broker_of_a_rack_smaller_than_its_share_has_every_partition() -> None:
     nodes = {1: "/a", 2: "/b", 3: "/b", 4: "/b", 5: "/c", 6: "/c", 7: "/c"}
     made = assign(30, 4, nodes, False, 1)
     count = {b: int((made == b).sum()) for b in nodes}
@@ -226,7 +226,7 @@ def test_simple_assignment_follows_kafkas_formula(
 
 
 @given(st.integers(1, 9), seeds, st.data())
-def test_raising_a_simple_assignment_gives_what_kafka_would_have_given_at_once(
+def test_raising_a_simple_assignment_gives_what_kafka_assigns_at_once(
     n: int, seed: int | None, data: st.DataObject
 ) -> None:
     nodes = dict.fromkeys(range(n), "")
@@ -254,7 +254,7 @@ print(sha256(assign(500, 4, nodes, False, 42).tobytes() + assign(500, 4, nodes, 
 """
 
 
-def test_the_same_seed_gives_the_same_bytes_in_any_process_and_order_of_the_nodes() -> None:
+def test_a_seed_gives_the_same_bytes_in_any_process_and_order_of_nodes() -> None:
     def digest(hash_seed: str, nodes: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(
@@ -286,7 +286,7 @@ def test_what_cannot_be_assigned_is_refused(
 @pytest.mark.parametrize(
     ("row", "says"), [([1, 2, 3], "partition 0 has 3 replicas, more than 2"), ([9], "partition 0 .* on broker 9")]
 )
-def test_replicas_cannot_be_added_to_a_partition_that_has_more_or_lies_elsewhere(row: list[int], says: str) -> None:
+def test_a_partition_with_more_or_unknown_replicas_cannot_be_raised(row: list[int], says: str) -> None:
     with pytest.raises(PlanningError, match=says) as refused:
         add_replicas(np.array([row], np.int32), 2, FOUR, False, 0)
     assert refused.value.reason is Reason.INVALID_GOAL

@@ -25,9 +25,7 @@ from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, t
 
 @settings(max_examples=300, deadline=None)
 @given(problems(), st.data())
-def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds_of_a_plan(
-    problem: Problem, data: st.DataObject
-) -> None:
+def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(problem: Problem, data: st.DataObject) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
     after = loads(target, problem.size, len(problem.alive))
     load, bytes_, moves = every_plan(problem)
@@ -71,7 +69,7 @@ def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_no_legal_plan_has_a_smaller_greatest_share_than_what_is_said_to_be_reachable(problem: Problem) -> None:
+def test_no_legal_plan_has_a_smaller_greatest_share_than_is_reachable(problem: Problem) -> None:
     of = problem.allowed
     aim = np.maximum(problem.target[:, of], 1)
     least = certificates.reachable(problem)
@@ -131,7 +129,7 @@ def test_more_replicas_cost_their_bytes_and_fewer_cost_nothing() -> None:
     assert certificates.bound(pose(made, Goal(replication_factor=1))) == certificates.Cost(bytes=0, moves=0)
 
 
-def test_replicas_that_are_not_spread_cost_those_that_no_legal_placement_keeps() -> None:
+def test_unspread_replicas_cost_those_that_no_legal_placement_keeps() -> None:
     made = tiny(("a", "a", "b", "c"), [[0, 1, 2], [0, 2, 3]], [5, 7], [1] * 4)
     assert certificates.bound(pose(made, Goal())) == certificates.Cost(bytes=5, moves=1)
 
@@ -152,9 +150,7 @@ def test_bounds_of_made_clusters_are_no_less_than_their_plain_excess(made: Made)
 
 
 @pytest.mark.parametrize(("seed", "gamma", "factor"), [(7, 0.6, 3), (7, 0.0, 2), (8, 0.0, 4)])
-def test_a_plan_is_near_its_bound_where_replicas_of_some_sizes_must_come_for_others(
-    seed: int, gamma: float, factor: int
-) -> None:
+def test_a_plan_is_near_its_bound_where_sizes_must_be_exchanged(seed: int, gamma: float, factor: int) -> None:
     made = Made(9_000, 30, seed=seed, gamma=gamma, replication_factor=factor)
     problem = pose(cluster(made), goal(made))
     solution = solve(problem)

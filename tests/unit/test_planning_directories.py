@@ -47,8 +47,8 @@ def named(
 ) -> tuple[object, list[int]]:
     start = cluster(found, [[0]] * len(target))
     sizes = np.array(gigabytes, np.int64) * GB
-    chosen, homeless = name(start, np.array(target, np.int32), sizes, min_free)
-    return chosen.tolist(), homeless
+    chosen, without_room = name(start, np.array(target, np.int32), sizes, min_free)
+    return chosen.tolist(), without_room
 
 
 def test_directories_of_one_volume_are_told_by_what_they_report() -> None:
@@ -71,7 +71,7 @@ def test_on_one_volume_the_broker_chooses() -> None:
     assert named(directories((0, 9, 9), (1, 100, 50), (1, 100, 50)), [[1]], 1) == ([[UNKNOWN]], [])
 
 
-def test_the_largest_goes_first_and_each_to_the_volume_with_the_greatest_free_share() -> None:
+def test_the_largest_goes_first_to_the_volume_with_most_free_share() -> None:
     found = directories((0, 9, 9), (1, 100, 60), (1, 200, 160))
     assert named(found, [[1], [0], [1], [1]], 10, 10, 70, 20) == ([[2], [UNKNOWN], [2], [1]], [])
 

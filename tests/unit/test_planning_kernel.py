@@ -304,7 +304,7 @@ def test_a_goal_that_cannot_be_planned_is_refused(goal: Goal, reason: Reason) ->
     assert refused.value.reason is reason
 
 
-def test_a_goal_that_leaves_dead_brokers_only_is_refused_though_nothing_could_move() -> None:
+def test_a_goal_that_leaves_only_dead_brokers_is_refused() -> None:
     with pytest.raises(PlanningError, match=r"none of the brokers that the goal leaves is alive \(100\):") as refused:
         pose(cluster([[0]], dead=(0,)), Goal(brokers=frozenset({100}), balance=ALL))
     assert refused.value.reason is Reason.NOT_ENOUGH_BROKERS

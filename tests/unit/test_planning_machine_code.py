@@ -80,7 +80,7 @@ def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     machine_code._temporary.cache_clear()
 
 
-def test_code_is_kept_in_the_cache_of_the_user_or_where_numba_is_told(
+def test_code_is_kept_in_the_cache_of_the_user_or_in_that_of_numba(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
     assert folder() == places / "user" / NAME / key()
@@ -89,7 +89,7 @@ def test_code_is_kept_in_the_cache_of_the_user_or_where_numba_is_told(
     assert folder() == places / "numba" / NAME / key()
 
 
-def test_where_no_cache_can_be_written_a_temporary_folder_has_what_the_image_keeps(
+def test_without_a_writable_cache_a_temporary_folder_links_the_image(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
     (places / "file").touch()

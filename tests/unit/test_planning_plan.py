@@ -41,7 +41,7 @@ def moved(cluster: Cluster, plan: Plan) -> int:
     return sum(size * len(set(new) - set(old)) for old, new, size in rows)
 
 
-def test_a_broker_is_drained_and_the_others_are_balanced_in_as_few_waves_as_the_caps_allow() -> None:
+def test_a_drain_with_balance_takes_as_few_waves_as_the_caps_allow() -> None:
     cluster = two_sites()
     plan = make(cluster, GOAL, max_partitions=12, rate=20 * MB)
     found = plan.certificate
@@ -63,7 +63,7 @@ def test_an_exact_plan_copies_no_more_and_meets_the_same_bands() -> None:
     assert exact.certificate.unmet == ()
 
 
-def test_a_partition_larger_than_a_wave_may_copy_is_a_wave_alone_and_that_is_said() -> None:
+def test_a_partition_larger_than_a_wave_is_a_wave_alone_and_reported() -> None:
     plan = make(two_sites(), Goal(drain=frozenset({4})), max_bytes=10 * MB)
     assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more partitions"
     waves, counts = np.unique(plan.wave[plan.wave != UNKNOWN], return_counts=True)

@@ -65,7 +65,7 @@ def test_a_rack_that_cannot_be_read_is_refused_with_the_broker_that_has_it(rack:
     assert f"{rack!r} of broker 11)" in refused.value.message
 
 
-def test_a_path_that_is_too_long_to_be_compared_is_refused_with_the_broker_that_has_it() -> None:
+def test_a_rack_path_that_is_too_long_is_refused_with_its_broker() -> None:
     assert levels(["/a" * 11, "/b"], Awareness.TREE, [1, 2]).shape == (11, 2)
     with pytest.raises(PlanningError, match=r"more than 11 names .*of broker 1") as refused:
         levels(["/a" * 12, "/b"], Awareness.TREE, [1, 2])

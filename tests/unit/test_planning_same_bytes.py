@@ -34,7 +34,7 @@ for _ in range(int(runs)):
 """
 
 
-def test_twenty_runs_in_processes_with_other_hash_seeds_write_the_same_bytes(tmp_path: Path) -> None:
+def test_runs_in_processes_with_other_hash_seeds_write_the_same_bytes(tmp_path: Path) -> None:
     made = cluster(Made(900, 12, unequal_capacities=True, violations=0.1))
     snapshots.write(tmp_path / "s", snapshots.in_sync(made, datetime(2026, 1, 31, tzinfo=UTC)))
     processes = [

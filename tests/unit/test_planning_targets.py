@@ -19,9 +19,7 @@ ALL = frozenset(By)
 @pytest.mark.parametrize(
     ("totals", "counts"), [([100, 100, 200], [10, 10, 20]), ([100, UNKNOWN, 200], [14, 13, 13])], ids=["all", "not all"]
 )
-def test_where_all_brokers_say_how_large_their_disks_are_twice_the_disk_gets_twice_of_each(
-    totals: list[int], counts: list[int]
-) -> None:
+def test_twice_the_disk_gets_twice_of_each_where_all_sizes_are_known(totals: list[int], counts: list[int]) -> None:
     disks = replace(directories(3, usable=NEVER), total=np.array(totals, np.int64))
     problem = pose(cluster([[0]] * 40, sizes=[1] * 40, racks=("",) * 3, disks=disks), Goal(balance=ALL))
     assert problem.target.tolist() == [counts] * 3
@@ -34,7 +32,7 @@ def test_a_band_of_counts_is_never_narrower_than_one_replica(partitions: int) ->
 
 
 @pytest.mark.parametrize(("brokers", "reached"), [(4, True), (5, False)])
-def test_the_readmes_two_partitions_lie_evenly_on_three_brokers_and_not_on_four(brokers: int, reached: bool) -> None:
+def test_the_readmes_partitions_are_even_on_three_brokers_not_on_four(brokers: int, reached: bool) -> None:
     racks = tuple(f"/{'ab'[broker % 2]}/{broker // 2 + 1}" for broker in range(brokers))
     orders = cluster([[0, 1, 2], [1, 2, 3]], racks=racks)
     found = make(orders, Goal(drain=frozenset({103}), balance=ALL)).certificate

@@ -147,7 +147,7 @@ def test_every_added_replica_is_copied_from_the_preferred_leader() -> None:
     assert moves.bytes.tolist() == [20, 0, 0]
 
 
-def test_what_lies_on_a_broker_that_is_down_is_copied_from_the_next_replica() -> None:
+def test_replicas_of_a_broker_that_is_down_are_copied_from_the_next() -> None:
     """Three of broker 0, which is down, and one of broker 1: all from broker 1, or two of them from broker 2."""
     down = case(([0, 1], [3, 1], 10), ([0, 1], [4, 1], 10), ([0, 2], [5, 2], 10), ([1, 0], [1, 3], 10))
     online = down.current > 0

@@ -26,14 +26,13 @@ from reassign.controller.reporter import Attempts, Reporter, bug
 from reassign.controller.server import Health
 from reassign.controller.store import ClusterKey, Store
 from reassign.controller.throttle_record import ThrottleRecord
-from reassign.controller.unsettled import unsettled_on
+from reassign.controller.unserved import Unserved
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
     cluster_status,
     duplicate_of,
     hold_of,
-    permission_of,
     policy_of,
     younger_throttles,
 )
@@ -80,6 +79,7 @@ class ClusterLoop:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
+    unserved: Unserved = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _reads: frozenset[ConfigResource] = frozenset()
     _stuck: Problem | None = None
@@ -93,6 +93,7 @@ class ClusterLoop:
     def __post_init__(self) -> None:
         self.observer = Observer(self.kube, self.before_write)
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
+        self.unserved = Unserved(self.key, self.store, self.reporter, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
 
     @property
@@ -144,11 +145,12 @@ class ClusterLoop:
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
-            return await self._cannot_read(obj, Problem(error.reason, error.message))
+            released = await self.unserved.cannot_read(obj, Problem(error.reason, error.message))
+            return None if released else UNREACHABLE_SECONDS
         if await self.actor.throttle_record.write_back(cluster):
             return AT_ONCE_SECONDS
-        admitted = await self._admitted(cluster)
-        awaited = unsettled_on(self.key, admitted, self.store)
+        admitted = await self.unserved.refuse(cluster)
+        awaited = self.unserved.unsettled(admitted)
         if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
             await self.reporter.release_cluster(obj)
             return None
@@ -265,18 +267,6 @@ class ClusterLoop:
         self.metrics.partitions_in_flight.labels(self.name).set(moving)
         self.metrics.partitions_in_flight_limit.labels(self.name).set(policy.limits.partitions_in_flight)
 
-    async def _admitted(self, cluster: KafkaCluster) -> list[Resource]:
-        """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
-        permission = permission_of(cluster)
-        judged = [(r, permission.of_namespace(r.namespace)) for r in self.store.resources(self.key)]
-        refused = [(r, problem) for r, problem in judged if problem and not active(r.record)]
-        attempts = Attempts(self.reporter)
-        with suppress(ApiServerError):
-            for resource, problem in refused:
-                async with attempts.at(resource):
-                    await self.reporter.refuse(resource, problem, _now())
-        return [r for r, problem in judged if problem is None or active(r.record)]
-
     def _foreseen(self, error: Exception) -> ReassignError:
         """What is said of an error in connecting or observing; an unforeseen one is a bug."""
         if isinstance(error, ReassignError):
@@ -295,27 +285,8 @@ class ClusterLoop:
             return MOVING_SECONDS
         problem = Problem(error.reason, error.message)
         await self.reporter.write_unready_cluster(self.key, problem, _now())
-        await self._have_wait(resources, problem)
+        await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
-        return UNREACHABLE_SECONDS
-
-    async def _have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
-        attempts = Attempts(self.reporter)
-        for resource in resources:
-            async with attempts.at(resource):
-                await self.reporter.stand_still(resource, problem, _now())
-
-    async def _cannot_read(self, obj: Object, problem: Problem) -> float | None:
-        """Nothing is served; what waits for it, allowed or not, learns no more than that."""
-        resources = self.store.resources(self.key)
-        unused = not unsettled_on(self.key, resources, self.store) and not obj.get("status", {}).get("throttle")
-        if obj["metadata"].get("deletionTimestamp") and unused:
-            await self.reporter.release_cluster(obj)
-            return None
-        await self.reporter.write_unreadable(obj, problem, _now())
-        message = f"the operator cannot read the KafkaCluster {self.name}: correct that one, its status says what"
-        await self._have_wait(resources, Problem(problem.reason, message))
-        await self.plans.have_wait(self.key, Problem(problem.reason, message))
         return UNREACHABLE_SECONDS
 
 

@@ -19,7 +19,7 @@ def volumes(directories: Directories) -> Ints:
     Directories of one broker that report the same size and nearly the same free bytes are on one volume. A directory
     that reports none, or is offline, has a volume of its own.
     """
-    found = np.arange(len(directories.path), dtype=np.int32)
+    volume = np.arange(len(directories.path), dtype=np.int32)
     reported = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
     total, usable = directories.total.tolist(), directories.usable.tolist()
     for d, broker in enumerate(directories.broker):
@@ -29,9 +29,9 @@ def volumes(directories: Directories) -> Ints:
             if directories.broker[other] != broker:
                 break
             if reported[other] and shared(total[d], usable[d], total[other], usable[other]):
-                found[d] = found[other]
+                volume[d] = volume[other]
                 break
-    return np.unique(found, return_inverse=True)[1].astype(np.int32)
+    return np.unique(volume, return_inverse=True)[1].astype(np.int32)
 
 
 def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple[Ints, list[int]]:

@@ -18,7 +18,7 @@ from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.problem.racks import levels
-from reassign.planning.problem.targets import Placing, aims
+from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
 
 RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
@@ -85,8 +85,8 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
     room = _room(cluster, goal, load[0])
-    aim = aims(
-        Placing(cluster.replicas, keep, rf, size, movable, allowed, weight, room, tree, goal.balance, goal.tolerance)
+    targets = targets_of(
+        Placement(cluster.replicas, keep, rf, size, movable, allowed, weight, room, tree, goal.balance, goal.tolerance)
     )
     return Problem(
         brokers=cluster.brokers,
@@ -103,9 +103,9 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         tree=tree,
         balanced=np.array([by in goal.balance for by in RESOURCES]),
         load=load,
-        target=aim.target,
-        low=aim.low,
-        high=aim.high,
+        target=targets.target,
+        low=targets.low,
+        high=targets.high,
         unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
     )
 

@@ -19,7 +19,7 @@ from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
 from reassign.planning.problem.tree import Tree
 
 
-class Placing(NamedTuple):
+class Placement(NamedTuple):
     """What there is to place, and where. Letters and fields are those of `Problem`."""
 
     current: Ints  # (P, R)
@@ -35,7 +35,7 @@ class Placing(NamedTuple):
     tolerance: float
 
 
-class Aims(NamedTuple):
+class Targets(NamedTuple):
     """Each (3, B): bytes, replicas, leaders. Or each (B,): one of them."""
 
     target: Bytes
@@ -43,7 +43,7 @@ class Aims(NamedTuple):
     high: Bytes
 
 
-def aims(of: Placing) -> Aims:
+def targets_of(of: Placement) -> Targets:
     """Return the shares and bands of all three resources."""
     fixed = loads(of.current[~of.movable], of.size[~of.movable], len(of.allowed))
     free = np.zeros_like(of.room), np.full_like(of.room, OPEN)
@@ -56,17 +56,17 @@ def aims(of: Placing) -> Aims:
         fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
         leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
     disk = _disk(of, fixed[DISK], fixed[REPLICAS], replicas.low if By.REPLICAS in of.balance else free[0])
-    return Aims(*(np.stack(rows) for rows in zip(disk, replicas, leaders, strict=True)))
+    return Targets(*(np.stack(rows) for rows in zip(disk, replicas, leaders, strict=True)))
 
 
-def _counts(of: Placing, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders: bool) -> Aims:
+def _counts(of: Placement, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders: bool) -> Targets:
     amounts = {r: int(which.sum()) for r, which in by_factor(of.rf, of.movable)}
     share, down = shares.shares(of.tree, of.weight, fixed, amounts, atleast, atmost, leaders=leaders)
     low, high = shares.band(share, share, of.tolerance)
-    return _aims(of, fixed, share, np.minimum(low, down), np.maximum(high, np.maximum(share, fixed) + 1))
+    return _targets(of, fixed, share, np.minimum(low, down), np.maximum(high, np.maximum(share, fixed) + 1))
 
 
-def _fitting(of: Placing, fixed: Bytes, high: Bytes) -> Bytes | None:
+def _fitting(of: Placement, fixed: Bytes, high: Bytes) -> Bytes | None:
     """Return how many of the smallest replicas brokers have room for; None where there is room for all that they should
     have."""
     sizes, room = of.size[of.movable], np.maximum(of.room - fixed[DISK], 0)
@@ -77,7 +77,7 @@ def _fitting(of: Placing, fixed: Bytes, high: Bytes) -> Bytes | None:
     return fitting
 
 
-def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
+def _disk(of: Placement, fixed: Bytes, has: Bytes, few: Bytes) -> Targets:
     """Return the share and band of bytes.
 
     A replica that is larger than a broker's share, and may stay, counts as fixed: the other brokers share the rest.
@@ -104,11 +104,11 @@ def _disk(of: Placing, fixed: Bytes, has: Bytes, few: Bytes) -> Aims:
         beside = _smallest(of.size[moves], few - has - 1)
     reach = shares.coverable(of.tree, share, lies, atleast, sizes, beside)
     low, high = shares.band(reach, np.maximum(share, fixed + largest + beside), of.tolerance)
-    return _aims(of, fixed, share, low, high)
+    return _targets(of, fixed, share, low, high)
 
 
-def _aims(of: Placing, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> Aims:
-    return Aims(share, np.where(of.allowed, low, 0), np.where(of.allowed, high, fixed))
+def _targets(of: Placement, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> Targets:
+    return Targets(share, np.where(of.allowed, low, 0), np.where(of.allowed, high, fixed))
 
 
 def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
@@ -117,7 +117,7 @@ def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
     return sums[np.clip(count, 0, len(sizes))]
 
 
-def _oversized(of: Placing, moves: Bools, most: Floats, full: set[int]) -> list[int]:
+def _oversized(of: Placement, moves: Bools, most: Floats, full: set[int]) -> list[int]:
     """Return partitions with a replica of more than `most` (B,) on a broker, which may stay.
 
     Of each broker it is the largest one. There is none where a broker of `full` has a replica of it.
@@ -134,7 +134,7 @@ def _oversized(of: Placing, moves: Bools, most: Floats, full: set[int]) -> list[
     return oversized
 
 
-def _leadable(of: Placing, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]:
+def _leadable(of: Placement, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]:
     """Return the fewest and the most leaders that brokers can have with the replicas that they should have.
 
     Leaders alone move no bytes. Where nothing else is balanced, it is by the replicas that brokers have, and those that
@@ -153,7 +153,7 @@ def _leadable(of: Placing, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Bytes]
     return least, most
 
 
-def _settled(of: Placing, some: Ints | Bytes) -> Bools:
+def _settled(of: Placement, some: Ints | Bytes) -> Bools:
     """Return which of these partitions need no move: number of replicas, spread and brokers are as wanted."""
     tree, held = of.tree, of.current[some] >= 0
     legal = done(of.current[some], of.rf[some], of.allowed, tree.path, tree.level, tree.extra)

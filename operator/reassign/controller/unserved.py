@@ -1,0 +1,88 @@
+"""What a loop does not serve: resources that are refused, that wait for their cluster, or that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.plans import Plans
+from reassign.controller.reporter import Attempts, Reporter
+from reassign.controller.store import ClusterKey, Store, has_finalizer
+from reassign.core.cluster import permission_of
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import active
+from reassign.core.model.resource import Resource
+from reassign.core.plans.model import Plan
+from reassign.errors import ApiServerError
+from reassign.kube.client import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """The resources of one KafkaCluster that are not served."""
+
+    key: ClusterKey
+    store: Store
+    reporter: Reporter
+    plans: Plans
+
+    async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
+        """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
+        permission = permission_of(cluster)
+        judged = [(r, permission.of_namespace(r.namespace)) for r in self.store.resources(self.key)]
+        attempts = Attempts(self.reporter)
+        with suppress(ApiServerError):
+            for resource, problem in judged:
+                if problem and not active(resource.record):
+                    async with attempts.at(resource):
+                        await self.reporter.refuse(resource, problem, datetime.now(UTC))
+        return [r for r, problem in judged if problem is None or active(r.record)]
+
+    def unsettled(self, resources: Iterable[Resource]) -> list[str]:
+        """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.
+
+        The waves of a plan that has not begun do not; what cannot be read may.
+        """
+        moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
+        unread = [
+            u
+            for u in self.store.unreadable(self.key)
+            if has_finalizer(u.obj) or "completionTime" not in u.obj.get("status", {})
+        ]
+        referring = self.store.plans(self.key)
+        plans = [p for p in referring if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
+        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)]
+
+    async def have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
+        """Say on resources why they cannot be served now."""
+        attempts = Attempts(self.reporter)
+        for resource in resources:
+            async with attempts.at(resource):
+                await self.reporter.stand_still(resource, problem, datetime.now(UTC))
+
+    async def cannot_read(self, obj: Object, problem: Problem) -> bool:
+        """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
+
+        What waits for it, allowed or not, learns no more than that.
+        """
+        resources = self.store.resources(self.key)
+        unused = not self.unsettled(resources) and not obj.get("status", {}).get("throttle")
+        if obj["metadata"].get("deletionTimestamp") and unused:
+            await self.reporter.release_cluster(obj)
+            return True
+        await self.reporter.write_unreadable(obj, problem, datetime.now(UTC))
+        message = (
+            f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
+        )
+        await self.have_wait(resources, Problem(problem.reason, message))
+        await self.plans.have_wait(self.key, Problem(problem.reason, message))
+        return False
+
+
+def _holds_nothing(resource: Resource) -> bool:
+    """Whether it is a dry run, or a wave that waits for its plan."""
+    waits = resource.dry_run or (resource.plan is not None and resource.asleep)
+    return waits and not active(resource.record)
