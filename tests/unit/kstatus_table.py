@@ -10,11 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reassign.controller.brake import brake_of
-from reassign.controller.serving import ClusterHold, cluster_status, unready_status
-
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_plan import Unmet
+from reassign.core.cluster import ClusterHold, brake_of, cluster_status, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.report.statuses import blind

@@ -205,10 +205,10 @@ class PartitionReassignmentSpec(Model):
     """Execute moves replicas. DryRun makes every check, reports what would be copied where, and writes nothing to
     Kafka. DryRun can be changed to Execute, not the reverse."""
     suspend: bool = False
-    """True: no new moves are started. What is in flight goes on to its end."""
+    """True: no new moves start. Moves in flight are finished."""
     stall_timeout_seconds: Seconds = STALL_TIMEOUT_SECONDS
-    """After how long a wait that ends by itself, or a move in flight or cancel that does not come nearer to its end, is
-    reported as Stalled, with the reason. It goes on by itself when that is fixed."""
+    """After how long a wait that ends by itself, or a move or cancel without progress, is reported as Stalled, with
+    the reason. It goes on by itself when the cause is fixed."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
     with DeadlineExceeded. Moves in flight are finished. When it is raised or unset later, partitions that it
@@ -331,8 +331,8 @@ class PartitionReassignmentStatus(Model):
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready always; Reconciling and Stalled only while True; Succeeded or Failed at the end, Failed with Stalled;
-    Checked after a dry run; Drifted when replicas were moved away afterwards. Stalled: nothing goes on until a user
-    acts, or a wait has lasted stallTimeoutSeconds."""
+    Checked after a dry run; Drifted when replicas were moved elsewhere afterwards. Stalled: nothing goes on until a
+    user acts, or a wait has lasted stallTimeoutSeconds."""
     start_time: Time | None = None
     """When the resource was first reconciled while it may start: not suspended, not a dry run, supported. Suspending
     clears it. An edit after the end that adds or changes an entry sets it again. deadlineSeconds counts from it."""

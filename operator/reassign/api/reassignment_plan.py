@@ -158,8 +158,7 @@ class Template(Model):
     deletion_deadline_seconds: Seconds | None = None
     """How long the deletion of a wave waits for its cancel to be confirmed. Unset: without limit."""
     stall_timeout_seconds: Seconds | None = None
-    """After how long a wait that ends by itself, or a move that does not come nearer to its end, is reported as
-    Stalled. Unset: 600."""
+    """After how long a wait that ends by itself, or a move without progress, is reported as Stalled. Unset: 600."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since its start a wave starts no new move. Unset: no deadline."""
 

@@ -70,8 +70,7 @@ class Unserved:
         What waits for it, allowed or not, learns no more than that.
         """
         resources = self.store.resources(self.key)
-        referring = [*resources, *self.store.unreadable(self.key), *self.store.plans(self.key)]
-        unused = not referring and not obj.get("status", {}).get("throttle")
+        unused = not self.unsettled(resources) and not obj.get("status", {}).get("throttle")
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return True
