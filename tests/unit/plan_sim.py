@@ -27,20 +27,20 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.decide import decide
+from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.model import (
-    Create,
+    AddFinalizer,
+    CreateWave,
     Decision,
-    Delete,
-    Hold,
-    Keep,
-    LetGo,
-    Make,
+    DeleteWave,
+    MakePlan,
     Manifest,
     Plan,
     Planned,
-    Release,
+    RemoveFinalizer,
+    StartWave,
     Step,
+    SuspendWave,
     manifest_digest,
 )
 from tests.unit import kstatus
@@ -140,7 +140,7 @@ class Stage:
             seen = self.unseen or self.kafka.snapshot()
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
-            decision = decide(plan, resources, seen, outcome, START + timedelta(seconds=self.now))
+            decision = decide_plan(plan, resources, seen, outcome, START + timedelta(seconds=self.now))
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None
@@ -158,23 +158,23 @@ class Stage:
 
     def _perform(self, step: Step) -> None:
         match step:
-            case Keep():
+            case AddFinalizer():
                 self.has_finalizer = True
-            case LetGo():
+            case RemoveFinalizer():
                 self.has_finalizer, self.gone = False, self.deleted
-            case Make():
+            case MakePlan():
                 self.plans_made += 1
                 self.made = self.fails or self.planned()
-            case Create(manifest):
+            case CreateWave(manifest):
                 name = manifest["metadata"]["name"]
                 self.waves[name] = SimWave(f"uid-{name}", name, PartitionReassignmentSpec.parse(manifest["spec"]))
-            case Release(wave):
+            case StartWave(wave):
                 assert self.waves[wave.name].spec.suspend
                 self.released.append(wave.name)
                 self.edit_wave(wave.name, suspend=False)
-            case Hold(wave):
+            case SuspendWave(wave):
                 self.edit_wave(wave.name, suspend=True)
-            case Delete(wave):
+            case DeleteWave(wave):
                 self.delete_wave(wave.name)
 
     def planned(self) -> Planned:

@@ -233,7 +233,7 @@ def test_a_wave_whose_label_is_taken_off_is_no_part_of_the_plan_and_counts_as_de
     world.change(name, lambda obj: obj["metadata"]["labels"].pop(PLAN_UID_LABEL))
     world.approve()
     world.tick(until=lambda: world.says("WaveFailed"))
-    assert f"somebody deleted the PartitionReassignment {name}" in world.message()
+    assert f"a user deleted the PartitionReassignment {name}" in world.message()
     assert all(wave["spec"]["suspend"] for wave in world.waves())
 
 

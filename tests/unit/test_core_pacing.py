@@ -98,7 +98,7 @@ def test_replicas_lost_since_the_last_look_halve_the_budget_and_the_event_names_
     (tell,) = halvings(KafkaClusterStatus(), KafkaClusterStatus(pacing=seen.status))
     assert tell.warning
     assert tell.reason == "BudgetHalved"
-    assert f"from 9 to 4, with 9 in flight, when 1 partitions that nobody moved lost replicas in sync ({fallen})" in (
+    assert f"from 9 to 4, with 9 in flight, when 1 partitions that were not moved lost replicas in sync ({fallen})" in (
         tell.note
     )
 

@@ -15,7 +15,7 @@ from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.core.plans.decide import WRITES, decide
+from reassign.core.plans.decide import WRITES, decide_plan
 from reassign.core.plans.model import Plan
 from reassign.errors import Reason
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
@@ -254,7 +254,7 @@ def test_a_wave_that_somebody_deleted_stalls_the_plan() -> None:
     plan.tick(3)
     assert plan.states == ["Succeeded", "Missing"]
     assert plan.reason == "WaveFailed"
-    assert f"somebody deleted the PartitionReassignment {name}" in plan.message
+    assert f"a user deleted the PartitionReassignment {name}" in plan.message
 
 
 def test_a_wave_that_is_done_may_be_cleared_away() -> None:
@@ -336,10 +336,10 @@ def test_waves_let_go_by_hand_that_are_done_before_they_are_seen_are_said_not_to
         plan.finish()
     plan.tick()
     assert (plan.reason, plan.released) == ("Completed", [])
-    assert plan.message.endswith("it was not approved: somebody let its waves go by hand")
+    assert plan.message.endswith("it was not approved: a user started its waves by hand")
     plan.approve()
     plan.tick()
-    assert plan.message.endswith("it was not approved: somebody let its waves go by hand")
+    assert plan.message.endswith("it was not approved: a user started its waves by hand")
 
 
 def test_a_wave_that_somebody_suspends_is_let_go_again() -> None:
@@ -360,7 +360,7 @@ def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
     resource = plan.waves[plan.name(1)].resource()
     status = resource.status.model_copy(update={"conditions": (condition("Stalled", "BrokerFenced"),)})
     waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
-    decision = decide(plan.plan, waves, plan.kafka.snapshot(), None, START)
+    decision = decide_plan(plan.plan, waves, plan.kafka.snapshot(), None, START)
     assert {c.type: c.reason for c in decision.status.conditions} == {
         "Ready": "BrokerFenced",
         "Succeeded": "BrokerFenced",
@@ -376,7 +376,9 @@ def test_a_wave_that_the_brake_suspends_suspends_its_plan() -> None:
     braked = condition("Ready", "Suspended").model_copy(update={"status": ConditionStatus.FALSE})
     status = resource.status.model_copy(update={"conditions": (braked,)})
     waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
-    said = {c.type: c.reason for c in decide(plan.plan, waves, plan.kafka.snapshot(), None, START).status.conditions}
+    said = {
+        c.type: c.reason for c in decide_plan(plan.plan, waves, plan.kafka.snapshot(), None, START).status.conditions
+    }
     assert (said["Ready"], said.keys() & {"Reconciling", "Stalled"}) == ("Suspended", set())
 
 

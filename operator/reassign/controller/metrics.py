@@ -49,7 +49,7 @@ class Metrics:
             "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect, a Config.", ("kind",)
         )
         self.throttle_drift = self._counter(
-            "throttle_drift", "Looks that found throttles changed by somebody else.", CLUSTER
+            "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
 

@@ -21,7 +21,7 @@ log = structlog.get_logger()
 SECONDS = 300.0
 """What a plan may take, with the look at the whole cluster."""
 RETRY_SECONDS = 60.0
-"""How long after a failure it is tried again, at the soonest: what it came from may have been mended."""
+"""How long after a failure it is tried again, at the soonest: its cause may have been removed."""
 WAIT_SECONDS = 60.0
 """How long others wait for the turn of one that has asked: a loop that is well looks, and asks, again sooner."""
 

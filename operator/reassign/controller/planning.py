@@ -156,7 +156,7 @@ def planned(
     certificate: Certificate,
     sizes: Mapping[tuple[str, int], int],
 ) -> Planned:
-    """What becomes of a plan: plain values, so that whoever reads them needs no arrays."""
+    """What becomes of a plan: plain values, so that no reader needs arrays."""
     return Planned(
         input_hash=plan.input_hash,
         manifests=tuple(manifests),

@@ -1,6 +1,6 @@
 """Serves the ReassignmentPlans of a cluster, after its PartitionReassignments, in the same tick.
 
-Nothing here moves a partition: a wave is let go by its spec.suspend, and what it then does is the loop's.
+Nothing here moves a partition: a wave starts by its spec.suspend, and what it then does is the loop's.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.decide import decide, next_wave
+from reassign.core.plans.decide import decide_plan, next_wave
 from reassign.core.plans.model import (
-    Create,
-    Delete,
-    Hold,
-    Keep,
-    LetGo,
-    Make,
+    AddFinalizer,
+    CreateWave,
+    DeleteWave,
+    MakePlan,
     Manifest,
     Plan,
-    Release,
+    RemoveFinalizer,
     Seen,
+    StartWave,
     Step,
+    SuspendWave,
     Unread,
     ended,
     manifest_digest,
@@ -66,7 +66,7 @@ class PlanInputs:
 
 
 class Plans:
-    """The ReassignmentPlans of all clusters; a loop, or whoever answers for one that is missing, serves its own."""
+    """The ReassignmentPlans of all clusters; a loop, or the supervisor for one that is missing, serves its own."""
 
     def __init__(self, store: Store, kube: KubeClient, reporter: Reporter, planner: Planner) -> None:
         self._store = store
@@ -151,7 +151,7 @@ class Plans:
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being looked at
         job = sight.job(plan)
-        decision = decide(plan, waves, seen, self.planner.made(job) if job else None, _now(), unread)
+        decision = decide_plan(plan, waves, seen, self.planner.made(job) if job else None, _now(), unread)
         for step in decision.steps:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)
@@ -159,28 +159,28 @@ class Plans:
             await self._reporter.write_plan(now, decision.status)
         if plan.planned or plan.deleted:
             self.planner.forget(plan.uid)
-        news = decision.status.digest != plan.status.digest or any(not isinstance(s, Make) for s in decision.steps)
+        news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
         return AT_ONCE_SECONDS if news else None
 
     async def _perform(self, plan: Plan, step: Step, sight: PlanInputs) -> None:
-        if not isinstance(step, Make):
+        if not isinstance(step, MakePlan):
             log.info("plan step", plan=f"{plan.namespace}/{plan.name}", step=type(step).__name__, wave=_name(step))
         match step:
-            case Keep():
+            case AddFinalizer():
                 await self._reporter.hold(plan)
-            case LetGo():
+            case RemoveFinalizer():
                 await self._reporter.remove_finalizer(plan)
-            case Make():
+            case MakePlan():
                 if job := sight.job(plan):
                     self.planner.ask(job, sight.wake)
-            case Create(manifest):
+            case CreateWave(manifest):
                 self._store.put(await self._created(manifest))
-            case Release(wave):
+            case StartWave(wave):
                 await self._check_current(plan)
                 await self._write(wave, lambda obj: self._kube.suspend(obj, False))
-            case Hold(wave):
+            case SuspendWave(wave):
                 await self._write(wave, lambda obj: self._kube.suspend(obj, True))
-            case Delete(wave):
+            case DeleteWave(wave):
                 await self._write(wave, self._kube.delete)
 
     async def _created(self, manifest: Manifest) -> Object:
@@ -195,7 +195,7 @@ class Plans:
             raise ReassignError(Reason.CONFLICT, message) from None
 
     async def _check_current(self, plan: Plan) -> None:
-        """Nothing is let go by what a watch that lags behind says: the approval may have been taken back."""
+        """No wave starts by what a lagging watch says: the approval may have been withdrawn."""
         found = await self._kube.get(Kind.REASSIGNMENT_PLAN, plan.namespace, plan.name)
         if found is None or version(found) != plan.version:
             raise ConflictError(f"{plan.namespace}/{plan.name} has changed meanwhile")
@@ -237,9 +237,9 @@ def _same(found: Object, manifest: Manifest) -> bool:
 
 def _name(step: Step) -> str | None:
     match step:
-        case Release(wave) | Hold(wave) | Delete(wave):
+        case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave):
             return wave.name
-        case Create(manifest):
+        case CreateWave(manifest):
             return str(manifest["metadata"]["name"])
     return None
 

@@ -40,12 +40,12 @@ PROGRESS_SECONDS = 2.0
 STATUS_RESTORED = Event(
     True,
     "StatusRestored",
-    "somebody else wiped the status or changed its record, which is what the operator works from; it was written back",
+    "another client wiped the status or changed its record, which is what the operator works from; it was written back",
 )
 RECORD_NOT_BELIEVED = Event(
     True,
     "RecordNotBelieved",
-    "somebody else wrote the status's record before this process of the operator knew one: "
+    "another client wrote the status's record before this process of the operator knew one: "
     "what it said of moves under way counts for nothing, and was taken out",
 )
 UNREAD_AT_DEADLINE = Event(
@@ -96,7 +96,7 @@ class Reporter:
         await self.remove_finalizer(resource)
 
     async def restore(self, key: ClusterKey) -> None:
-        """Write back the statuses that somebody else has changed: what we know counts, and is to outlive us.
+        """Write back the statuses that another client has changed: what we know counts, and is to outlive us.
 
         What cannot be written back now holds nothing else up, the brake least of all.
         """
@@ -149,7 +149,7 @@ class Reporter:
             await self.write(resource, blind(resource, problem, now))
 
     async def answer_for_unreadable(self, key: ClusterKey) -> None:
-        """Say on the resources that cannot be read that they cannot; let go of those that need not wait for it."""
+        """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
         attempts, now = Attempts(self), datetime.now(UTC)
         with suppress(ApiServerError):
             for unreadable in self._store.unreadable(key):
@@ -258,7 +258,7 @@ class Reporter:
 
 
 def bug(error: Exception, keeps: str) -> Problem:
-    """What is said of an error that nobody has foreseen: whom it keeps from what."""
+    """What is said of an unforeseen error, and what it `keeps` from happening."""
     return Problem(
         Reason.INTERNAL_ERROR,
         f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",

@@ -1,8 +1,8 @@
 """What the watches and our own writes brought: the newest version known of each object.
 
-Of a status only what we wrote counts. Where somebody else wiped it, or changed its record, the one that was known stays
-until it is written back: what a process has begun it knows better than anybody else. Where none was known, of a record
-that somebody else wrote counts what holds nothing: it can only keep partitions from being moved again.
+Of a status only what we wrote counts. Where another client wiped it, or changed its record, the known one stays until
+it is written back. Where none was known, of a record that another client wrote counts what holds nothing: it can only
+keep partitions from being moved again.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Store:
         return [Unreadable(obj, found) for obj, found in referring if isinstance(found, Problem)]
 
     def overwritten(self, key: ClusterKey) -> list[Resource]:
-        """Those whose status somebody else has changed, each with the one that counts."""
+        """Those whose status another client has changed, each with the one that counts."""
         return [resource for resource in self.resources(key) if resource.uid in self._overwritten]
 
     def plan(self, uid: str) -> Plan | None:
@@ -225,9 +225,9 @@ def _what(error: ValidationError) -> str:
 
 
 def _overwritten(obj: Object, known: Object | None) -> bool:
-    """Whether somebody else wiped a status or changed its record; what we have once written we never take away.
+    """Whether another client wiped a status or changed its record; what we have once written we never remove.
 
-    Of an object that is new to this process, a record that holds nothing counts whoever wrote it.
+    Of an object that is new to this process, a record that holds nothing counts, by any writer.
     """
     if obj["kind"] != Kind.PARTITION_REASSIGNMENT:
         return False  # what a KafkaCluster must not lose is the record of its throttles, which comes and goes
@@ -240,7 +240,7 @@ def _overwritten(obj: Object, known: Object | None) -> bool:
 
 
 def _believed(obj: Object) -> Object:
-    """The status of an object that is new to this process, and whose record somebody else wrote."""
+    """The status of an object that is new to this process, and whose record another client wrote."""
     record = [
         topic | {"partitions": kept}
         for topic in obj["status"]["record"]

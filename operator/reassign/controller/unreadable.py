@@ -16,7 +16,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.kube.client import Kind, Object
 
-ORPHAN = "deletionPolicy: Orphan lets go of the resource as it is"
+ORPHAN = "deletionPolicy: Orphan releases the resource as it is"
 
 
 def need_not_wait(obj: Object) -> bool:

@@ -1,8 +1,8 @@
 """Our side of the API server: reads, the finalizer, the status, Secrets; each with one request and a time-out.
 
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
-read: whoever changed the object in between wins, and a `ConflictError` says so. They are told from those of others by
-the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled, and the
+read: the client that changed the object in between wins, and a `ConflictError` says so. They are told from those of
+others by the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled, and the
 PartitionReassignments of a plan, which we suspend, resume and delete as well. Nothing is retried here, since the loop
 reconciles again from what it observes.
 """

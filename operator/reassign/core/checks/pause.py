@@ -1,7 +1,7 @@
 """pauseWhen: nothing new starts while partitions outside our own moves are short of in-sync replicas.
 
-Our own moves are those in flight and those that a resource still waits for: a move that would mend a partition is
-not held back by what it mends. Which replicas a partition should have in sync is judged as the brokers' own metrics
+Our own moves are those in flight and those that a resource still waits for: a move that would repair a partition is
+not held back by what it repairs. Which replicas a partition should have in sync is judged as the brokers' own metrics
 do it: those being added do not count (KIP-455), and min.insync.replicas is never more than there are replicas.
 """
 
@@ -17,8 +17,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.errors import Reason
-
-MAX_NAMED = 5
+from reassign.text import listed
 
 REASONS = {
     PauseWhen.UNDER_MIN_ISR: (Reason.CLUSTER_UNDER_MIN_ISR, "fewer replicas in sync than min.insync.replicas"),
@@ -75,14 +74,13 @@ def _is_short(when: PauseWhen, topic: Topic, partition: Partition, in_flight: Re
 
 
 def pause_problem(when: PauseWhen, short: Sequence[TopicPartition], ours: Collection[TopicPartition]) -> Problem | None:
-    """Why nothing new starts, or None when all that is short is ours to mend."""
+    """Why nothing new starts, or None when all that is short is repaired by our own moves."""
     others = [tp for tp in short if tp not in ours]
     if not others:
         return None
     reason, what = REASONS[when]
-    named = ", ".join(map(str, others[:MAX_NAMED])) + (" and others" if len(others) > MAX_NAMED else "")
     return Problem(
         reason,
         f"nothing new starts while partitions outside of our own moves have {what} or no leader: "
-        f"{len(others)} have ({named}); bring their brokers back, move them too, or set pauseWhen",
+        f"{len(others)} have ({listed(others)}); bring their brokers back, move them too, or set pauseWhen",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reassign.errors import Reason
+from reassign.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,4 @@ MAX_NAMED = 20
 
 def ids(brokers: Iterable[int]) -> str:
     """Broker ids for a sentence; of a large cluster some, and how many more there are."""
-    known = sorted(brokers)
-    named = ", ".join(map(str, known[:MAX_NAMED]))
-    return f"{named} and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else named
+    return listed(sorted(brokers), most=MAX_NAMED)

@@ -1,7 +1,7 @@
 """The record of what was done about the partitions of a PartitionReassignment.
 
 The record is the only memory that outlives the process. An entry is written to status before the alter that
-needs it, so that whoever reads it later knows what to follow, what to undo, and to which order.
+needs it, so that a later process knows what to follow, what to undo, and to which order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def superseding(self) -> bool:
-        """Whether it only holds the partition while somebody else's move is cancelled to make way for its own."""
+        """Whether it only holds the partition while another client's move is cancelled to make way for its own."""
         return (
             self.state is RecordState.CANCELLING and bool(self.problem) and self.problem == recorded(Reason.SUPERSEDING)
         )
@@ -78,13 +78,13 @@ def active(record: Record) -> Record:
 
 
 RECORDED_PROBLEMS = {
-    Reason.CANCELLED_EXTERNALLY: "somebody else cancelled or changed this move; edit the entry to move it again",
+    Reason.CANCELLED_EXTERNALLY: "another client cancelled or changed this move; edit the entry to move it again",
     Reason.ORDER_UNKNOWN: "only the brokers know which replicas it started from, and not in which order",
     Reason.ELECTION_FAILED: "the first replica did not become leader; elect preferred leaders by hand",
     Reason.INVALID_REPLICA_ASSIGNMENT: "the brokers refused to restore the order of the original replicas",
-    Reason.IN_FLIGHT_ELSEWHERE: "somebody else was moving it and whenInFlight is Fail; change that, or the entry",
+    Reason.IN_FLIGHT_ELSEWHERE: "another client was moving it and whenInFlight is Fail; change that, or the entry",
     Reason.DEADLINE_EXCEEDED: "deadlineSeconds was over before its move had begun; raise it to move the partition",
-    Reason.SUPERSEDING: "somebody else's move is cancelled first; its own begins when that is confirmed",
+    Reason.SUPERSEDING: "another client's move is cancelled first; its own begins when that is confirmed",
 }
 """What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
 

@@ -19,8 +19,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Cancel, Outcome, Result, Step
 from reassign.errors import Reason
-
-MAX_NAMED = 5
+from reassign.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,11 @@ class Undo:
             return self.not_kept
         if not self.held:
             return None
-        named = [f"{tp}: {problem.message}" for tp, problem in sorted(self.held.items())[:MAX_NAMED]]
+        named = (f"{tp}: {problem.message}" for tp, problem in sorted(self.held.items()))
         first = self.held[min(self.held)]
-        return Problem(first.reason, f"{len(self.held)} moves of others are not cancelled yet; {'; '.join(named)}")
+        return Problem(
+            first.reason, f"{len(self.held)} moves of others are not cancelled yet; {listed(named, separator='; ')}"
+        )
 
 
 def foreign(ours: Collection[TopicPartition], snapshot: Snapshot) -> list[TopicPartition]:

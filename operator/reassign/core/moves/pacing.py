@@ -3,10 +3,10 @@
 Additive increase, multiplicative decrease: D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease Algorithms
 for Congestion Avoidance in Computer Networks", 1989; Cruise Control adjusts the concurrency of its moves alike. Half is
 half of what is in flight (RFC 5681, section 3.1), and the budget grows only while it is used up (RFC 7661): where other
-limits bind first, half of a budget that nobody uses up would change nothing.
+limits bind first, half of a budget that is not used up would change nothing.
 
-Strain is a partition that nobody moves and that has lost replicas in sync since the last look. What lacked them before
-is no news, and nothing in flight is ever cancelled for it.
+Strain is a partition that is not being moved and has lost replicas in sync since the last comparison.
+What lacked them before is no news, and nothing in flight is ever cancelled for it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.verdict import Verdict
+from reassign.text import listed
 
 COOLDOWN = timedelta(seconds=60)
 """For so long after it was halved the budget stays. Followers that fall behind for one cause leave the ISR within one
 and a half times replica.lag.time.max.ms (45 s by default), and metadata shows it later: that is one event."""
 COMPARABLE_SECONDS = 60.0
 """A look that is further back says nothing of what is new now."""
-MAX_NAMED = 5
 
 Missing = Mapping[TopicPartition, int]
 """How many of its replicas are not in sync, by partition, of those that lack any."""
@@ -47,7 +47,7 @@ class Look(NamedTuple):
 class Seen:
     """What looks have shown so far: the last one, and what has come of comparing them.
 
-    `new` lost replicas in sync at the last look while nobody moved them. `fallen` did so at any look, and lack more
+    `new` lost replicas in sync at the last comparison while they were not moved. `fallen` did so at any, and lack more
     still than they did before, which is the number.
     """
 
@@ -107,11 +107,10 @@ def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetim
 
 
 def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -> str:
-    named = ", ".join(map(str, new[:MAX_NAMED])) + (" and others" if len(new) > MAX_NAMED else "")
     return (
-        f"taken from {budget} to {half}, with {taken} in flight, when {len(new)} partitions that nobody moved lost "
-        f"replicas in sync ({named}); when they have them back it grows again, one at a time; if a broker is down, "
-        "start it, or move its replicas"
+        f"taken from {budget} to {half}, with {taken} in flight, when {len(new)} partitions that were not moved lost "
+        f"replicas in sync ({listed(new)}); when they have them back it grows again, one at a time; if a broker is "
+        "down, start it, or move its replicas"
     )
 
 

@@ -14,6 +14,7 @@ from reassign.core.plans.model import Plan, Seen, Unread, held_of, says, stall_o
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
+from reassign.text import listed
 
 EXCLUDED = "excluded topics"
 """What of status.unmet says that spec.topics keeps replicas on brokers that are drained."""
@@ -110,14 +111,13 @@ def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]
     """The conditions of a plan that was carried out."""
     message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status.unmet)}"
     if status.waves and not approved:
-        message += "; it was not approved: somebody let its waves go by hand"
+        message += "; it was not approved: a user started its waves by hand"
     return [ConditionState(kind, True, "Completed", message) for kind in ("Ready", "Succeeded")]
 
 
 def _unmet(unmet: Sequence[Unmet]) -> str:
-    parts = "; ".join(f"{part.what} (nearest: {part.nearest})" for part in unmet[:3])
-    more = f"; and {len(unmet) - 3} more, see status.unmet" if len(unmet) > 3 else ""
-    return f"; not met: {parts}{more}" if parts else ""
+    parts = [f"{part.what} (nearest: {part.nearest})" for part in unmet]
+    return f"; not met (status.unmet): {listed(parts, most=3, separator='; ')}" if parts else ""
 
 
 def summary_of(waves: Sequence[Wave]) -> str:
@@ -132,5 +132,4 @@ def stalls(waves: Sequence[Resource]) -> str:
 
 
 def names(waves: Sequence[Resource | Unread]) -> str:
-    names = [wave.name for wave in waves]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return listed(wave.name for wave in waves)

@@ -21,18 +21,18 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.conditions import done, goal_met, names, stalls, states_of, summary_of
 from reassign.core.plans.model import (
-    Create,
+    AddFinalizer,
+    CreateWave,
     Decision,
-    Delete,
-    Hold,
-    Keep,
-    LetGo,
-    Make,
+    DeleteWave,
+    MakePlan,
     Plan,
     Planned,
-    Release,
+    RemoveFinalizer,
     Seen,
+    StartWave,
     Step,
+    SuspendWave,
     Unread,
     begun,
     ended,
@@ -48,7 +48,7 @@ WRITES = 50
 planning = partial(unsettled, Reason.PLANNING)
 
 
-def decide(
+def decide_plan(
     plan: Plan,
     waves: Sequence[Resource],
     seen: Seen,
@@ -76,14 +76,14 @@ def _take_down(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     left = [wave for wave in waves if not ended(wave)]
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
     if not waited:
-        return Decision([LetGo()], plan.status)
+        return Decision([RemoveFinalizer()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
     return Decision(_deletes(waited), _status(plan, plan.status, states, now))
 
 
-def _deletes(waves: Sequence[Resource | Unread]) -> list[Delete]:
-    return [Delete(wave) for wave in waves if not wave.deleted][:WRITES]
+def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
+    return [DeleteWave(wave) for wave in waves if not wave.deleted][:WRITES]
 
 
 # --- Making it ---
@@ -103,10 +103,10 @@ def _plan_anew(
         return Decision(steps, _status(plan, nothing, states, now))
 
     if not plan.has_finalizer:
-        return so_far([Keep()], planning("the plan is about to be made"))
+        return so_far([AddFinalizer()], planning("the plan is about to be made"))
     left = [wave for wave in waves if not ended(wave)]
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
-        holds = [Hold(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
+        holds = [SuspendWave(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
         message = "what is in flight of the plan before comes to its end first"
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     if lost := [wave for wave in unread if not wave.ended]:
@@ -114,18 +114,18 @@ def _plan_anew(
         return so_far([], unsettled(problem.reason, problem.message))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
     if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
-        return so_far(_deletes(obsolete), planning(f"waves that nobody will need are being deleted: {names(obsolete)}"))
+        return so_far(_deletes(obsolete), planning(f"waves that are not needed are being deleted: {names(obsolete)}"))
     if isinstance(seen, Problem):
         return so_far([], unsettled(seen.reason, seen.message))
     if made is None:
-        return so_far([Make()], planning("the plan is being worked out"))
+        return so_far([MakePlan()], planning("the plan is being worked out"))
     if isinstance(made, Planned) and len(made.waves) > MAX_WAVES:
         made = _too_many(made)
     if isinstance(made, Problem):
-        return so_far([Make()], unsettled(made.reason, made.message))
+        return so_far([MakePlan()], unsettled(made.reason, made.message))
     there = {wave.name for wave in waves}
     if missing := [manifest for manifest in made.manifests if manifest["metadata"]["name"] not in there]:
-        creates = [Create(manifest) for manifest in missing[:WRITES]]
+        creates = [CreateWave(manifest) for manifest in missing[:WRITES]]
         return so_far(creates, planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
     written = nothing.model_copy(
         update={
@@ -138,7 +138,7 @@ def _plan_anew(
             "waves": made.waves,
         }
     )
-    # nothing is let go before status says of what
+    # no wave starts before status says of what
     return replace(_carry_out(replace(plan, status=written), waves, [], seen, now), steps=[])
 
 
@@ -159,7 +159,7 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 
 
 def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], seen: Seen, now: datetime) -> Decision:
-    """Let go the next wave when it may, put back what somebody else let go, and say how things stand."""
+    """Start the next wave when it may, suspend what another client started, and say how things stand."""
     there = {wave.name: wave for wave in waves}
     lost = {wave.name: wave for wave in unread}
     planned = _looked_at(plan, there, lost)
@@ -170,12 +170,14 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     if first is None and spoilt is None:
         told = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
         was_done = any(condition.type == "Succeeded" for condition in told)
-        steps: list[Step] = [LetGo()] if was_done and plan.has_finalizer else []
+        steps: list[Step] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
         as_before = [ConditionState(c.type, True, c.reason, c.message) for c in told if c.type != "GoalMet"]
         states = as_before if was_done else done(status, plan.approved)
         return Decision(steps, _status(plan, status, states, now))
     if not plan.has_finalizer:
-        return Decision([Keep()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now))
+        return Decision(
+            [AddFinalizer()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now)
+        )
     current = there.get(first.name) if first else None
     due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
     differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
@@ -185,11 +187,11 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     let_go = [wave for wave in waves if not ended(wave) and not wave.spec.suspend and not wave.deleted]
     back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
     ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
-    holds: list[Step] = [Hold(wave) for wave in back]
+    holds: list[Step] = [SuspendWave(wave) for wave in back]
     states = states_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
     release = due and free and not let_go and isinstance(seen, Snapshot)
     if release and current:
-        return Decision([*holds, Release(current)], _status(plan, status, states, now))
+        return Decision([*holds, StartWave(current)], _status(plan, status, states, now))
     return Decision(holds, _status(plan, status, states, now))
 
 
@@ -210,7 +212,7 @@ def _looked_at(plan: Plan, there: Mapping[str, Resource], unread: Collection[str
 
 
 def _as_found(wave: Wave, found: Resource | None) -> Wave:
-    """One that was done stays done when somebody clears it away."""
+    """One that was done stays done when a user deletes it."""
     gone = found is None or found.deleted
     if gone and wave.state is WaveState.SUCCEEDED:
         return wave
@@ -223,13 +225,13 @@ def _unreadable(wave: Unread) -> Problem:
 
 
 def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
-    """What has become of a wave that keeps the others from being let go."""
+    """What has become of a wave that keeps the others from starting."""
     for wave in planned:
         found = there.get(wave.name)
         if found and not found.deleted and found.digest != wave.digest:
             return Problem(
                 Reason.WAVE_EDITED,
-                f"the PartitionReassignment {wave.name} is not as it was planned any more: nothing further is let go "
+                f"the PartitionReassignment {wave.name} is not as it was planned any more: no further wave starts "
                 "until its spec is; or have it planned anew by a change of goal, topics, racks, waves or template",
             )
     for wave in planned:
@@ -242,7 +244,7 @@ def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem |
         if wave.state is WaveState.MISSING:
             return Problem(
                 Reason.WAVE_FAILED,
-                f"somebody deleted the PartitionReassignment {wave.name}: have it planned anew by a change of goal, "
+                f"a user deleted the PartitionReassignment {wave.name}: have it planned anew by a change of goal, "
                 "topics, racks, waves or template, or delete the plan and apply it again",
             )
     return None

@@ -175,49 +175,49 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class AddFinalizer:
     """Put our finalizer on the plan: its deletion waits for us."""
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class RemoveFinalizer:
     """Take our finalizer off the plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Make:
+class MakePlan:
     """Work the plan out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreateWave:
     """Make a wave; one that is there with the same spec will do."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class StartWave:
     """Let a wave go."""
 
     wave: Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class SuspendWave:
     """Suspend a wave: it starts no new moves."""
 
     wave: Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteWave:
     """Delete a wave, which cancels what it has in flight."""
 
     wave: Resource | Unread
 
 
-Step = Keep | LetGo | Make | Create | Release | Hold | Delete
+Step = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | SuspendWave | DeleteWave
 
 
 @dataclass(frozen=True, slots=True)

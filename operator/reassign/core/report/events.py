@@ -13,6 +13,7 @@ from reassign.core.model.record import active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
+from reassign.text import listed
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
 """Reasons of Reconciling."""
@@ -38,9 +39,8 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
     new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
     if not new:
         return []
-    said = "; ".join(f"{d.topic}-{d.partition}: {d.message}" for d in new[:3])
-    more = f"; and {len(new) - 3} more, see status.partitions" if len(new) > 3 else ""
-    return [Event(False, "MovesCancelled", f"{said}{more}")]
+    moves = [f"{d.topic}-{d.partition}: {d.message}" for d in new]
+    return [Event(False, "MovesCancelled", listed(moves, most=3, separator="; "))]
 
 
 def rebuilt(resource: Resource) -> Event:

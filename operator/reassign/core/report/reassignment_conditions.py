@@ -72,7 +72,7 @@ def checked(conclusion: Conclusion) -> list[ConditionState]:
 def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
     """The conditions of a resource whose cluster cannot be seen."""
     if resource.deleted:
-        message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan lets go of the resource as it is"
+        message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan releases the resource as it is"
         held = Problem(problem.reason, message)
         return in_progress(CANCELLING, message, Stall(held, problem.reason in NEEDS_USER))
     if problem.reason in PASSES and resource.spec.suspend and not active(resource.record):

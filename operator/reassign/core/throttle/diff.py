@@ -4,7 +4,7 @@ Everything is judged anew on each look. What is wanted and not observed is set, 
 no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
 in the KafkaCluster's status before the changes are made, so it may name more than was ever set, never less.
 
-Of a list only our own items are added and taken away. A value belongs to everybody: what was there before is
+Of a list only our own items are added and removed. A value belongs to all clients: what was there before is
 restored, and only where ours is still there.
 """
 
@@ -36,6 +36,7 @@ from reassign.core.throttle.desired import (
     wanted_configs,
 )
 from reassign.errors import Reason
+from reassign.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ Record = dict[ConfigKey, Ours]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The record from now on, then what to change, in order; and what somebody else has changed meanwhile."""
+    """The record from now on, then what to change, in order; and what another client has changed meanwhile."""
 
     record: ThrottleStatus | None
     changes: tuple[Change, ...] = ()
@@ -100,7 +101,7 @@ def _judge(
         return _list(key, ours, text, aim.items.get(key, frozenset()), settled=settled)
     read = (observed[key.resource] or {}).get(key.config)
     if ours and not settled and read not in (ours.value, ours.replacing, ours.prior):
-        return Judged(ours)  # somebody else's, over what we wrote a moment ago
+        return Judged(ours)  # another client's, over what we wrote a moment ago
     return _value(key, ours, text, aim.values.get(key), settled=settled)
 
 
@@ -177,10 +178,9 @@ def _joined(those: Iterable[str]) -> str:
 def _drift(drifts: Sequence[str]) -> Problem | None:
     if not drifts:
         return None
-    more = f", and {len(drifts) - 5} more" if len(drifts) > 5 else ""
     return Problem(
         Reason.THROTTLE_DRIFT,
-        f"somebody else changed a throttle: {'; '.join(drifts[:5])}{more}; it is set again, "
+        f"another client changed a throttle: {listed(drifts, separator='; ')}; it is set again, "
         "and what they set is restored afterwards",
     )
 
