@@ -241,7 +241,12 @@ def connect(loop: ClusterLoop, client: Any, cluster: KafkaCluster) -> None:
     """Have it connected to these brokers, in an operator that has been running for long."""
     loop.observer.client, loop.observer.connection = client, Connection("b:9092")
     loop.observer._connected_to = (cluster.metadata.uid, cluster.spec)
-    loop.memory = replace(loop.memory, recent=replace(loop.memory.recent, started=float("-inf")))
+    forget(loop, started=float("-inf"))
+
+
+def forget(loop: ClusterLoop, **recent: Any) -> None:
+    """Have it remember this of its last seconds instead."""
+    loop.memory = replace(loop.memory, recent=replace(loop.memory.recent, **recent))
 
 
 def sign(obj: Object, before: Object, manager: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
-from reassign.controller.loop import ClusterLoop
 from reassign.controller.observer import Observer
 from reassign.controller.store import Store
+from reassign.controller.unserved import Unserved
 from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -185,9 +185,9 @@ def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
     reporter: Any = Refusals()
     unused: Any = None
-    loop = ClusterLoop(("kafka", "main"), known, unused, reporter, unused, unused, lambda: None, unused)
+    unserved = Unserved(("kafka", "main"), known, reporter, unused)
     allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
-    admitted = asyncio.run(loop._admitted(allowed))
+    admitted = asyncio.run(unserved.refuse(allowed))
     assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}
     assert reporter.made == {"refused": "NamespaceNotAllowed"}
 
