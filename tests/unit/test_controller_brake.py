@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
-from reassign.controller.brake import SURVEY_SECONDS, BrakeRecord, Survey, brake_of
+import pytest
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, PauseWhen
-from reassign.core.cluster import ClusterHold, cluster_status, permission_of, policy_of
-from reassign.core.model.memory import Recent
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
+from reassign.controller import actor
+from reassign.controller.actor import Actor
+from reassign.controller.observer import SURVEY_SECONDS, Survey
+from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, policy_of
+from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Step
+from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Decision, Memory, Prepared, decide, gate
 from reassign.errors import Reason, ReassignError
 from tests.unit.sim import SimKafka, partitions, resource
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
-P0, P1 = partitions(2)
+P0, P1, P2 = partitions(3)
 
 
 class ConfigMaps:
@@ -45,22 +51,47 @@ def in_flight(*tps: TopicPartition) -> SimKafka:
     return kafka
 
 
-def keeper(kube: ConfigMaps, name: str = "main") -> BrakeRecord:
-    return BrakeRecord(("kafka", name), kube)  # type: ignore[arg-type]
+class Braked:
+    """Ticks a KafkaCluster whose brake is CancelAll as the loop does, and takes no step."""
 
+    def __init__(self, kube: ConfigMaps, name: str = "main") -> None:
+        unused: Any = None
+        self.actor = Actor(("kafka", name), unused, kube, unused, unused, unused)  # type: ignore[arg-type]
+        self.execution = Execution.CANCEL_ALL
+        self.memory = Memory.begin(-100.0)
 
-def keep(kept: BrakeRecord, kafka: SimKafka, *steps: Step) -> Sequence[Step]:
-    return asyncio.run(kept.keep(steps, kafka.snapshot(), NOW))
+    def tick(self, kafka: SimKafka, *steps: Step) -> Decision:
+        """Keep and gate what is decided, and these steps of a resource."""
+        policy = Policy(Limits(), execution=self.execution)
+        decision = decide([], kafka.snapshot(), ConfigRead(), self.memory, policy, NOW)
+        ours = Verdict(resource({P1: (1, 2, 3)}), {}, steps)
+        not_kept = asyncio.run(self.actor._keep(decision.keep))
+        prepared = Prepared({ours.resource.uid: ours.resource}, {}, 0.0, not_kept)
+        gated = gate(replace(decision, verdicts=(ours,)), prepared)
+        self.memory = gated.memory
+        return gated
 
 
 def cancel(tp: TopicPartition) -> Cancel:
     return Cancel(tp, (2, 3, 4))
 
 
+def problem_of(decision: Decision) -> Problem | None:
+    """Why the brake has not undone everything."""
+    assert decision.brake
+    return decision.brake.problem
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor, "datetime", SimpleNamespace(now=lambda _: NOW))
+
+
+@pytest.mark.usefixtures("now")
 def test_what_is_cancelled_is_kept_beside_the_cluster_and_labelled_with_its_name() -> None:
     kube = ConfigMaps()
-    steps = (cancel(P0), Alter(P1, (1, 2, 3)))
-    assert keep(keeper(kube), in_flight(P0), *steps) == list(steps)
+    gated = Braked(kube).tick(in_flight(P0), cancel(P2), Alter(P1, (1, 2, 3)))
+    assert gated.steps == (cancel(P2), Alter(P1, (1, 2, 3)), cancel(P0))
     ((namespace, name, moves, labels),) = kube.made
     assert (namespace, name) == ("kafka", "main-cancelled-20260101-120000-000005")
     assert moves == [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]
@@ -69,39 +100,43 @@ def test_what_is_cancelled_is_kept_beside_the_cluster_and_labelled_with_its_name
 
 def test_a_move_is_kept_once_and_one_that_comes_later_by_itself() -> None:
     kube = ConfigMaps()
-    kept = keeper(kube)
-    keep(kept, in_flight(P0), cancel(P0))
-    keep(kept, in_flight(P0), cancel(P0))
-    keep(kept, in_flight(P0, P1), cancel(P0), cancel(P1))
+    braked = Braked(kube)
+    for kafka in (in_flight(P0), in_flight(P0), in_flight(P0, P1)):
+        braked.tick(kafka)
     assert [[move["partition"] for move in moves] for _, _, moves, _ in kube.made] == [[0], [1]]
 
 
 def test_a_move_that_is_cancelled_again_after_the_brake_was_released_is_kept_again() -> None:
     kube = ConfigMaps()
-    kept = keeper(kube)
-    keep(kept, in_flight(P0), cancel(P0))
-    assert kept.undo(Execution.RUN, [], in_flight().snapshot(), Recent()) is None
-    keep(kept, in_flight(P0), cancel(P0))
+    braked = Braked(kube)
+    braked.tick(in_flight(P0))
+    braked.execution = Execution.RUN
+    assert braked.tick(in_flight()).brake is None
+    braked.execution = Execution.CANCEL_ALL
+    braked.tick(in_flight(P0))
     assert len(kube.made) == 2
 
 
 def test_what_cannot_be_kept_is_not_cancelled_and_that_is_said_until_it_can() -> None:
     kube = ConfigMaps()
-    kept = keeper(kube)
+    braked = Braked(kube)
     kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota")
-    assert keep(kept, in_flight(P0), cancel(P0), Alter(P1, (1, 2, 3))) == [Alter(P1, (1, 2, 3))]
-    assert kept.stuck is not None
-    assert kept.stuck.reason is Reason.NOT_AUTHORIZED
-    assert "exceeded quota" in kept.stuck.message
+    gated = braked.tick(in_flight(P0), cancel(P2), Alter(P1, (1, 2, 3)))
+    assert gated.steps == (Alter(P1, (1, 2, 3)),)
+    problem = problem_of(gated)
+    assert problem is not None
+    assert problem.reason is Reason.NOT_AUTHORIZED
+    assert "exceeded quota" in problem.message
     kube.refusal = None
-    kept.undo(Execution.CANCEL_ALL, [], in_flight().snapshot(), Recent())
-    assert keep(kept, in_flight(P0), cancel(P0)) == [cancel(P0)]
-    assert kept.stuck is None
+    gated = braked.tick(in_flight(P0))
+    assert gated.steps == (cancel(P0),)
+    assert problem_of(gated) is None
+    assert len(kube.made) == 1
 
 
 def test_names_and_labels_of_what_is_kept_fit_whatever_the_clusters_name() -> None:
     kube = ConfigMaps()
-    keep(keeper(kube, "a" * 62 + "." + "b" * 190), in_flight(P0), cancel(P0))
+    Braked(kube, "a" * 62 + "." + "b" * 190).tick(in_flight(P0))
     ((_, name, _, labels),) = kube.made
     assert len(name) <= 253
     assert labels == {"kafka.reassign.dev/cluster": "a" * 62}
@@ -174,7 +209,8 @@ class Shortages:
 
 
 def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
-    return asyncio.run(survey.look(client, found, resources, in_flight().snapshot())).pause  # type: ignore[arg-type]
+    pause, _ = asyncio.run(survey.read(client, found, resources, in_flight().snapshot()))  # type: ignore[arg-type]
+    return pause
 
 
 def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at_every_tick() -> None:

@@ -15,11 +15,11 @@ from reassign.core.cluster import younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ConflictError
-from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
-from tests.unit.test_controller_loop import LATER, OURS, World, _object
+from tests.unit.test_controller_loop import LATER, OURS, World, _object, connect, forget
 from tests.unit.test_controller_throttling import Client
+from tests.unit.throttling import grow_up, show_changes
 
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
 
@@ -32,9 +32,9 @@ class Two(World):
         self.client = Client(copy(START))
         brokers: Any = self.brokers
         brokers.configs, brokers.change = self.client.configs, self.client.change
-        self.loop._throttling._lately.started -= 100
+        grow_up(self.loop)
         self.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
-        self.tick()
+        self.tick(2)  # the first asks for configurations
         older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
         older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
         older["status"] = {}
@@ -46,16 +46,14 @@ class Two(World):
         self.older = ClusterLoop(
             key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None, self.main.plans
         )
-        self.older._client, self.older._connection = brokers, Connection("b:9092")
-        self.older._recent.started = float("-inf")
-        self.older._throttling._lately.started -= 100
-        self.older._connected_to = ("uid-older", KafkaCluster.parse(older).spec)
+        connect(self.older, brokers, KafkaCluster.parse(older))
+        grow_up(self.older)
 
     def both(self, times: int) -> None:
         """They look in turns, some seconds apart."""
         for _ in range(times):
             for loop in (self.older, self.main):
-                loop._throttling._lately._sent.clear()
+                show_changes(loop)
                 self.loop = loop
                 self.tick()
         self.loop = self.main
@@ -89,7 +87,7 @@ def test_the_older_one_begins_nothing_throttled_before_the_younger_has_restored_
     assert two.rates == {"1048576"}
     assert "Blocked ThrottleNotSet the younger KafkaCluster kafka/main has throttles" in two.message("second")
     two.finish(OURS)
-    two.older._recent.refused.clear()  # it is asked for again after a while
+    forget(two.older, refused={})  # it is asked for again after a while
     two.both(2)
     assert LATER in two.kafka.reassignments
     assert two.rates == {"524288"}
@@ -109,21 +107,50 @@ def test_the_younger_one_keeps_its_moves_in_flight_throttled_and_sets_nothing_ne
     assert two.client.store == before
 
 
-def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two: Two) -> None:
+@pytest.fixture
+def third(two: Two) -> Store:
+    """One more resource of the younger waits for a throttle; what is set before that."""
     two.add("third", LATER, (5, 2, 3))
     two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
-    before = copy(two.client.store)
+    return copy(two.client.store)
 
-    async def configs(places: Collection[ConfigResource]) -> Read:
-        two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
-        return await two.client.configs(places)
+
+def see_older(two: Two) -> None:
+    two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
+
+
+def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two: Two, third: Store) -> None:
+    read: list[ConfigResource] = []
+
+    async def configs(resources: Collection[ConfigResource]) -> Read:
+        if topic(LATER.topic) in resources:
+            see_older(two)
+            read.extend(resources)
+        return await two.client.configs(resources)
 
     brokers: Any = two.brokers
     brokers.configs = configs
+    two.tick(4)
+    assert read
+    assert two.client.store == third
+    assert LATER not in two.kafka.reassignments
+
+
+def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_writes(
+    two: Two, third: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.tick()
+    write_cluster = two.main.reporter.write_cluster
+
+    async def meanwhile(*arguments: Any) -> None:
+        see_older(two)
+        await write_cluster(*arguments)
+
+    monkeypatch.setattr(two.main.reporter, "write_cluster", meanwhile)
     with pytest.raises(ConflictError):
         two.tick()
-    two.tick()
-    assert two.client.store == before
+    two.tick(2)
+    assert two.client.store == third
     assert LATER not in two.kafka.reassignments
 
 
@@ -138,6 +165,6 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
     two.change("main", lambda obj: obj["status"]["throttle"].pop("topics"))
-    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store) is None
+    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters()) is None
     two.kafka.brokers[4] = Broker(4)
-    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store)
+    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters())

@@ -16,17 +16,18 @@ from reassign.core.model.snapshot import Broker
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import undo_foreign
-from reassign.core.moves.settle import put_off
+from reassign.core.moves.settle import settle_steps
 from reassign.core.report.statuses import report
 from reassign.core.throttle import diff as throttle
-from reassign.core.tick import decide
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.unit.configs import broker, topic
 from tests.unit.sim import START, SimKafka, partitions, resource
-from tests.unit.test_controller_loop import LATER, OURS, World
+from tests.unit.test_controller_loop import LATER, OURS, World, forget
 from tests.unit.test_controller_loop import THEIRS as MOVED
 from tests.unit.test_controller_throttling import NEW, OLD, Client, snapshot
-from tests.unit.throttling import Operator
+from tests.unit.throttling import Operator, grow_up
 
 P0, P1 = partitions(2)
 
@@ -41,17 +42,18 @@ def client() -> Client:
 def operator(client: Client) -> Operator:
     """One whose process is not new any more."""
     found = Operator(client)
-    found.throttling._lately.started -= 100
+    found.grow_up()
     return found
 
 
 def test_no_log_directory_is_asked_for_while_its_move_is_held_back_and_the_others_go_on(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW), P1: (OLD, (1, 0))}, "5Ki")
-    verdict.steps.insert(0, AlterLogDirs(P0, ((2, "/b"),)))
+    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
     operator.tick(snapshot(), [verdict])
-    assert verdict.steps == [Alter(P1, (1, 0))]
-    assert verdict.must_record
-    problem = verdict.waiting[P0][1]
+    left = operator.after(verdict)
+    assert left.steps == (Alter(P1, (1, 0)),)
+    assert left.must_record
+    problem = left.waiting[P0][1]
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -72,11 +74,16 @@ def superseding() -> Resource:
     return resource({P0: NEW}, whenInFlight="Supersede", throttle={"interBroker": "5Ki"})
 
 
-def judged(asks: Resource, kafka: SimKafka) -> Verdict:
-    """As a process judges it that has been running for long."""
-    recent = Recent(started=float("-inf"))
-    recent.observe(1.0, 1.0, kafka.reassignments.keys(), kafka.brokers)
-    [verdict] = decide([asks], kafka.snapshot(), Policy(Limits()), recent, START)
+def running(kafka: SimKafka) -> Recent:
+    """What a process remembers that has been running for long."""
+    return Recent(started=float("-inf")).observe(1.0, 1.0, kafka.reassignments.keys(), kafka.brokers)
+
+
+def judged(asks: Resource, kafka: SimKafka, recent: Recent | None = None) -> Verdict:
+    """As it is judged when all configurations have been read."""
+    memory = replace(Memory.begin(0.0), recent=recent or running(kafka))
+    read = ConfigRead(1.0, {topic(): {}, **{broker(b): {} for b in kafka.brokers}})
+    [verdict] = decide([asks], kafka.snapshot(), read, memory, Policy(Limits()), START).verdicts
     return verdict
 
 
@@ -84,10 +91,11 @@ def test_somebody_elses_move_is_not_cancelled_for_one_that_cannot_be_throttled(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
     verdict = judged(superseding, kafka)
-    assert verdict.steps == [Cancel(P0, (1, 3))]
+    assert verdict.steps == (Cancel(P0, (1, 3)),)
     operator.tick(kafka.snapshot(), [verdict])
-    assert (verdict.steps, verdict.record, verdict.notes) == ([], {}, {})
-    problem = verdict.waiting[P0][1]
+    left = operator.after(verdict)
+    assert (left.steps, left.record, left.notes) == ((), {}, {})
+    problem = left.waiting[P0][1]
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -99,9 +107,10 @@ def test_somebody_elses_move_is_not_cancelled_for_one_that_the_record_has_no_roo
     monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
-    problem = verdict.waiting[P0][1]
+    left = operator.after(verdict)
+    problem = left.waiting[P0][1]
     assert problem is not None
-    assert (verdict.steps, problem.reason) == ([], Reason.RESOURCE_TOO_LARGE)
+    assert (left.steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
 
 def test_somebody_elses_move_is_cancelled_when_ours_is_throttled_and_not_theirs(
@@ -110,7 +119,7 @@ def test_somebody_elses_move_is_cancelled_when_ours_is_throttled_and_not_theirs(
     client.denied.clear()
     verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
-    assert verdict.steps == [Cancel(P0, (1, 3))]
+    assert operator.after(verdict).steps == (Cancel(P0, (1, 3)),)
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
 
 
@@ -120,7 +129,7 @@ def test_a_cancel_that_may_have_been_sent_goes_on_whether_ours_can_be_throttled_
     status = report(judged(superseding, kafka), kafka.snapshot(), (), START)
     verdict = judged(replace(superseding, status=status), kafka)
     operator.tick(kafka.snapshot(), [verdict])
-    assert verdict.steps == [Cancel(P0, (1, 3))]
+    assert operator.after(verdict).steps == (Cancel(P0, (1, 3)),)
 
 
 def test_a_move_whose_throttle_is_refused_takes_no_place_from_others() -> None:
@@ -128,11 +137,11 @@ def test_a_move_whose_throttle_is_refused_takes_no_place_from_others() -> None:
     client = Client({**{broker(b): {} for b in range(6)}, topic(LATER.topic): {}}, {topic(LATER.topic)})
     brokers: Any = world.brokers
     brokers.configs, brokers.change = client.configs, client.change
-    world.loop._throttling._lately.started -= 100
+    grow_up(world.loop)
     world.kafka.copy(OURS)
     world.kafka.copy(MOVED)
     world.tick(2)
-    world.loop._recent.busy.clear()
+    forget(world.loop, busy={})
     world.change("main", lambda obj: obj["spec"].update(limits={"partitionsInFlight": 1}))
     world.add("refused", LATER, (4, 2, 3))
     world.change("refused", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
@@ -145,13 +154,11 @@ def test_a_move_whose_throttle_is_refused_takes_no_place_from_others() -> None:
 def test_the_brake_cancels_at_once_what_a_refused_throttle_has_left_alone(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
-    recent = Recent(started=float("-inf"))
-    recent.observe(1.0, 1.0, kafka.reassignments.keys(), kafka.brokers)
-    [verdict] = decide([superseding], kafka.snapshot(), Policy(Limits()), recent, START)
+    verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
-    put_off(verdict, recent, 1.0)
-    [verdict] = decide([superseding], kafka.snapshot(), Policy(Limits()), recent, START)
-    assert verdict.steps == []
+    _, recent = settle_steps(operator.after(verdict), {}, running(kafka), 1.0)
+    verdict = judged(superseding, kafka, recent)
+    assert verdict.steps == ()
     state, problem = verdict.waiting[P0]
     assert problem is not None
     assert (state, problem.reason) == ("Blocked", Reason.NOT_AUTHORIZED)

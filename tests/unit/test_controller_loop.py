@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reassign.controller.brake import BrakeRecord
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
@@ -172,9 +171,7 @@ class World:
         plans = Plans(self.store, kube, reporter, self.planner)
         health = Health(60, [])
         loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, health, lambda: None, plans)
-        loop._client, loop._connection = client, Connection("b:9092")
-        loop._recent.started = float("-inf")  # an operator that has been running for long
-        loop._connected_to = ("uid-main", KafkaCluster.parse(self.store.get("uid-main") or {}).spec)
+        connect(loop, client, KafkaCluster.parse(self.store.get("uid-main") or {}))
         return loop
 
     def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
@@ -238,6 +235,18 @@ class World:
 
     def kept(self) -> list[list[str]]:
         return [[move["topic"] for move in moves] for moves in self.kube.config_maps]
+
+
+def connect(loop: ClusterLoop, client: Any, cluster: KafkaCluster) -> None:
+    """Have it connected to these brokers, in an operator that has been running for long."""
+    loop.observer.client, loop.observer.connection = client, Connection("b:9092")
+    loop.observer._connected_to = (cluster.metadata.uid, cluster.spec)
+    forget(loop, started=float("-inf"))
+
+
+def forget(loop: ClusterLoop, **recent: Any) -> None:
+    """Have it remember this of its last seconds instead."""
+    loop.memory = replace(loop.memory, recent=replace(loop.memory.recent, **recent))
 
 
 def sign(obj: Object, before: Object, manager: str) -> None:
@@ -323,7 +332,7 @@ def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(w
     with pytest.raises(KilledError):
         world.tick()
     world.brokers.dies = False
-    world.loop._keeper = BrakeRecord(world.loop.key, world.loop.kube)  # as a new process has it
+    world.loop.memory = replace(world.loop.memory, kept={})  # as a new process has it
     world.tick()
     assert world.kafka.reassignments == {}
     assert world.kept() == [["ours", "theirs"], ["ours", "theirs"]]
@@ -402,7 +411,7 @@ def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebu
     world.restart()
     world.delete("move")
     world.brokers.reachable = False
-    world.loop._recent = Recent()  # nothing seen yet
+    world.loop.memory = replace(world.loop.memory, recent=Recent())  # nothing seen yet
     world.tick()
     assert world.conditions("move") == {"Reconciling": "Cancelling"}
     assert world.ready("move")["reason"] == "ClusterUnreachable"

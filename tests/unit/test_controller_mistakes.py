@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from reassign.controller import loop
-from reassign.core import tick as decide
+from reassign.controller import actor
+from reassign.core import tick
 from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 
@@ -39,7 +39,7 @@ def fails_for(monkeypatch: pytest.MonkeyPatch, where: Any, function: str, name: 
     monkeypatch.setattr(where, function, wrong)
 
 
-WHERE = [(loop, "report"), (decide, "_advance")]
+WHERE = [(actor, "report"), (tick, "follow")]
 """Where its status is made, and where it is judged."""
 
 
@@ -73,7 +73,7 @@ def test_others_start_beside_a_mistake_about_a_resource_that_has_nothing_in_flig
 def test_nothing_new_starts_while_what_a_resource_has_in_flight_cannot_be_judged(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fails_for(monkeypatch, decide, "_advance", "move")
+    fails_for(monkeypatch, tick, "follow", "move")
     world.add("good", OURS, (5, 2, 3))
     world.add("other", LATER, (5, 2, 3))
     world.tick(5)
@@ -97,7 +97,7 @@ def test_cancel_all_takes_back_what_a_resource_has_in_flight_that_a_mistake_is_m
 def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_flight(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fails_for(monkeypatch, decide, "_advance", "bad")
+    fails_for(monkeypatch, tick, "follow", "bad")
     world.add("bad", LATER, (4, 2, 3))
     world.tick(2)
     world.delete("bad")
@@ -129,7 +129,7 @@ def test_a_mistake_in_looking_at_the_cluster_is_said_on_it_and_on_what_waits_and
 
 
 def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "admit", lambda *_: 1 / 0)
+    monkeypatch.setattr(tick, "admit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         world.tick()
 
@@ -137,7 +137,7 @@ def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkey
 def test_a_mistake_in_serving_the_cluster_is_said_on_it_until_it_is_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decide, "admit", lambda *_: 1 / 0)
+    monkeypatch.setattr(tick, "admit", lambda *_: 1 / 0)
     for _ in range(4):
         asyncio.run(world.loop._safe_tick())  # type: ignore[arg-type]
     assert world.conditions("main") == {"Ready": "Connected", "Stalled": "InternalError"}

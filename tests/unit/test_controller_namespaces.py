@@ -10,7 +10,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
 from reassign.kube.client import ClusterKey
-from tests.unit.test_controller_loop import LATER, OURS, Object, World
+from tests.unit.test_controller_loop import LATER, OURS, Object, World, connect
 
 MAIN, NOBODY = ("kafka", "main"), ("kafka", "nobody")
 
@@ -90,7 +90,7 @@ def test_a_cluster_that_appears_and_allows_the_namespace_is_used(world: World, k
     assert world.conditions("early") == {"Stalled": "NamespaceNotAllowed"}
     world.store.put(main)
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
-    world.loop._connected_to = ("uid-main", world.store.parse_cluster(world.store.get("uid-main") or {}).spec)
+    connect(world.loop, world.brokers, world.store.parse_cluster(world.store.get("uid-main") or {}))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 

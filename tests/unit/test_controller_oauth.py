@@ -173,6 +173,6 @@ def test_while_the_token_is_good_a_refusal_stops_nothing_and_a_new_client_secret
 
 
 def held(loop: ClusterLoop) -> OAuth:
-    assert loop._connection
-    assert isinstance(loop._connection.sasl, OAuth)
-    return loop._connection.sasl
+    assert loop.observer.connection
+    assert isinstance(loop.observer.connection.sasl, OAuth)
+    return loop.observer.connection.sasl

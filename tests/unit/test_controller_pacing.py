@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reassign.controller.brake import SURVEY_SECONDS
+from reassign.controller.observer import SURVEY_SECONDS
 from reassign.core.model.snapshot import Partition, Topic
 from reassign.core.moves.pacing import Pacer
 from reassign.errors import ConflictError
@@ -25,7 +26,7 @@ def pacing(world: World) -> dict[str, Any]:
 
 def look(world: World) -> None:
     """The next tick looks at all partitions."""
-    world.loop._survey._at -= SURVEY_SECONDS
+    world.loop.observer._survey._at -= SURVEY_SECONDS
     world.tick()
 
 
@@ -98,10 +99,10 @@ def test_a_halving_that_could_not_be_written_is_written_at_the_next_tick(
 
 def test_a_new_process_goes_on_from_the_status_and_from_the_limit_where_that_is_lost(halved: World) -> None:
     world, found = halved, pacing(halved)
-    world.loop._pacer = Pacer()  # as a new process has it
+    world.loop.memory = replace(world.loop.memory, pacer=Pacer())  # as a new process has it
     look(world)
     assert pacing(world) == found
-    world.loop._pacer = Pacer()
+    world.loop.memory = replace(world.loop.memory, pacer=Pacer())
     world.change("main", lambda obj: obj["status"].pop("pacing"))
     world.tick()
     assert pacing(world) == {"partitionsInFlight": 2}

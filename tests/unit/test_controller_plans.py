@@ -16,8 +16,8 @@ from reassign.api.goal import By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.handlers import Supervisor
-from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.observer import Observer
 from reassign.controller.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.planning import Job, goal_of, planned
 from reassign.controller.store import Store
@@ -419,10 +419,10 @@ def test_nobody_waits_for_long_for_the_turn_of_a_plan_that_cannot_be_made_now(
 
 
 def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def unreachable(loop: ClusterLoop, cluster: KafkaCluster) -> Any:
+    async def unreachable(observer: Observer, cluster: KafkaCluster) -> Any:
         raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
 
-    monkeypatch.setattr(ClusterLoop, "_connected", unreachable)
+    monkeypatch.setattr(Observer, "_connected", unreachable)
     world.tick(until=lambda: world.says("ClusterUnreachable"))
     assert world.waves() == []
     world.delete("drain")

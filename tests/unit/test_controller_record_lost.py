@@ -10,8 +10,8 @@ from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import partitions
 from tests.unit.test_controller_loop import OURS, World
-from tests.unit.test_controller_throttling import MOVING, NEW, OLD, Client, later, snapshot
-from tests.unit.throttling import Operator, ended
+from tests.unit.test_controller_throttling import MOVING, NEW, OLD, Client, snapshot
+from tests.unit.throttling import Operator, ended, grow_up, show_changes
 
 [P0] = partitions(1)
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}}
@@ -28,16 +28,16 @@ def world(client: Client) -> World:
     world = World()
     brokers: Any = world.brokers
     brokers.configs, brokers.change = client.configs, client.change
-    world.loop._throttling._lately.started -= 100
+    grow_up(world.loop)
     world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
-    world.tick()
+    world.tick(2)  # the first asks for configurations
     assert client.store != START
     return world
 
 
 def pass_seconds(world: World) -> None:
     """What was written is seen by all."""
-    world.loop._throttling._lately._sent.clear()
+    show_changes(world.loop)
 
 
 def throttle_of(world: World) -> Any:
@@ -84,16 +84,16 @@ def test_the_record_of_a_cluster_made_anew_under_the_same_name_is_its_own(world:
 def operator() -> Operator:
     """P0 is in flight, throttled."""
     found = Operator(Client())
-    found.throttling._lately.started -= 100
+    found.grow_up()
     found.tick(snapshot(), [found.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
-    later(found)
+    found.show_changes()
     return found
 
 
 def starts_anew(operator: Operator) -> list[str]:
     """The warnings of a new process that finds P0 in flight."""
     operator.restart()
-    operator.throttling._lately.started -= 100
+    operator.grow_up()
     for _ in range(3):
         operator.tick(snapshot({P0: MOVING}), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)])
     return [tell.note for tell in operator.api.told]
@@ -116,7 +116,7 @@ def test_a_new_process_that_finds_its_record_says_nothing(operator: Operator) ->
 
 def test_what_somebody_else_lists_before_a_move_begins_is_not_told() -> None:
     operator = Operator(Client())
-    operator.throttling._lately.started -= 100
+    operator.grow_up()
     operator.tick(snapshot())
     operator.client.store[topic()][FOLLOWER_REPLICAS] = "0:2"
     for state in (snapshot(), snapshot({P0: MOVING})):

@@ -10,9 +10,10 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.handlers import Supervisor
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.observer import Observer
 from reassign.controller.store import Store
-from reassign.core.cluster import check_identity, duplicate_of, hold_of, permission_of, unready_status
+from reassign.controller.unserved import Unserved
+from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
@@ -54,7 +55,7 @@ def test_brokers_of_another_cluster_than_at_first_are_not_touched() -> None:
 
 def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
     older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
-    both = store(older, younger)
+    both = store(older, younger).readable_clusters()
     held = duplicate_of(KafkaCluster.parse(younger), "one", both)
     assert held is not None
     assert held.reason is Reason.DUPLICATE_CLUSTER
@@ -64,9 +65,10 @@ def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
 
 def test_of_two_of_one_age_the_uid_decides_and_another_cluster_is_none_of_ours() -> None:
     first, second = cluster("a", cluster_id="one"), cluster("b", cluster_id="one")
-    assert duplicate_of(KafkaCluster.parse(second), "one", store(first, second)) is not None
-    assert duplicate_of(KafkaCluster.parse(first), "one", store(first, second)) is None
-    assert duplicate_of(KafkaCluster.parse(second), "two", store(first, second)) is None
+    both = store(first, second).readable_clusters()
+    assert duplicate_of(KafkaCluster.parse(second), "one", both) is not None
+    assert duplicate_of(KafkaCluster.parse(first), "one", both) is None
+    assert duplicate_of(KafkaCluster.parse(second), "two", both) is None
 
 
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
@@ -183,9 +185,9 @@ def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
     reporter: Any = Refusals()
     unused: Any = None
-    loop = ClusterLoop(("kafka", "main"), known, unused, reporter, unused, unused, lambda: None, unused)
+    unserved = Unserved(("kafka", "main"), known, reporter, unused)
     allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
-    admitted = asyncio.run(loop._admitted(permission_of(allowed)))
+    admitted = asyncio.run(unserved.refuse(allowed))
     assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}
     assert reporter.made == {"refused": "NamespaceNotAllowed"}
 
@@ -215,17 +217,16 @@ def secured(**metadata: Any) -> KafkaCluster:
 
 def test_when_the_secrets_are_gone_the_last_ones_serve_to_undo_the_moves() -> None:
     secrets: Any = Secrets()
-    unused: Any = None
-    loop = ClusterLoop(("kafka", "main"), store(), secrets, unused, unused, unused, lambda: None, unused)
-    before = asyncio.run(loop._connection_of(secured()))
-    loop._connection, loop._connected_to = before, ("uid-main", secured().spec)
+    observer = Observer(secrets, lambda: None)
+    before = asyncio.run(observer._connection_of(secured()))
+    observer.connection, observer._connected_to = before, ("uid-main", secured().spec)
     secrets.data = {}
     deleted = secured(deletionTimestamp="2026-01-02T00:00:00Z")
-    assert asyncio.run(loop._connection_of(deleted)) == before
+    assert asyncio.run(observer._connection_of(deleted)) == before
     braked = secured()
     braked = braked.model_copy(
         update={"spec": braked.spec.model_copy(update={"execution": Execution.CANCEL_OURS})},
     )
-    assert asyncio.run(loop._connection_of(braked)) == before
+    assert asyncio.run(observer._connection_of(braked)) == before
     with pytest.raises(MissingReferenceError):
-        asyncio.run(loop._connection_of(secured()))
+        asyncio.run(observer._connection_of(secured()))

@@ -13,9 +13,12 @@ from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.observer import Observer
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
+from reassign.core.model.memory import Instructed
+from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
@@ -26,7 +29,7 @@ from reassign.errors import ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import SimKafka, drive, partitions, resource, true_conditions
-from tests.unit.throttling import KEY, Operator, ended
+from tests.unit.throttling import KEY, Operator, ended, grow_up, show_changes
 
 P0, P1 = partitions(2)
 OLD, NEW = (0, 1), (2, 1)
@@ -95,26 +98,21 @@ def client() -> Client:
 def operator(client: Client) -> Operator:
     """One whose process is not new any more."""
     found = Operator(client)
-    found.throttling._lately.started -= 100
+    found.grow_up()
     return found
-
-
-def later(operator: Operator) -> None:
-    """Some seconds pass: what was written is seen by all."""
-    operator.throttling._lately._sent.clear()
 
 
 def test_without_a_throttle_nothing_is_asked_and_nothing_written(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None)
     assert not operator.tick(snapshot(), [verdict])
     assert (client.asked, operator.api.status) == (0, {})
-    assert verdict.steps == [Alter(P0, NEW)]
+    assert operator.after(verdict).steps == (Alter(P0, NEW),)
 
 
 def test_a_move_is_altered_in_the_tick_that_throttles_it(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     assert operator.tick(snapshot(), [verdict])
-    assert verdict.steps == [Alter(P0, NEW)]
+    assert operator.after(verdict).steps == (Alter(P0, NEW),)
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
     assert client.store[broker(2)][LEADER_RATE] == "5120"
 
@@ -123,8 +121,9 @@ def test_a_process_that_has_just_started_waits_before_it_begins_a_throttled_move
     operator = Operator(client)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
-    assert (verdict.steps, verdict.record, client.changes) == ([], {}, [])
-    problem = verdict.waiting[P0][1]
+    left = operator.after(verdict)
+    assert (left.steps, left.record, client.changes) == ((), {}, [])
+    problem = left.waiting[P0][1]
     assert problem is not None
     assert problem.reason is Reason.THROTTLE_NOT_SET
 
@@ -145,11 +144,11 @@ def test_what_cannot_be_throttled_is_not_begun_and_says_why(
     throttled = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     free = operator.verdict("b", {P1: (OLD, NEW)}, None)
     operator.tick(snapshot(), [throttled, free])
-    assert throttled.steps == []
-    problem = throttled.waiting[P0][1]
+    assert operator.after(throttled).steps == ()
+    problem = operator.after(throttled).waiting[P0][1]
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
-    assert free.steps == [Alter(P1, NEW)]
+    assert operator.after(free).steps == (Alter(P1, NEW),)
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     assert operator.api.throttle is not None
     assert operator.api.throttle.reason == "NotAuthorized"
@@ -159,7 +158,7 @@ def test_what_cannot_be_throttled_is_not_begun_and_says_why(
 def test_a_broker_that_is_down_holds_no_move_up(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(fenced=[0]), [verdict])
-    assert verdict.steps == [Alter(P0, NEW)]
+    assert operator.after(verdict).steps == (Alter(P0, NEW),)
     assert client.store[broker(0)] == {}
 
 
@@ -167,21 +166,21 @@ def test_what_the_record_has_no_room_for_waits(operator: Operator, monkeypatch: 
     monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
-    problem = verdict.waiting[P0][1]
+    problem = operator.after(verdict).waiting[P0][1]
     assert problem is not None
-    assert (verdict.steps, problem.reason) == ([], Reason.RESOURCE_TOO_LARGE)
+    assert (operator.after(verdict).steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
 
 def test_a_cluster_waits_until_its_throttles_are_restored(operator: Operator, client: Client) -> None:
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
-    later(operator)
+    operator.show_changes()
     brokers = snapshot().brokers
     assert operator.tick(snapshot())
     assert client.store == START
-    assert operator.throttling.restores(brokers)
-    later(operator)
+    assert operator.restores(brokers)
+    operator.show_changes()
     assert not operator.tick(snapshot())
-    assert not operator.throttling.restores(brokers)
+    assert not operator.restores(brokers)
     assert operator.api.throttle is None
 
 
@@ -191,11 +190,11 @@ def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch)
     api.status |= {"clusterId": "sim", "observedGeneration": 1}
     unused: Any = None
 
-    async def connected(loop: Any, _: object) -> Any:
-        loop._client = client
+    async def connected(observer: Any, _: object) -> Any:
+        observer.client = client
         return client
 
-    monkeypatch.setattr(ClusterLoop, "_connected", connected)
+    monkeypatch.setattr(Observer, "_connected", connected)
     return ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None, Plans(api, unused, api, Planner()))
 
 
@@ -205,10 +204,10 @@ def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     operator.api.deleted = "2026-01-02T00:00:00Z"
     loop = loop_of(operator, client, monkeypatch)
-    loop._throttling._lately.started -= 100
+    grow_up(loop)
     assert asyncio.run(loop._tick()) is not None
     assert (client.store, operator.api.released) == (START, False)
-    loop._throttling._lately._sent.clear()
+    show_changes(loop)
     assert asyncio.run(loop._tick()) is None
     assert operator.api.released
 
@@ -216,14 +215,14 @@ def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles
 def test_a_cluster_does_not_wait_for_a_broker_that_is_not_registered_any_more(operator: Operator) -> None:
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     for _ in range(2):
-        later(operator)
+        operator.show_changes()
         left = snapshot()
         left = replace(left, brokers={b: found for b, found in left.brokers.items() if b != 2})
         operator.tick(left)
     assert operator.api.throttle is not None
     assert [b.broker for b in operator.api.throttle.brokers] == [2]
-    assert not operator.throttling.restores(left.brokers)
-    assert operator.throttling.restores(snapshot().brokers)
+    assert not operator.restores(left.brokers)
+    assert operator.restores(snapshot().brokers)
 
 
 def test_what_a_dead_process_recorded_is_restored_by_the_next_one(operator: Operator, client: Client) -> None:
@@ -231,8 +230,8 @@ def test_what_a_dead_process_recorded_is_restored_by_the_next_one(operator: Oper
     operator.restart()
     assert operator.tick(snapshot())
     assert client.store == {**START, topic(): {LEADER_REPLICAS: "", FOLLOWER_REPLICAS: ""}}
-    operator.throttling._lately.started -= 100
-    later(operator)
+    operator.grow_up()
+    operator.show_changes()
     operator.tick(snapshot())
     assert client.store == START
 
@@ -241,10 +240,10 @@ def test_a_move_that_nobody_holds_any_more_stays_throttled_until_it_ends(operato
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     set_by_us = copy(client.store)
     for _ in range(3):
-        later(operator)
+        operator.show_changes()
         assert operator.tick(snapshot({P0: MOVING}))
         assert client.store == set_by_us
-    later(operator)
+    operator.show_changes()
     operator.tick(snapshot())
     assert client.store == START
 
@@ -252,7 +251,7 @@ def test_a_move_that_nobody_holds_any_more_stays_throttled_until_it_ends(operato
 def test_drift_is_told_with_the_config_and_the_place(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)
     operator.tick(snapshot({P0: MOVING}), [verdict])
-    later(operator)
+    operator.show_changes()
     del client.store[topic()][FOLLOWER_REPLICAS]
     operator.tick(snapshot({P0: MOVING}), [verdict])
     [tell] = operator.api.told
@@ -261,8 +260,8 @@ def test_drift_is_told_with_the_config_and_the_place(operator: Operator, client:
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
 
 
-def spec(**fields: object) -> KafkaClusterSpec:
-    return KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields})
+def policy(**fields: object) -> ThrottlePolicy:
+    return ThrottlePolicy.of(KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields}))
 
 
 @pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
@@ -271,17 +270,17 @@ def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_
 ) -> None:
     own, none = resource({P0: NEW}, throttle={field: "3Mi"}), resource({P0: NEW})
     default, tight = {"throttle": {field: "2Mi"}}, {"limits": {"maxThrottle": "1Mi"}}
-    found = [rates_of(r.spec.throttle, spec(**default))[which] for r in (own, none)]
+    found = [rates_of(r.spec.throttle, policy(**default))[which] for r in (own, none)]
     assert found == [3 * 2**20, 2 * 2**20]
-    assert rates_of(none.spec.throttle, spec()) == (None, None)
-    assert [rates_of(r.spec.throttle, spec(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
+    assert rates_of(none.spec.throttle, policy()) == (None, None)
+    assert [rates_of(r.spec.throttle, policy(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
 
 
 @pytest.mark.parametrize("field", ["interBroker", "logDir"])
 def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field: str) -> None:
     asks = resource({P0: NEW}, throttle={field: "3Mi"})
-    assert bounded(asks, spec(limits={"maxThrottle": "3Mi"})) is asks
-    refused = bounded(asks, spec(limits={"maxThrottle": "2Mi"}))
+    assert bounded(asks, policy(limits={"maxThrottle": "3Mi"})) is asks
+    refused = bounded(asks, policy(limits={"maxThrottle": "2Mi"}))
     assert refused.unsupported is not None
     assert f"spec.throttle.{field}: 3Mi is above limits.maxThrottle: 2Mi" in refused.unsupported.message
     driver = drive(SimKafka({P0: OLD}), refused)
@@ -293,7 +292,7 @@ def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field
 def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
-    [move] = desired([throttled, free, ended(throttled)], snapshot(), spec(), None, operator.recent.shown)
+    [move] = desired([throttled, free, ended(throttled)], snapshot(), policy(), operator.recent)
     assert isinstance(move, InterBrokerMove)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
     assert move.items()[ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
@@ -305,8 +304,7 @@ COPY = AlterLogDirs(P0, ((0, "/b"),))
 def copies(operator: Operator, *steps: AlterLogDirs, rate: str | None = "7Ki") -> Verdict:
     """A resource that has P0 copied to /b of broker 0, and takes these steps now."""
     verdict = operator.verdict("a", {P0: (OLD, OLD)}, None, begun=True, log_dir=rate, dirs={0: "/b"})
-    verdict.steps = list(steps)
-    return verdict
+    return replace(verdict, steps=steps)
 
 
 def test_a_copy_between_directories_begins_in_the_tick_that_has_it_throttled(
@@ -314,7 +312,8 @@ def test_a_copy_between_directories_begins_in_the_tick_that_has_it_throttled(
 ) -> None:
     verdict = copies(operator, COPY)
     assert operator.tick(shown(dirs()), [verdict])
-    assert (verdict.steps, verdict.stalls) == ([COPY], {})
+    left = operator.after(verdict)
+    assert (left.steps, left.stalls) == ((COPY,), {})
     assert client.store == {**START, broker(0): {LOG_DIR_RATE: "7168"}}
 
 
@@ -322,10 +321,10 @@ def test_the_rate_goes_when_the_copy_is_over_though_the_resource_still_holds_the
     operator: Operator, client: Client
 ) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
-    later(operator)
+    operator.show_changes()
     operator.tick(shown(dirs(future=3)), [copies(operator)])
     assert client.store[broker(0)] == {LOG_DIR_RATE: "7168"}
-    later(operator)
+    operator.show_changes()
     operator.tick(shown(dirs(copied=True)), [copies(operator)])
     assert client.store == START
 
@@ -334,18 +333,17 @@ def test_a_move_between_brokers_into_a_named_directory_needs_no_rate_between_dir
     operator: Operator, client: Client
 ) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, log_dir="7Ki", dirs={2: "/b"})
-    verdict.steps.insert(0, AlterLogDirs(P0, ((2, "/b"),)))
-    steps = list(verdict.steps)
+    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
     assert not operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
-    assert (verdict.steps, client.asked) == (steps, 0)
+    assert (operator.after(verdict).steps, client.asked) == (verdict.steps, 0)
 
 
 def test_a_copy_that_makes_good_what_a_broker_forgot_is_throttled_first(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, begun=True, log_dir="7Ki", dirs={2: "/b"})
-    verdict.steps = [AlterLogDirs(P0, ((2, "/b"),))]
+    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)),))
     forgotten = {**dirs(), 2: {"/a": LogDir(logs={P0: 5}), "/b": LogDir()}}
     operator.tick(shown(forgotten, in_flight={P0: MOVING}), [verdict])
-    assert verdict.steps == [AlterLogDirs(P0, ((2, "/b"),))]
+    assert operator.after(verdict).steps == (AlterLogDirs(P0, ((2, "/b"),)),)
     assert client.store == {**START, broker(2): {LOG_DIR_RATE: "7168"}}
 
 
@@ -353,12 +351,12 @@ def test_a_copy_that_cannot_be_throttled_is_not_begun_and_says_why(operator: Ope
     client.denied.add(broker(0))
     verdict = copies(operator, COPY)
     operator.tick(shown(dirs()), [verdict])
-    assert verdict.steps == []
-    assert verdict.record[P0].state == "InFlight"
-    assert verdict.stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+    assert operator.after(verdict).steps == ()
+    assert operator.after(verdict).record[P0].state == "InFlight"
+    assert operator.after(verdict).stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
     free = copies(operator, COPY, rate=None)
     operator.tick(shown(dirs()), [free])
-    assert free.steps == [COPY]
+    assert operator.after(free).steps == (COPY,)
 
 
 def test_ending_a_copy_waits_for_no_throttle(operator: Operator, client: Client) -> None:
@@ -366,7 +364,7 @@ def test_ending_a_copy_waits_for_no_throttle(operator: Operator, client: Client)
     end = AlterLogDirs(P0, ((0, "/a"),))
     verdict = copies(operator, end)
     operator.tick(shown(dirs(future=3)), [verdict])
-    assert verdict.steps == [end]
+    assert operator.after(verdict).steps == (end,)
 
 
 def test_ending_a_copy_does_not_wait_for_one_that_cannot_be_throttled_on_another_broker(
@@ -376,8 +374,8 @@ def test_ending_a_copy_does_not_wait_for_one_that_cannot_be_throttled_on_another
     verdict = copies(operator, AlterLogDirs(P0, ((0, "/b"), (1, "/a"))))
     ending = {1: {"/a": LogDir(logs={P0: 9}), "/b": LogDir(futures={P0: 3})}}
     operator.tick(shown({**dirs(), **ending}), [verdict])
-    assert verdict.steps == [AlterLogDirs(P0, ((1, "/a"),))]
-    assert verdict.stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+    assert operator.after(verdict).steps == (AlterLogDirs(P0, ((1, "/a"),)),)
+    assert operator.after(verdict).stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
 
 
 def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_directories_are_not_told(
@@ -385,38 +383,39 @@ def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_direc
 ) -> None:
     client.denied.add(broker(0))
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, None, log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    verdict.steps.insert(0, AlterLogDirs(P0, ((2, "/b"),)))
+    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
     operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
-    assert (verdict.steps, verdict.record, verdict.must_record) == ([], {}, False)
+    left = operator.after(verdict)
+    assert (left.steps, left.record, left.must_record) == ((), {}, False)
 
 
 def test_a_copy_that_nobody_holds_any_more_stays_throttled_until_directories_show_its_end(
     operator: Operator, client: Client
 ) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
-    assert operator.throttling.placing() == {P0}
+    assert operator.copied_between_dirs() == {P0}
     operator.restart()
-    operator.throttling._lately.started -= 100
-    operator.recent.tell(COPY, 0.5, answered=True)
+    operator.grow_up()
+    operator.recent = operator.recent.remember([Instructed(COPY, True)], 0.5)
     throttled = {**START, broker(0): {LOG_DIR_RATE: "7168"}}
     # no copy shows yet: it was begun a moment ago
     for now, seen in ((0.0, dirs()), (4.0, dirs(future=3)), (5.0, {}), (6.0, dirs(future=9))):
-        later(operator)
-        operator.recent.now = now
+        operator.show_changes()
+        operator.recent = replace(operator.recent, now=now)
         assert operator.tick(shown(seen))
         assert client.store == throttled
-        assert operator.throttling.placing() == {P0}
-    later(operator)
+        assert operator.copied_between_dirs() == {P0}
+    operator.show_changes()
     operator.tick(shown(dirs(copied=True)))
     assert client.store == START
-    later(operator)
+    operator.show_changes()
     assert not operator.tick(shown(dirs(copied=True)))
-    assert operator.throttling.placing() == set()
+    assert operator.copied_between_dirs() == set()
 
 
 def test_a_rate_that_is_taken_out_of_the_spec_goes_while_the_copy_goes_on(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
-    later(operator)
+    operator.show_changes()
     operator.tick(shown(dirs(future=3)), [copies(operator, rate=None)])
     assert client.store == START
 
@@ -434,7 +433,7 @@ def test_a_topic_that_is_gone_is_copied_nowhere_though_its_directories_were_seen
     operator: Operator, client: Client
 ) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
-    later(operator)
+    operator.show_changes()
     operator.tick(replace(shown(dirs(future=3)), topics={}))
     assert client.store == START
 
@@ -446,12 +445,12 @@ def test_a_move_whose_topic_is_gone_is_throttled_no_more_and_nothing_is_set_on_a
     moving = snapshot({P0: MOVING})
     operator.tick(moving, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     assert client.store != START
-    later(operator)
+    operator.show_changes()
     gone = replace(moving, topics=topics, reassignments={})
     client.store[topic()] = {}
     for _ in range(3):
         operator.tick(gone, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
-        later(operator)
+        operator.show_changes()
     assert client.store == {**START, topic(): {}}
     assert operator.api.throttle is None
 
@@ -461,25 +460,25 @@ def test_somebody_elses_move_on_a_topic_made_again_gets_no_throttle_of_ours(oper
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)
     operator.tick(moving, [verdict])
     client.store[topic()] = {}
-    later(operator)
+    operator.show_changes()
     theirs = replace(moving, topics={"orders": replace(moving.topics["orders"], id="another")})
     for _ in range(3):
         operator.tick(theirs, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)])
-        later(operator)
+        operator.show_changes()
     assert client.store[topic()] == {}
 
 
 def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     operator.restart()
-    operator.throttling._lately.started -= 100
+    operator.grow_up()
     operator.tick(shown({}), [copies(operator)])
     assert client.store[broker(0)] == {LOG_DIR_RATE: "7168"}
 
 
 def test_one_partition_can_need_both_rates(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    moves = desired([verdict], shown({**dirs(), 2: {}}), spec(), None, operator.recent.shown)
+    moves = desired([verdict], shown({**dirs(), 2: {}}), policy(), operator.recent)
     assert [(type(m), m.brokers, m.rate) for m in moves] == [
         (InterBrokerMove, {0, 1, 2}, 5120),
         (LogDirMove, {0}, 7168),

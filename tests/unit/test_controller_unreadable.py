@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reassign.controller.handlers import Supervisor
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, connect
 
 RATE = "1e4294967302"
 """For Kubernetes 1e6: of an exponent the lowest 32 bits count."""
@@ -131,7 +131,7 @@ def test_a_cluster_that_cannot_be_read_says_so_and_what_waits_for_it_too(world: 
     assert world.conditions("late") == {"Stalled": "CannotBeRead"}
     assert RATE not in message(world, "late")
     world.change("main", lambda obj: obj["spec"].update(limits={}))
-    world.loop._connected_to = ("uid-main", world.store.parse_cluster(world.store.get("uid-main") or {}).spec)
+    connect(world.loop, world.brokers, world.store.parse_cluster(world.store.get("uid-main") or {}))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
     assert world.conditions("main") == {"Ready": "Connected"}
 

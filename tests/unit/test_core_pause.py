@@ -94,7 +94,7 @@ def test_the_sentence_names_the_first_partitions_and_how_many_there_are() -> Non
     problem = pause_problem(MIN_ISR, partitions(7), {P0})
     assert problem is not None
     assert problem.reason is Reason.CLUSTER_UNDER_MIN_ISR
-    assert "6 have (orders-1, orders-2, orders-3, orders-4, orders-5 and others)" in problem.message
+    assert "6 have (orders-1, orders-2, orders-3, orders-4, orders-5 and 1 more)" in problem.message
     other = pause_problem(UNDER_REPLICATED, [P1], set())
     assert other is not None
     assert other.reason is Reason.CLUSTER_UNDER_REPLICATED

@@ -61,7 +61,7 @@ def test_what_is_not_met_is_said() -> None:
     plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
     plan.run()
     assert (plan.reason, plan.goal) == ("Completed", ("False", "GoalPartlyMet"))
-    assert "not met: broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
+    assert "not met (status.unmet): broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
 
 
 def test_what_is_not_met_is_named_before_approval() -> None:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
 from reassign.api.partition_reassignment import RecordState
+from reassign.controller.actor import Actor
+from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.throttling import Throttling
+from reassign.controller.throttle_record import ThrottleRecord
 from reassign.core.model.memory import Recent
+from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import Event
-from reassign.core.throttle.desired import bounded
+from reassign.core.throttle.desired import bounded, log_dir_moves_of
+from reassign.core.throttle.stage import (
+    ConfigRead,
+    ThrottleMemory,
+    decide_throttles,
+    gate_throttles,
+    left_to_restore,
+    readable,
+)
 from tests.unit.sim import resource
 
 KEY = ("kafka", "main")
@@ -47,7 +60,7 @@ class ApiServer:
         """Everything can be read."""
 
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
-        if not self.refuses:
+        if not self.refuses and status != self.parsed.status:
             self.status = status.wire()
 
     async def tell_cluster(self, key: tuple[str, str], tell: Event) -> None:
@@ -59,8 +72,8 @@ class ApiServer:
     def uids(self) -> frozenset[str]:
         return frozenset()
 
-    def clusters(self) -> list[Any]:
-        return [self.cluster(KEY)]
+    def readable_clusters(self) -> list[KafkaCluster]:
+        return [self.parsed]
 
     def resources(self, _: tuple[str, str]) -> list[Any]:
         return []
@@ -103,12 +116,54 @@ class Operator:
         self.topic_ids |= {name: topic.id for name, topic in snapshot.topics.items()}
 
     def restart(self) -> None:
-        self.throttling = Throttling(KEY, self.api, self.api, Metrics())  # type: ignore[arg-type]
+        """The process is new: what it knew is lost."""
+        api: Any = self.api
+        unused: Any = None
+        record = ThrottleRecord(KEY, api, api, Metrics())
+        self.actor = Actor(KEY, api, unused, api, Metrics(), record)
+        self.memory = ThrottleMemory(RecentChanges(started=time.monotonic()))
         self.recent = Recent(started=-100.0)
+        self.gated: dict[str, Verdict] = {}
+
+    def grow_up(self) -> None:
+        """The process is not new any more."""
+        self.memory = grown_up(self.memory)
+
+    def show_changes(self) -> None:
+        """Some seconds pass: all brokers show what was changed."""
+        self.memory = without_changes(self.memory)
 
     def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
-        self.recent.answers.observe(self.recent.now, snapshot.log_dirs)
-        return asyncio.run(self.throttling.throttle(self.api.parsed, self.client, verdicts, snapshot, self.recent))
+        """Decide once to learn what to read, then decide by that, change and gate; whether any throttle is left."""
+        return asyncio.run(self._tick(snapshot, verdicts))
+
+    async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
+        self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
+        policy = ThrottlePolicy.of(self.api.parsed.spec, self.api.throttle)
+        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, policy)
+        wanted = readable(self.api.throttle, first.reads, snapshot.brokers)
+        began = time.monotonic()
+        read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
+        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, policy)
+        assert not decision.awaited
+        self.memory = memory
+        await self.actor.throttle_record.write(decision)
+        outcomes = await self.actor._change(self.client, decision.changes)
+        gated, self.memory = gate_throttles(decided, snapshot, read, decision, memory, outcomes, time.monotonic())
+        self.gated = {verdict.resource.uid: verdict for verdict in gated}
+        return self.restores(snapshot.brokers)
+
+    def after(self, verdict: Verdict) -> Verdict:
+        """What the last tick left of a verdict."""
+        return self.gated[verdict.resource.uid]
+
+    def restores(self, brokers: Mapping[int, Broker]) -> bool:
+        """Whether any throttle is left to restore."""
+        return left_to_restore(self.api.throttle, brokers)
+
+    def copied_between_dirs(self) -> set[TopicPartition]:
+        """The partitions that are recorded as copied between directories."""
+        return {tp for tps in log_dir_moves_of(self.api.throttle).values() for tp in tps}
 
     def verdict(
         self,
@@ -126,16 +181,35 @@ class Operator:
         """
         throttle = {name: value for name, value in (("interBroker", rate), ("logDir", log_dir)) if value}
         fields = {"throttle": throttle} if throttle else {}
-        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), self.api.parsed.spec)
+        policy = ThrottlePolicy.of(self.api.parsed.spec)
+        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), policy)
         state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
         ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}
         record = {tp: Entry(ids[tp], tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
-        steps = [] if begun else [Alter(tp, tuple(to)) for tp, (_, to) in moves.items()]
-        return Verdict(judged, record, list(steps))
+        steps = () if begun else tuple(Alter(tp, tuple(to)) for tp, (_, to) in moves.items())
+        return Verdict(judged, record, steps)
 
 
 def ended(verdict: Verdict) -> Verdict:
     """The same resource, its moves over."""
     over = {tp: entry.to(RecordState.COMPLETED) for tp, entry in verdict.record.items()}
-    return replace(verdict, record=over, steps=[])
+    return replace(verdict, record=over, steps=())
+
+
+def grown_up(memory: ThrottleMemory) -> ThrottleMemory:
+    """The memory of a process that is not new any more."""
+    return replace(memory, recent=replace(memory.recent, started=memory.recent.started - 100))
+
+
+def without_changes(memory: ThrottleMemory) -> ThrottleMemory:
+    """The memory some seconds later: all brokers show what was changed."""
+    return replace(memory, recent=replace(memory.recent, sent=()))
+
+
+def grow_up(loop: ClusterLoop) -> None:
+    loop.memory = replace(loop.memory, throttle=grown_up(loop.memory.throttle))
+
+
+def show_changes(loop: ClusterLoop) -> None:
+    loop.memory = replace(loop.memory, throttle=without_changes(loop.memory.throttle))

@@ -132,10 +132,13 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
     throttle = ThrottlePolicy.of(cluster.spec, cluster.status.throttle)
+    execution = cluster.spec.execution
+    if hold.older and execution is Execution.CANCEL_ALL:
+        execution = Execution.CANCEL_OURS  # other clients' moves are the older one's
     return Policy(
         limits=limits,
         hold=hold.hold or hold.pause,
-        execution=Execution.PAUSE if hold.older else cluster.spec.execution,
+        execution=execution,
         permission=permission_of(cluster),
         throttle=replace(throttle, older=hold.older, younger=hold.younger),
     )
