@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import structlog
 
-from reassign.controller.apart import run_apart
+from reassign.controller.subprocess import run_in_subprocess
 from reassign.errors import ClusterError, PlanningError, Reason
 
 
@@ -62,7 +62,7 @@ def for_ever(says_its_id: Path | None = None) -> None:
 
 
 def run(function: Callable[..., Any], *arguments: object, seconds: float = 60) -> Any:
-    return asyncio.run(run_apart(function, *arguments, seconds=seconds))
+    return asyncio.run(run_in_subprocess(function, *arguments, seconds=seconds))
 
 
 def test_a_function_runs_in_another_process_and_its_answer_comes_back() -> None:
@@ -86,7 +86,7 @@ def test_a_cluster_that_cannot_be_seen_is_the_same_reason_here() -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (mistaken, "ended with exit code 1, by a mistake of the operator"),
+        (mistaken, "ended with exit code 1, by a bug of the operator"),
         (terminated, "was ended by SIGTERM"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_mistake_in_the_process_is_one_line_of_the_log(capfd: pytest.CaptureFi
 
 def test_a_process_whose_answer_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> None:
     async def scenario() -> int:
-        running = asyncio.create_task(run_apart(for_ever, tmp_path / "id", seconds=60))
+        running = asyncio.create_task(run_in_subprocess(for_ever, tmp_path / "id", seconds=60))
         while not (tmp_path / "id").exists() and not running.done():  # noqa: ASYNC110  (a file tells nobody)
             await asyncio.sleep(0.01)
         running.cancel()
@@ -155,7 +155,7 @@ def memory_of(folder: Path, limit: str, used: int, cached: int) -> None:
 def test_a_process_that_uses_up_the_containers_memory_is_ended_before_all_of_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("reassign.controller.apart.CGROUP", tmp_path)
+    monkeypatch.setattr("reassign.controller.subprocess.CGROUP", tmp_path)
     memory_of(tmp_path, "1000", 950, 10)
     with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
         run(for_ever)
@@ -166,14 +166,14 @@ def test_a_process_that_uses_up_the_containers_memory_is_ended_before_all_of_it_
 def test_memory_for_cached_files_or_without_a_limit_ends_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, used: int, cached: int
 ) -> None:
-    monkeypatch.setattr("reassign.controller.apart.CGROUP", tmp_path)
+    monkeypatch.setattr("reassign.controller.subprocess.CGROUP", tmp_path)
     memory_of(tmp_path, limit, used, cached)
     assert run(doubled, 21)[1] == 42
 
 
 def test_the_event_loop_goes_on_meanwhile() -> None:
     async def scenario() -> Any:
-        running = asyncio.create_task(run_apart(doubled, 1, seconds=60))
+        running = asyncio.create_task(run_in_subprocess(doubled, 1, seconds=60))
         turns = 0
         while not running.done():
             await asyncio.sleep(0)

@@ -12,9 +12,9 @@ import pytest
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
-from reassign.controller.apart import run_apart
 from reassign.controller.planner import SECONDS
 from reassign.controller.planning import Job, plan_of, work_out
+from reassign.controller.subprocess import run_in_subprocess
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.plans.model import Plan, Planned
@@ -186,7 +186,7 @@ def test_the_planner_itself_drains_a_broker_in_a_process_of_its_own() -> None:
     kafka = SimKafka(dict.fromkeys((A, B, C), (1, 2)))
     kafka.sizes = {tp: {1: 100, 2: 100} for tp in (A, B, C)}
     asked = job(goal={"drainBrokers": [1]}, waves={}, racks={}, template={})
-    made = asyncio.run(run_apart(plan_of, asked, survey(kafka.snapshot()), seconds=SECONDS))
+    made = asyncio.run(run_in_subprocess(plan_of, asked, survey(kafka.snapshot()), seconds=SECONDS))
     entries = [entry for manifest in made.manifests for entry in manifest["spec"]["partitions"]]
     assert sorted(entry["topic"] for entry in entries) == ["a", "b", "c"]
     assert all(1 not in entry["replicas"] and entry["expectedReplicas"] == [1, 2] for entry in entries)
@@ -198,7 +198,7 @@ def test_the_planner_itself_drains_a_broker_in_a_process_of_its_own() -> None:
 )
 def test_a_process_of_its_own_gets_the_way_in(sasl: Sasl | OAuth) -> None:
     way = Connection("b:9092", Tls("ca"), sasl)
-    assert asyncio.run(run_apart(itself, way, seconds=SECONDS)) == way
+    assert asyncio.run(run_in_subprocess(itself, way, seconds=SECONDS)) == way
 
 
 def itself(way: Connection) -> Connection:

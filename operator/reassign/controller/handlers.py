@@ -76,7 +76,7 @@ class Supervisor:
         self._wake(cluster_key(obj))
 
     async def _gone(self, obj: Object) -> bool:
-        """A GET decides whether an object is gone; a watch can be mistaken."""
+        """A GET decides whether an object is gone; a watch can be wrong."""
         meta = obj["metadata"]
         found = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
         return found is None or found["metadata"]["uid"] != meta["uid"]

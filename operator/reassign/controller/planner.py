@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import structlog
 
-from reassign.controller.apart import run_apart
 from reassign.controller.planning import Job, work_out
+from reassign.controller.subprocess import run_in_subprocess
 from reassign.core.model.problem import Problem
 from reassign.core.plans.model import Planned
 from reassign.errors import PlanningError, Reason
@@ -36,7 +36,7 @@ class Planner:
     """One process at a time, for all clusters: a plan needs memory, and the loops need a processor."""
 
     def __init__(self, work: Callable[[Job], Awaitable[Planned]] | None = None) -> None:
-        self._work = work or (lambda job: run_apart(work_out, job, seconds=SECONDS))
+        self._work = work or (lambda job: run_in_subprocess(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
         self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -117,6 +117,6 @@ class Planner:
             made = Problem(error.reason, error.message)
         except Exception as error:
             log.exception("planning failed unexpectedly", plan=name)
-            message = f"a mistake of the operator ({type(error).__name__}) keeps it from planning; its log has more"
+            message = f"a bug of the operator ({type(error).__name__}) keeps it from planning; its log has more"
             made = Problem(Reason.INTERNAL_ERROR, message)
         self._outcomes[plan.uid] = _Outcome(job.terms, made, time.monotonic())

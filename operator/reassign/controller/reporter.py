@@ -180,7 +180,7 @@ class Reporter:
                 await self._tell(obj, tell)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
-        """Say on a resource that a mistake of this program keeps it from being served."""
+        """Say on a resource that a bug keeps it from being served."""
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)

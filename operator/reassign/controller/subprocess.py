@@ -26,7 +26,7 @@ import structlog
 from reassign.controller.logs import set_up_logs
 from reassign.errors import PlanningError, Reason, ReassignError
 
-__all__ = ["run_apart"]
+__all__ = ["run_in_subprocess"]
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ TOO_MUCH = (
 )
 
 
-async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
+async def run_in_subprocess(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
     """What the function, which both processes can import, makes of the arguments.
 
     Raises PlanningError: what the function raised of ours, InsufficientMemory for a process that needs more than there
@@ -55,7 +55,7 @@ async def run_apart(function: Callable[..., T], *arguments: Any, seconds: float)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        run_apart.__module__,
+        run_in_subprocess.__module__,
         logging.getLevelName(logging.getLogger().level),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -107,7 +107,7 @@ def _ending(code: int) -> PlanningError:
         )
         return PlanningError(Reason.PLANNING_FAILED, message)
     what = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    message = f"the process that plans {what}, by a mistake of the operator; its log has the details: report them"
+    message = f"the process that plans {what}, by a bug of the operator; its log has the details: report it"
     return PlanningError(Reason.PLANNING_FAILED, message)
 
 
