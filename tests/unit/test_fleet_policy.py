@@ -33,7 +33,8 @@ def refusal(text: str) -> str:
 
 def test_without_a_file_every_cluster_is_to_be_in_balance() -> None:
     goal = Policy().terms("any").planner_goal()
-    assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, ("__*",))
+    assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, None)
+    assert goal.excluded == ("__*",)
 
 
 def test_unset_fields_of_an_override_stay_and_a_later_one_counts() -> None:

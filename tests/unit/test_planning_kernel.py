@@ -6,6 +6,7 @@ Racks are checked with `tests.spread`, which shares no code with the kernel.
 from __future__ import annotations
 
 from dataclasses import replace
+from fnmatch import fnmatch
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_volumes_that_say_as_much_as_a_number_holds_count_for_the_same() -> None
 
 def test_topics_that_are_not_selected_stay_where_they_are() -> None:
     made = cluster([[0], [0]], topics=("__offsets", "a"), topic=[0, 1])
-    assert plan(made, drain=frozenset({100}))[0] == [0]
+    assert plan(made, drain=frozenset({100}), exclude=("__*",))[0] == [0]
 
 
 def test_a_partition_in_flight_is_planned_around_and_said() -> None:
@@ -359,7 +360,7 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, Goal]:
     made = draw(made_clusters())
     ids = made.brokers.tolist()
     return made, Goal(
-        exclude=draw(st.sampled_from([("__*",), (), ("a",)])),
+        exclude=draw(st.sampled_from([None, ("__*",), (), ("a",)])),
         drain=frozenset(draw(st.lists(st.sampled_from(ids), max_size=1))),
         brokers=draw(st.sampled_from([None, frozenset(ids[1:])])),
         replication_factor=draw(st.sampled_from([None, None, 1, 2, 3])),
@@ -383,6 +384,11 @@ def row_of(rows: np.ndarray[tuple[int, ...], np.dtype[np.int32]], p: int) -> lis
     return [b for b in rows[p].tolist() if b >= 0]
 
 
+def emptied(made: Cluster, goal: Goal) -> set[int]:
+    """The ids of the brokers that are drained."""
+    return set(goal.drain) | (set() if goal.brokers is None else set(made.brokers.tolist()) - goal.brokers)
+
+
 def stuck(solution: Solution) -> bool:
     return any("find no place" in unmet.what for unmet in solution.unmet)
 
@@ -399,6 +405,9 @@ def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
     for p in range(len(made.topic)):
         before, after = row_of(made.replicas, p), row_of(solution.target, p)
         assert len(set(after)) == len(after), "no broker twice"
+        drained = goal.exclude is None and {made.brokers[b] for b in before} & emptied(made, goal)
+        if made.topics[made.topic[p]] == "__own" and "__*" in goal.excluded and not drained:
+            assert after == before, "excluded"
         if not problem.movable[p]:
             assert after == before, "untouched"
             continue
@@ -448,7 +457,71 @@ def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> N
 
 def test_replicas_of_excluded_topics_are_said_when_their_broker_is_drained() -> None:
     made = cluster([[0, 1], [0, 1]], racks=("",) * 3, topics=("__a", "b"), topic=[0, 1])
-    solution = solve(pose(made, Goal(drain=frozenset({100}))))
+    solution = solve(pose(made, Goal(exclude=("__*",), drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0, 1]
     assert solution.unmet[0].what == "1 replicas of excluded topics lie on brokers to be emptied: 100"
     assert solve(pose(made, Goal(include=("b",), drain=frozenset({100})))).unmet == ()
+
+
+INTERNAL = ("__consumer_offsets", "orders")
+
+
+def test_topics_excluded_by_default_leave_a_drained_broker() -> None:
+    made = cluster([[0, 1], [2, 1], [0, 1]], topics=INTERNAL, topic=[0, 0, 1])
+    problem = pose(made, Goal(drain=frozenset({100})))
+    solution = solve(problem)
+    assert solution.target[:2].tolist() == [[3, 1], [2, 1]], "one replica moves, into its slot"
+    assert 0 not in solution.target
+    assert solution.unmet == ()
+
+
+def test_topics_excluded_by_default_leave_brokers_that_are_not_listed() -> None:
+    made = cluster([[0, 1], [2, 1]], topics=INTERNAL, topic=[0, 1])
+    assert plan(made, brokers=frozenset({101, 102, 103})) == [[3, 1], [2, 1]]
+
+
+def test_topics_excluded_by_default_keep_their_replication_factor_and_balance() -> None:
+    rows = [[0, 1]] * 8 + [[2, 3]]
+    made = cluster(rows, topics=INTERNAL, topic=[0] * 8 + [1])
+    after = plan(made, replication_factor=3, balance=ALL)
+    assert after[:8] == rows[:8]
+    assert len(after[8]) == 3
+
+
+def test_a_drain_keeps_the_racks_of_topics_excluded_by_default() -> None:
+    made = cluster([[0, 2], [0, 2]], racks=("x", "x", "y", "y"), topics=INTERNAL[:1])
+    assert plan(made, drain=frozenset({100})) == [[1, 2], [1, 2]]
+
+
+def test_small_internal_partitions_do_not_all_go_to_one_broker() -> None:
+    made = cluster([[0]] * 12, [0] * 12, topics=INTERNAL[:1])
+    assert np.bincount(np.array(plan(made, drain=frozenset({100}))).ravel()).tolist() == [0, 4, 4, 4]
+
+
+def test_a_drain_balances_around_topics_excluded_by_default() -> None:
+    made = cluster([[0, 1]] * 6 + [[0, 1]] * 30, racks=("",) * 4, topics=INTERNAL, topic=[0] * 6 + [1] * 30)
+    problem = pose(made, Goal(drain=frozenset({100}), balance=ALL))
+    solution = solve(problem)
+    assert outside_bands(problem, solution.target) == []
+    assert (solution.target[:6] == 1).any(axis=1).all(), "what need not move stays"
+
+
+def test_an_internal_topic_without_room_elsewhere_stays_and_is_said() -> None:
+    made = cluster([[0]], [50], topics=INTERNAL[:1], disks=directories(4, total=100, usable=[100, 10, 10, 10]))
+    solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
+    assert solution.target.tolist() == [[0]]
+    assert [unmet.what for unmet in solution.unmet] == ["1 partitions find no place with room on disk that racks allow"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_a_drain_leaves_nothing_that_is_not_excluded(given_: tuple[Cluster, Goal]) -> None:
+    made, goal = given_
+    if (found := posed(made, goal)) is None or stuck(found[1]):
+        return
+    _, solution = found
+    drained = np.isin(made.brokers, list(emptied(made, goal)))
+    for p in range(len(made.topic)):
+        excluded = goal.exclude is not None and any(fnmatch(made.topics[made.topic[p]], x) for x in goal.exclude)
+        if not excluded and not made.in_flight[p] and made.alive[row_of(made.replicas, p)].any():
+            assert not drained[row_of(solution.target, p)].any()

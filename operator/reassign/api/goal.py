@@ -9,6 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+EXCLUDED_BY_DEFAULT = ("__*",)
+"""Internal topics. They are not balanced and keep their replication factor, but leave brokers that are drained."""
+
+
 class By(StrEnum):
     DISK = "Disk"
     REPLICAS = "Replicas"

@@ -22,7 +22,7 @@ from reassign.api.common import (
     TopicPattern,
     rule,
 )
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
 from reassign.api.limits import (
     MAX_LABEL_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -64,9 +64,6 @@ Brokers = Annotated[
 Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
-EXCLUDED_BY_DEFAULT = ("__*",)
-
-
 class Topics(Model):
     """The topics whose replicas may be moved: those that one of include matches, and none of exclude."""
 
@@ -74,7 +71,8 @@ class Topics(Model):
     """Names of topics, with * for any characters and ? for one. Default: all."""
     exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] | None = None
     """Names of topics that stay as they are, likewise. Unset: those that begin with two underscores, such as
-    __consumer_offsets. An empty list leaves none out."""
+    __consumer_offsets, are not balanced and keep their replication factor, but leave brokers that are drained. An empty
+    list leaves none out."""
 
     @property
     def excluded(self) -> tuple[str, ...]:
@@ -119,6 +117,11 @@ class Goal(Model):
     """How many replicas each partition has. Unset: as many as it has now."""
     balance: BalanceGoal | None = None
     """What is balanced over the brokers. Unset: only replicas that have to move are moved."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether it names brokers that have no replicas in the end."""
+        return self.drain_brokers is not None or self.brokers is not None
 
 
 class Racks(Model):

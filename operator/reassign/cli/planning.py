@@ -59,7 +59,7 @@ def goal_of(
     default = Goal()
     return Goal(
         include=tuple(include) if include else default.include,
-        exclude=tuple(exclude) if exclude else default.exclude,
+        exclude=tuple(exclude) if exclude else None,
         drain=drain,
         brokers=brokers,
         replication_factor=replication_factor,

@@ -123,9 +123,10 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
     def matches(topic: str, patterns: Sequence[str]) -> bool:
         return any(fnmatchcase(topic, pattern) for pattern in patterns)
 
-    wanted = job.plan.spec.topics
+    wanted, goal = job.plan.spec.topics, job.plan.spec.goal
     names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
-    if all(matches(name, wanted.excluded) for name in names):
+    excluded = () if wanted.exclude is None and goal.drains else wanted.excluded
+    if all(matches(name, excluded) for name in names):
         raise PlanningError(
             Reason.NOTHING_SELECTED,
             f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "

@@ -21,7 +21,7 @@ from reassign.planning.kernel.state import State, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
-from reassign.planning.problem.problem import RESOURCES, Problem
+from reassign.planning.problem.problem import RESOURCES, Problem, around_evicted
 from reassign.planning.problem.shares import LEADERS, OPEN
 from reassign.text import listed
 
@@ -52,6 +52,8 @@ class Solution:
 def solve(problem: Problem) -> Solution:
     """Return the replicas' brokers, in their order. What stays keeps its slot, and what replaces a replica takes over
     its slot."""
+    unplaced = int((problem.leaving & (problem.evicted == problem.current).all(axis=1)).sum())
+    problem = around_evicted(problem)
     order = greatest_first(problem.size)
     partitions, width = len(order), max(problem.current.shape[1], int(problem.rf.max(initial=0)))
     row = np.full((partitions, width), -1, np.int32)
@@ -71,7 +73,7 @@ def solve(problem: Problem) -> Solution:
     position = np.empty_like(order)
     position[order] = np.arange(partitions)
     target = np.take(state.row[:, : max(1, widest)], position, axis=0)
-    return Solution(target, (*problem.unmet, *_unplaced(int(unrepaired.sum()))))
+    return Solution(target, (*problem.unmet, *_unplaced(unplaced + int(unrepaired.sum()))))
 
 
 def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:

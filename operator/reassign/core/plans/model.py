@@ -14,9 +14,9 @@ from typing import Any
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.digest import hashed, spec_digest
+from reassign.api.goal import EXCLUDED_BY_DEFAULT
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.api.reassignment_plan import (
-    EXCLUDED_BY_DEFAULT,
     Approval,
     BalanceStatus,
     LowerBound,

@@ -96,7 +96,7 @@ def lying(newest: Tables, places: DataFrame, terms: DataFrame, topics: DataFrame
     by_partition = rows.select(
         *("cluster", "movable", "in_flight", "size"),
         sf.size("replicas").alias("has"),
-        sf.expr("if(movable, coalesce(replication_factor, size(replicas)), size(replicas))").alias("rf"),
+        sf.expr("if(movable and chosen, coalesce(replication_factor, size(replicas)), size(replicas))").alias("rf"),
         _number(width, "not array_contains(barred, {broker})").alias("stay"),
         sf.expr("size_bytes is not null").alias("known"),
         sf.sort_array(sf.array(*(sf.expr(f"like_of[get(replicas, {slot})]") for slot in range(width)))).alias("racks"),
@@ -122,6 +122,7 @@ def _clusters(places: DataFrame, terms: DataFrame) -> DataFrame:
         .agg(
             sf.expr("collect_list(broker) filter (where not alive)").alias("down"),
             sf.expr("collect_list(broker) filter (where not allowed)").alias("barred"),
+            sf.expr("collect_list(broker) filter (where emptied)").alias("emptied"),
             sf.expr(f"flatten(collect_list({offline}))").alias("offline"),
             sf.expr("map_from_entries(collect_list(struct(broker, like)))").alias("like_of"),
         )
@@ -132,7 +133,8 @@ def _clusters(places: DataFrame, terms: DataFrame) -> DataFrame:
 def _movable(width: int) -> Column:
     directory = "concat({broker}, ' ', coalesce(get(log_dirs, {slot}), ''))"
     online = f"not array_contains(down, {{broker}}) and (size(offline) = 0 or not array_contains(offline, {directory}))"
-    return sf.expr("chosen and not in_flight") & (_number(width, online) > 0)
+    moves = "(chosen or leaves and arrays_overlap(replicas, emptied)) and not in_flight"
+    return sf.expr(moves) & (_number(width, online) > 0)
 
 
 def _number(width: int, condition: str) -> Column:

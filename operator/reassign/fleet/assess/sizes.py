@@ -43,17 +43,19 @@ def topic_sizes(newest: Tables, history: Tables) -> DataFrame:
 
 
 def newest_topics(sizes: DataFrame, terms: DataFrame) -> DataFrame:
-    """Return whether each topic of the newest snapshots is `chosen` to be planned, and its MEAN as `mean_bytes`."""
+    """Return whether each topic of the newest snapshots is `chosen` to be planned, or only `leaves` drained brokers
+    (see `problem.selection`), and its MEAN as `mean_bytes`."""
     of_cluster = Window.partitionBy("cluster")
     return (
         sizes.where("newest")
         .withColumn("all_bytes", sf.try_sum("known_bytes").over(of_cluster))
         .withColumn("all_known", sf.sum("known").over(of_cluster))
-        .join(sf.broadcast(terms.select("cluster", "included", "excluded")), "cluster")
+        .join(sf.broadcast(terms.select("cluster", "included", "excluded", "by_default")), "cluster")
         .selectExpr(
             "cluster",
             "topic",
             "topic rlike included and not topic rlike excluded as chosen",
+            "by_default and topic rlike included and topic rlike excluded as leaves",
             f"{MEAN} as mean_bytes",
         )
     )

@@ -15,6 +15,7 @@ TERMS = pa.schema(
         ("cluster", pa.string()),
         ("included", pa.string()),
         ("excluded", pa.string()),
+        ("by_default", pa.bool_()),
         ("drain", pa.list_(pa.int32())),
         ("brokers", pa.list_(pa.int32())),
         ("replication_factor", pa.int32()),
@@ -24,7 +25,8 @@ TERMS = pa.schema(
         ("min_free", pa.float64()),
     ]
 )
-"""`included` and `excluded` are regular expressions of whole names of topics; `brokers` null: all of them."""
+"""`included` and `excluded` are regular expressions of whole names of topics; what is excluded `by_default` leaves
+drained brokers all the same. `brokers` null: all of them."""
 
 
 def terms_of(spark: SparkSession, goals: Mapping[str, Goal]) -> DataFrame:
@@ -33,7 +35,8 @@ def terms_of(spark: SparkSession, goals: Mapping[str, Goal]) -> DataFrame:
         {
             "cluster": cluster,
             "included": _any_of(goal.include),
-            "excluded": _any_of(goal.exclude),
+            "excluded": _any_of(goal.excluded),
+            "by_default": goal.exclude is None,
             "drain": sorted(goal.drain),
             "brokers": None if goal.brokers is None else sorted(goal.brokers),
             "replication_factor": goal.replication_factor,

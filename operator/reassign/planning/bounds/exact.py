@@ -19,7 +19,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.bounds.certificates import bound, cost, limits
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import UNKNOWN, Bytes, Floats, Ints
-from reassign.planning.problem.problem import Problem
+from reassign.planning.problem.problem import Problem, around_evicted
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 
 LARGEST = 3_000
@@ -45,6 +45,7 @@ def polish(problem: Problem, target: Ints) -> Ints:
 
     Raises PlanningError without HiGHS.
     """
+    problem = around_evicted(problem)
     if problem.movable.sum() * problem.allowed.sum() > LARGEST:
         return target
     if not _inside(problem, target, None):

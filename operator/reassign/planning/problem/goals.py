@@ -11,7 +11,7 @@ def goal_of(goal: api.Goal, topics: api.Topics, racks: api.Racks, min_free_perce
     balance = goal.balance
     return Goal(
         include=topics.include,
-        exclude=topics.excluded,
+        exclude=topics.exclude,
         drain=frozenset(goal.drain_brokers or ()),
         brokers=None if goal.brokers is None else frozenset(goal.brokers),
         replication_factor=goal.replication_factor,

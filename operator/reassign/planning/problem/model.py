@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.int64]
@@ -65,11 +65,11 @@ class Goal:
     """What is wanted of a cluster. It has broker ids, not indices; None stands for all of them.
 
     Patterns are shell-like (`*`, `?`, `[seq]`). A topic is planned when one of `include` and none of `exclude` matches.
-    Without `balance` only what has to move moves.
+    Without `exclude`, internal topics only leave drained brokers. Without `balance` only what has to move moves.
     """
 
     include: tuple[str, ...] = ("*",)
-    exclude: tuple[str, ...] = ("__*",)
+    exclude: tuple[str, ...] | None = None
     drain: frozenset[int] = frozenset()
     brokers: frozenset[int] | None = None
     replication_factor: int | None = None
@@ -77,6 +77,10 @@ class Goal:
     tolerance: float = 0.10
     awareness: Awareness = Awareness.TREE
     min_free: float = 0.10  # share of each volume that stays free
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        return EXCLUDED_BY_DEFAULT if self.exclude is None else self.exclude
 
 
 class Unmet(NamedTuple):

@@ -5,9 +5,7 @@ Every error of a goal is found here, before anything is computed. What the goal 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -16,8 +14,10 @@ from reassign.api.goal import By
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.problem.racks import levels
+from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
 from reassign.text import listed
@@ -49,6 +49,8 @@ class Problem:
     rf: Ints  # (P,) wanted replication factor
     size: Bytes  # (P,)
     movable: Bools  # (P,) selected, not in flight, with a replica that is alive
+    leaving: Bools  # (P,) of them those that only leave drained brokers: excluded by default
+    evicted: Ints  # (P, R) `current`, with those that are leaving where they go
     alive: Bools  # (B,)
     allowed: Bools  # (B,) may hold movable replicas in the end
     weight: Bytes  # (B,) relative capacity, for all three resources
@@ -68,16 +70,17 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
 
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
     """
-    allowed = _allowed(cluster, goal)
+    allowed, drained = _allowed(cluster, goal)
     groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     held: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
-    selected = _selected(cluster, goal)
+    selection = select(cluster, goal, drained)
     living = np.asarray(online.any(axis=1))
-    movable = selected & ~cluster.in_flight & living
+    movable = (selection.planned | selection.leaving) & ~cluster.in_flight & living
+    leaving = movable & selection.leaving
     rf = held.sum(axis=1, dtype=np.int32)
     if goal.replication_factor is not None:
-        rf[movable] = goal.replication_factor
+        rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     size = sizes_or_means(cluster)
     _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
@@ -86,8 +89,10 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
     room = _room(cluster, goal, load[0])
+    rows = evicted(cluster.replicas, leaving, keep, size, allowed, weight, room, tree)
+    free = movable & ~leaving
     targets = targets_of(
-        Placement(cluster.replicas, keep, rf, size, movable, allowed, weight, room, tree, goal.balance, goal.tolerance)
+        Placement(rows, keep, rf, size, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
     )
     return Problem(
         brokers=cluster.brokers,
@@ -96,6 +101,8 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         rf=rf,
         size=size,
         movable=movable,
+        leaving=leaving,
+        evicted=rows,
         alive=cluster.alive,
         allowed=allowed,
         weight=weight,
@@ -107,7 +114,19 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         target=targets.target,
         low=targets.low,
         high=targets.high,
-        unmet=_left(cluster, goal, selected, living, held & ~allowed[cluster.replicas]),
+        unmet=_left(cluster, goal, selection, living, held & ~allowed[cluster.replicas]),
+    )
+
+
+def around_evicted(problem: Problem) -> Problem:
+    """Return the problem that remains once the partitions that are leaving lie where they go."""
+    if not problem.leaving.any():
+        return problem
+    return replace(
+        problem,
+        current=problem.evicted,
+        movable=problem.movable & ~problem.leaving,
+        load=loads(problem.evicted, problem.size, len(problem.brokers)),
     )
 
 
@@ -119,7 +138,8 @@ def online_replicas(cluster: Cluster) -> Bools:
     return online
 
 
-def _allowed(cluster: Cluster, goal: Goal) -> Bools:
+def _allowed(cluster: Cluster, goal: Goal) -> tuple[Bools, Bools]:
+    """Return the brokers (B,) that may hold replicas in the end, and those that the goal has emptied."""
     if not 0 < goal.tolerance <= 1:
         raise PlanningError(
             Reason.INVALID_GOAL, f"the tolerance is {goal.tolerance}: give a share above 0, and 1 at most, such as 0.1"
@@ -150,27 +170,7 @@ def _allowed(cluster: Cluster, goal: Goal) -> Bools:
             f"({listed(cluster.brokers[chosen & ~drained].tolist())}): "
             "bring one back, or allow others",
         )
-    return allowed
-
-
-def _selected(cluster: Cluster, goal: Goal) -> Bools:
-    included, excluded = _any_of(goal.include), _any_of(goal.exclude)
-    chosen = np.array([included(topic) and not excluded(topic) for topic in cluster.topics], bool)
-    selected: Bools = chosen[cluster.topic] if len(cluster.topic) else np.zeros(0, bool)
-    if not selected.any():
-        raise PlanningError(
-            Reason.NOTHING_SELECTED,
-            f"no topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
-            f"excluded are {', '.join(goal.exclude) or 'none'}; change the patterns",
-        )
-    return selected
-
-
-def _any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return whether one of the patterns matches a topic. There may be one pattern for each topic, its name."""
-    names = frozenset(patterns)
-    wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
-    return lambda topic: topic in names or any(fnmatchcase(topic, pattern) for pattern in wild)
+    return allowed, ~listed | drained
 
 
 def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
@@ -245,9 +245,9 @@ def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
     return room
 
 
-def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
+def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
     """Return what the goal would have moved and no plan does."""
-    unmet = []
+    unmet, selected = [], selection.planned | selection.leaving
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
             Unmet(
@@ -272,9 +272,7 @@ def _left(cluster: Cluster, goal: Goal, selected: Bools, living: Bools, elsewher
             )
         )
     emptied = np.isin(cluster.brokers, sorted(goal.drain))
-    included = _any_of(goal.include)
-    excluded = np.array([included(topic) for topic in cluster.topics], bool)[cluster.topic] & ~selected
-    staying = cluster.replicas[excluded]
+    staying = cluster.replicas[selection.kept]
     staying = staying[(staying >= 0) & emptied[staying]]
     if len(staying):
         unmet.append(
