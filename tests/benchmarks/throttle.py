@@ -64,7 +64,7 @@ def measure(kafka: Kafka) -> Rates:
     def begun() -> bool:
         verdict = operator.verdict("bench", {TP: (OLD, NEW)}, str(RATE))
         operator.tick(kafka.observe(TP.topic), [verdict])
-        return bool(verdict.steps)
+        return bool(operator.after(verdict).steps)
 
     eventually(begun)
     read_before = bytes_read(kafka.brokers, NEW[0])

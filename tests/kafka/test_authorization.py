@@ -166,13 +166,14 @@ def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, s
     eventually(lambda: tp.topic in mover.observe(tp.topic).topics)
     operator = Operator(mover.client)
     operator.know(mover.observe(tp.topic))
-    operator.throttling._lately.started -= 100  # its process is not new any more
+    operator.grow_up()
 
     def refused() -> bool:
         verdict = operator.verdict("a", {tp: ([0], [1])}, "5Ki")
         operator.tick(mover.observe(tp.topic), [verdict])
-        assert verdict.steps == []
-        problem = verdict.waiting[tp][1]
+        left = operator.after(verdict)
+        assert left.steps == ()
+        problem = left.waiting[tp][1]
         assert problem is not None
         return problem.reason is Reason.NOT_AUTHORIZED and "ALTER_CONFIGS" in problem.message
 

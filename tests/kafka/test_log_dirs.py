@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
-from reassign.core.tick import decide
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.sim import START, resource
@@ -53,9 +54,9 @@ def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs
     entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     asked = resource({}, partitions=[entry | ({"logDirs": list(log_dirs)} if log_dirs else {})])
     policy = Policy(Limits(min_free_disk_percent=0))
-    snapshot, recent = observe(kafka, tp, *replicas), Recent(started=0.0)
-    recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
-    [verdict] = decide([asked], snapshot, policy, recent, START)
+    snapshot, memory = observe(kafka, tp, *replicas), Memory.begin(0.0)
+    recent = memory.recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
+    [verdict] = decide([asked], snapshot, ConfigRead(), replace(memory, recent=recent), policy, START).verdicts
     _, problem = verdict.waiting.get(tp, (None, None))
     assert (problem is None) == bool(verdict.steps)
     return str(problem.reason) if problem else ""

@@ -38,7 +38,7 @@ class Operator(Planning):
         cluster = _object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
         self.put(cluster | {"status": {}})
         self.loop = self.new_loop()
-        self.loop._connected_to = None
+        self.loop.observer._connected_to = None
         self.put(_object("ReassignmentPlan", "drain", {"clusterRef": {"name": "main"}} | spec))
 
     def serve(self, until: Callable[[], bool]) -> None:
@@ -54,7 +54,7 @@ class Operator(Planning):
         asyncio.run(serve())
 
     def close(self) -> None:
-        asyncio.run(self.loop._disconnect())
+        asyncio.run(self.loop.observer.disconnect())
 
 
 def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka) -> None:

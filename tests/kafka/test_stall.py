@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry, write_record
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.verdict import Stall
-from reassign.core.tick import decide
+from reassign.core.throttle.stage import ConfigRead
+from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
 from tests.kafka.test_throttle import begin, tick
@@ -52,17 +52,21 @@ def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
 
 def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=24)
-    tp, recent = TopicPartition(name, 0), Recent(started=time.monotonic())
+    tp, memory = TopicPartition(name, 0), Memory.begin(time.monotonic())
     entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
     moving = replace(moving, status=moving.status.model_copy(update={"record": write_record({tp: entry})}))
 
     def reconcile() -> Stall | None:
+        nonlocal memory
         began = time.monotonic()
         snapshot = kafka.observe(name, sizes_of=[tp])
-        recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs)
-        [verdict] = decide([moving], snapshot, Policy(Limits()), recent, datetime.now(UTC))
-        return verdict.stalls.get(tp)
+        in_flight = snapshot.reassignments.keys()
+        recent = memory.recent.observe(began, time.monotonic(), in_flight, snapshot.log_dirs)
+        memory = replace(memory, recent=recent)
+        decision = decide([moving], snapshot, ConfigRead(), memory, Policy(Limits()), datetime.now(UTC))
+        memory = decision.memory
+        return decision.verdicts[0].stalls.get(tp)
 
     def below_the_produce_rate() -> bool:
         stall = reconcile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
@@ -71,7 +72,7 @@ def edit(kafka: Kafka, resource: ConfigResource, config: str, op: Op, value: str
 def operator(kafka: Kafka) -> Iterator[Operator]:
     """One whose process is not new any more."""
     found = Operator(kafka.client)
-    found.throttling._lately.started -= 100
+    found.grow_up()
     yield found
     restore(found, kafka)
 
@@ -89,7 +90,7 @@ def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: 
     def ready() -> bool:
         verdict = operator.verdict(uid, {tp: (old, new)}, rate)
         tick(operator, kafka, verdict)
-        return bool(verdict.steps)
+        return bool(operator.after(verdict).steps)
 
     eventually(ready)
     [outcome] = kafka.perform(Alter(tp, tuple(new)))
@@ -166,7 +167,7 @@ def test_removed_list_items_are_set_again_at_the_next_reconciliation(kafka: Kafk
 
     def seen_by_all() -> bool:
         tick(operator, kafka, verdict)
-        return not operator.throttling._lately._sent
+        return not operator.memory.recent.sent
 
     eventually(seen_by_all)
     edit(kafka, key.resource, key.config, Op.DELETE)
@@ -203,9 +204,9 @@ class Copy:
     def reconcile(self, rate: str, *steps: AlterLogDirs) -> Verdict:
         named = {0: self.there}
         verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
-        verdict.steps = list(steps)
+        verdict = replace(verdict, steps=steps)
         self.operator.tick(self.kafka.observe(self.tp.topic, sizes_of=[self.tp]), [verdict])
-        return verdict
+        return self.operator.after(verdict)
 
     def begin(self, rate: str) -> None:
         """Look until it may be copied, copy it, and wait until that shows."""
@@ -252,11 +253,11 @@ def test_an_orphaned_log_dir_copy_stays_throttled_until_it_ends(kafka: Kafka, op
     operator.restart()
 
     def reconcile() -> bool:
-        placing = operator.throttling.placing()
-        return operator.tick(kafka.observe(*{tp.topic for tp in placing}, sizes_of=placing))
+        tps = operator.copied_between_dirs()
+        return operator.tick(kafka.observe(*{tp.topic for tp in tps}, sizes_of=tps))
 
     rate = ConfigKey(broker(0), LOG_DIR_RATE)
-    eventually(lambda: reconcile() and operator.throttling._lately.settled(rate))
+    eventually(lambda: reconcile() and operator.memory.recent.settled(rate))
     assert reconcile()
     assert everything(kafka, name) == during == {**before, rate: "1024"}
     assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]
