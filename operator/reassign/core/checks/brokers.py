@@ -19,7 +19,7 @@ def unknown_broker(i: Input) -> Problem | None:
 
 def fenced_broker(i: Input) -> Problem | None:
     """Brokers accept a fenced target, and the move then waits for it."""
-    fenced = {b for b in i.target if i.snapshot.brokers[b].fenced}
+    fenced = {b for b in i.target if (broker := i.snapshot.brokers.get(b)) and broker.fenced}
     if not fenced:
         return None
     return Problem(

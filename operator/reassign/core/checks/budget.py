@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.budget import Lack
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
 
 
 def budget(i: Input) -> Problem | None:
     """Where another client's move makes way, its places count as free; where it is taken over, it has them already."""
-    lack = i.own.lack(i.added, i.partition.leader) or (None if i.under_way else _of_cluster(i))
+    lack = i.own.lack(i.added, i.partition.leader)
+    if lack is None and not i.under_way:
+        lack = i.budget.lack(i.added, i.partition.leader, i.in_flight)
     return Problem(Reason.WAITING_FOR_BUDGET, f"{lack.message}; it starts when one of them is done") if lack else None
 
 
@@ -18,7 +19,3 @@ def reserve(i: Input) -> None:
     """Keep the next room at its source for a partition that lacks room there alone."""
     if not i.own.reserve(i.added, i.partition.leader) and not i.under_way:
         i.budget.reserve(i.added, i.partition.leader, i.in_flight)
-
-
-def _of_cluster(i: Input) -> Lack | None:
-    return i.budget.lack(i.added, i.partition.leader, i.in_flight)

@@ -68,10 +68,6 @@ class Violation(NamedTuple):
     check: Check
     problem: Problem
 
-    @property
-    def waits(self) -> bool:
-        return self.check in WAITS
-
 
 def first_violation(chain: Sequence[Check], i: Input) -> Violation | None:
     """The first violated check of a chain, or None when the partition passes."""
@@ -94,5 +90,5 @@ def waiting(i: Input, violation: Violation) -> Waiting:
     """What is said of a partition that a check holds back; for metadata to settle it waits without a word."""
     if violation.check is settled:
         return Waiting(PartitionState.PENDING)
-    pending = violation.waits or (violation.check is silence and not i.silence_lasts)
+    pending = violation.check in WAITS or (violation.check is silence and not i.silence_lasts)
     return Waiting(PartitionState.PENDING if pending else PartitionState.BLOCKED, violation.problem)

@@ -11,10 +11,9 @@ from reassign.errors import Reason
 def silence(i: Input) -> Problem | None:
     """Brokers have not reported what has to be known: what the leader has, and what the others have room for."""
     leader, receivers = i.partition.leader, i.receivers
-    unknown = {broker for broker in receivers if broker not in i.room.answered}
-    sized = i.snapshot.sizes is not None and leader is not None
-    if receivers and sized and leader is not None and leader_bytes(i.tp, i.snapshot) is None:
-        unknown.add(leader)
+    unknown = receivers.difference(i.room.answered)
+    if receivers and leader is not None and i.snapshot.sizes is not None and leader_bytes(i.tp, i.snapshot) is None:
+        unknown |= {leader}
     unknown |= {place.broker for place in i.placements if not place.known}
     if not unknown:
         return None

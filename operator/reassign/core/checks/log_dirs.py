@@ -10,8 +10,11 @@ from reassign.errors import Reason
 
 
 def log_directory(i: Input) -> Problem | None:
-    """A directory that is named, or any that the broker may choose (cordoned ones it does not, KIP-1066)."""
-    for broker in sorted(i.added | i.log_dirs.keys()):
+    """A directory that is named, or any that the broker may choose (cordoned ones it does not, KIP-1066).
+
+    A replica that is in its directory already stays there.
+    """
+    for broker in sorted(i.added | {place.broker for place in i.placements if not place.done}):
         directories, path = i.snapshot.log_dirs.get(broker), i.log_dirs.get(broker)
         if directories is None:
             continue

@@ -83,7 +83,7 @@ RECORDED_PROBLEMS = {
     Reason.ELECTION_FAILED: "the first replica did not become leader; elect preferred leaders by hand",
     Reason.INVALID_REPLICA_ASSIGNMENT: "the brokers refused to restore the order of the original replicas",
     Reason.IN_FLIGHT_ELSEWHERE: "another client was moving it and whenInFlight is Fail; change that, or the entry",
-    Reason.DEADLINE_EXCEEDED: "deadlineSeconds was over before its move had begun; raise it to move the partition",
+    Reason.DEADLINE_EXCEEDED: "deadlineSeconds expired before its move began; raise it to move the partition",
     Reason.SUPERSEDING: "another client's move is cancelled first; its own begins when that is confirmed",
 }
 """What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
