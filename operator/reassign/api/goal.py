@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-
 EXCLUDED_BY_DEFAULT = ("__*",)
 """Internal topics. They are not balanced and keep their replication factor, but leave brokers that are drained."""
 

@@ -14,7 +14,7 @@ def expected_replicas(i: Input) -> Problem | None:
         return None
     return Problem(
         Reason.EXPECTED_REPLICAS_MISMATCH,
-        f"expected replicas {list(expected)}, but it has {list(i.current)}; check which replicas it should have, then correct the entry",
+        f"expected replicas {list(expected)}, but it has {list(i.current)}; correct the entry",
     )
 
 

@@ -170,7 +170,7 @@ def _allowed(cluster: Cluster, goal: Goal) -> tuple[Bools, Bools]:
             f"({listed(cluster.brokers[chosen & ~drained].tolist())}): "
             "bring one back, or allow others",
         )
-    return allowed, ~listed | drained
+    return allowed, ~chosen | drained
 
 
 def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
