@@ -17,7 +17,7 @@ from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Look, Pacer, look, places_taken
+from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
 from reassign.core.report.events import halvings
 from reassign.core.tick import decide
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
@@ -63,7 +63,7 @@ class Looks:
         self.seconds += after
         before = KafkaClusterStatus(pacing=self.status)
         self.pacer = replace(self.pacer, taken=self.budget if taken is None else taken)
-        self.pacer = self.pacer.pace(self.limits, None, self.now, Look(missing, moving, self.seconds))
+        self.pacer = self.pacer.pace(self.limits, None, self.now, Sample(missing, moving, self.seconds))
         self.halved += len(halvings(before, KafkaClusterStatus(pacing=self.status)))
         return self.budget
 
@@ -252,8 +252,8 @@ def test_what_lacks_replicas_is_counted_without_those_being_added_and_all_where_
     kafka = SimKafka({})
     p0, p1, p2, p3 = partitions(4)
     kafka.reassignments[p1] = Reassignment((4, 1, 2, 3), (4,), (1,))
-    found = look(topics, kafka.snapshot(), [], Recent(now=7.0, busy={p3: 6.0}))
-    assert found == Look({p0: 1, p2: 3}, {p1, p3}, 7.0)
+    found = take_sample(topics, kafka.snapshot(), [], Recent(now=7.0, busy={p3: 6.0}))
+    assert found == Sample({p0: 1, p2: 3}, {p1, p3}, 7.0)
 
 
 def test_what_a_resource_has_begun_is_moving_and_what_it_waits_for_is_not() -> None:
@@ -263,7 +263,7 @@ def test_what_a_resource_has_begun_is_moving_and_what_it_waits_for_is_not() -> N
     driver.ticks(2)
     begun = set(kafka.reassignments)
     assert len(begun) == 1
-    assert set(look({}, SimKafka({}).snapshot(), driver.resources.values(), Recent()).moving) == begun
+    assert set(take_sample({}, SimKafka({}).snapshot(), driver.resources.values(), Recent()).moving) == begun
 
 
 def test_places_are_taken_by_what_is_about_to_start_too() -> None:
@@ -305,7 +305,7 @@ class Paced:
         driver.observe(kafka.reassignments.keys())
         snapshot = kafka.snapshot()
         looked = int(driver.now) % 15 == 0
-        seen = look(snapshot.topics, snapshot, driver.resources.values(), driver.recent) if looked else None
+        seen = take_sample(snapshot.topics, snapshot, driver.resources.values(), driver.recent) if looked else None
         pacer = driver.memory.pacer.pace(self.limits, None, driver.time, seen)
         driver.memory = replace(driver.memory, pacer=pacer)
         assert pacer.status

@@ -63,7 +63,7 @@ class ApiServer:
         if not self.refuses and status != self.parsed.status:
             self.status = status.wire()
 
-    async def tell_cluster(self, key: tuple[str, str], tell: Event) -> None:
+    async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:
         self.told.append(tell)
 
     def plans(self, key: object) -> list[Any]:

@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 def main() -> None:
-    """Run until told to stop; exit non-zero when the operator may not do what it has to."""
+    """Run until a signal stops it; exit non-zero when the operator may not do what it has to."""
     settings = Settings()
     set_up_logs(settings.log_level)
     try:
@@ -103,7 +103,7 @@ async def _watch(
 
 
 def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-    """A registry of our own knows no way to log in until it is told one.
+    """A registry of our own knows no way to log in by itself.
 
     In a pod the address comes from the environment, as with other clients: a name would need the cluster's DNS.
     """

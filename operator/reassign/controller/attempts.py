@@ -32,7 +32,7 @@ class Attempts:
 
     @asynccontextmanager
     async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
-        """Leaves an error to the next look; raises only when the API server itself seems to be down."""
+        """Leaves an error to the next reconciliation; raises only when the API server itself seems to be down."""
         began = time.monotonic()
         try:
             try:

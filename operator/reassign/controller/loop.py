@@ -41,7 +41,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
-from reassign.core.moves.pacing import look
+from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, gate, settle
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
@@ -220,8 +220,8 @@ class ClusterLoop:
         self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], awaited: Sequence[str]
     ) -> ClusterHold:
         short, snapshot = observed.short, observed.snapshot
-        seen = None if short is None else look(short, snapshot, resources, self.memory.recent)
-        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), seen)
+        sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
+        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited)
         pause = brake_of(cluster.spec.execution) or observed.pause

@@ -33,7 +33,7 @@ class Metrics:
         )
         self.reconciliation_duration = Histogram(
             "reconciliation_duration_seconds",
-            "How long one look took, with what was done.",
+            "How long one reconciliation took, with what was done.",
             CLUSTER,
             namespace=PREFIX,
             registry=self.registry,
@@ -67,7 +67,7 @@ class Metrics:
 
     @contextmanager
     def reconciliation(self, cluster: str) -> Iterator[None]:
-        """Count and time one look at a cluster; an error is counted by its reason and goes on."""
+        """Count and time one reconciliation of a cluster; an error is counted by its reason and goes on."""
         self.reconciliations.labels(cluster).inc()
         try:
             with self.reconciliation_duration.labels(cluster).time():
@@ -78,7 +78,7 @@ class Metrics:
             raise
 
     def failed(self, cluster: str, reason: Reason) -> None:
-        """Count an error that ended a look at a cluster, or at one of its resources."""
+        """Count an error that ended a reconciliation of a cluster, or of one of its resources."""
         self.reconciliations_failed.labels(cluster, reason).inc()
 
     def kafka_write(self, kind: str) -> None:

@@ -19,11 +19,11 @@ from reassign.errors import PlanningError, Reason
 log = structlog.get_logger()
 
 SECONDS = 300.0
-"""What a plan may take, with the look at the whole cluster."""
+"""What a plan may take, with the observation of the whole cluster."""
 RETRY_SECONDS = 60.0
 """How long after a failure it is tried again, at the soonest: its cause may have been removed."""
 WAIT_SECONDS = 60.0
-"""How long others wait for the turn of one that has asked: a loop that is well looks, and asks, again sooner."""
+"""How long others wait for the turn of one that has asked: a healthy loop ticks, and asks, again sooner."""
 
 
 class _Outcome(NamedTuple):

@@ -56,7 +56,7 @@ class PlanInputs:
 
     `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
     PartitionReassignments whose topics are part of that, the next wave of each plan among them. `job` is what a plan is
-    made from now, None where it may not be made; `wake` makes the loop look again.
+    made from now, None where it may not be made; `wake` makes the loop tick again.
     """
 
     seen: Callable[[Plan, Resource | None], Seen]
@@ -75,7 +75,7 @@ class Plans:
         self.planner = planner
 
     def next_waves(self, key: ClusterKey) -> set[str]:
-        """The uids of the waves that are compared with a cluster at the next look at it."""
+        """The uids of the waves that are compared with a cluster at its next observation."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, Plan)]
         found = (next_wave(plan, [w for w in self._store.waves(plan) if isinstance(w, Resource)]) for plan in plans)
         return {wave.uid for wave in found if wave}
@@ -110,7 +110,7 @@ class Plans:
         await self.serve(key, PlanInputs(lambda *_: problem))
 
     async def serve(self, key: ClusterKey, sight: PlanInputs) -> float | None:
-        """One look at each plan; in how many seconds to look again, None where nothing is urgent."""
+        """Reconcile each plan; return in how many seconds to do so again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
         pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
@@ -149,7 +149,7 @@ class Plans:
         current = next_wave(plan, waves)
         seen = sight.seen(plan, current)
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
-            return AT_ONCE_SECONDS  # it came while the cluster was being looked at
+            return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = sight.job(plan)
         decision = decide_plan(plan, waves, seen, self.planner.made(job) if job else None, _now(), unread)
         for step in decision.steps:

@@ -46,7 +46,7 @@ RECORD_NOT_BELIEVED = Event(
     True,
     "RecordNotBelieved",
     "another client wrote the status's record before this process of the operator knew one: "
-    "what it said of moves under way counts for nothing, and was taken out",
+    "its entries for moves in flight were ignored and removed",
 )
 UNREAD_AT_DEADLINE = Event(
     True,
@@ -75,7 +75,7 @@ class Reporter:
         self._written.pop(resource.uid, None)
 
     async def release(self, verdict: Verdict) -> None:
-        """Let a resource that is being deleted go, and tell what became of its moves."""
+        """Let a resource that is being deleted go, and event what became of its moves."""
         await self._release(verdict.resource, verdict.record, verdict.abandoned)
 
     async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
@@ -84,15 +84,15 @@ class Reporter:
             note = (
                 f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {', '.join(left[:20])}"
             )
-            tell = Event(True, "CancelAbandoned", note)
+            event = Event(True, "CancelAbandoned", note)
         elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
-            tell = Event(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
+            event = Event(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
         elif left:
-            tell = Event(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
+            event = Event(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
         else:
-            tell = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
+            event = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
         if record:
-            await self._tell(self._object(resource), tell)
+            await self._record_event(self._object(resource), event)
         await self.remove_finalizer(resource)
 
     async def restore(self, key: ClusterKey) -> None:
@@ -110,10 +110,10 @@ class Reporter:
                     self._learn(resource.uid, written)
                     if written:
                         known = is_written(obj["status"])
-                        await self._tell(obj, STATUS_RESTORED if known else RECORD_NOT_BELIEVED)
+                        await self._record_event(obj, STATUS_RESTORED if known else RECORD_NOT_BELIEVED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
-        """Write a status if it changed, with the events that tell of it; the resource as it is then, None if gone.
+        """Write a status if it changed, with the events about it; the resource as it is then, None if gone.
 
         What is progress alone is written every PROGRESS_SECONDS at most. Raises ConflictError when the object is
         not the one that was judged.
@@ -126,7 +126,7 @@ class Reporter:
         self._written[uid] = time.monotonic()
         written = self._store.resource(uid)
         if written and resource.status_lost and not written.status_lost:
-            await self._tell(self._object(written), rebuilt(written))
+            await self._record_event(self._object(written), rebuilt(written))
         return written
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
@@ -161,7 +161,7 @@ class Reporter:
         if need_not_wait(obj):
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         elif deletion_deadline_passed(obj, now):
-            await self._tell(obj, UNREAD_AT_DEADLINE)
+            await self._record_event(obj, UNREAD_AT_DEADLINE)
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
             await self.write_unreadable(obj, unreadable.problem, now)
@@ -176,8 +176,8 @@ class Reporter:
         self._metrics.status_patch()
         self._learn(obj["metadata"]["uid"], written)
         if written:
-            for tell in transitions(before, after):
-                await self._tell(obj, tell)
+            for event in transitions(before, after):
+                await self._record_event(obj, event)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
@@ -208,9 +208,9 @@ class Reporter:
         if status != plan.status:
             await self._write_status(self._object(plan), plan.status, status)
 
-    async def tell_cluster(self, key: ClusterKey, tell: Event) -> None:
+    async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
-            await self._tell(obj, tell)
+            await self._record_event(obj, event)
 
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
         """Whether the object was still there."""
@@ -220,15 +220,15 @@ class Reporter:
         if written is None:
             return False
         if isinstance(before, ReassignmentPlanStatus) and isinstance(after, ReassignmentPlanStatus):
-            tells = plan_transitions(before, after)
+            events = plan_transitions(before, after)
         else:
-            tells = transitions(before.conditions, after.conditions)
+            events = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
-            tells += cancellations(before, after)
+            events += cancellations(before, after)
         if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
-            tells += halvings(before, after)
-        for tell in tells:
-            await self._tell(obj, tell)
+            events += halvings(before, after)
+        for event in events:
+            await self._record_event(obj, event)
         return True
 
     async def refresh(
@@ -253,8 +253,8 @@ class Reporter:
         else:
             self._store.put(obj)
 
-    async def _tell(self, obj: Object, tell: Event) -> None:
-        await self._events.record(obj, "Warning" if tell.warning else "Normal", tell.reason, tell.note, "Reconcile")
+    async def _record_event(self, obj: Object, event: Event) -> None:
+        await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
 
 
 def bug(error: Exception, keeps: str) -> Problem:

@@ -25,6 +25,7 @@ from reassign.core.plans.model import Plan
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key
 from reassign.kube.managed import finalizer_is_ours, record_is_foreign
+from reassign.text import first_error
 
 log = structlog.get_logger()
 
@@ -113,10 +114,10 @@ class Store:
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
-        found = _once(self._parsed_clusters, KafkaCluster.parse, cluster)
-        if isinstance(found, Problem):
-            raise ReassignError(found.reason, found.message)
-        return found
+        parsed = _once(self._parsed_clusters, KafkaCluster.parse, cluster)
+        if isinstance(parsed, Problem):
+            raise ReassignError(parsed.reason, parsed.message)
+        return parsed
 
     def readable_clusters(self) -> list[KafkaCluster]:
         """Those that this version of the operator can read: the others are not served."""
@@ -135,7 +136,7 @@ class Store:
     def unreadable(self, key: ClusterKey) -> list[Unreadable]:
         """Those of them that cannot be read."""
         referring = ((obj, _once(self._parsed, _parse, obj)) for obj in self._referring(key))
-        return [Unreadable(obj, found) for obj, found in referring if isinstance(found, Problem)]
+        return [Unreadable(obj, parsed) for obj, parsed in referring if isinstance(parsed, Problem)]
 
     def overwritten(self, key: ClusterKey) -> list[Resource]:
         """Those whose status another client has changed, each with the one that counts."""
@@ -146,21 +147,21 @@ class Store:
         obj = self.get(uid)
         if obj is None:
             return None
-        found = _once(self._parsed_plans, _parse_plan, obj)
-        return found if isinstance(found, Plan) else None
+        parsed = _once(self._parsed_plans, _parse_plan, obj)
+        return parsed if isinstance(parsed, Plan) else None
 
     def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
         """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
         referring = self._referring(key, Kind.REASSIGNMENT_PLAN)
-        parsed = ((obj, _once(self._parsed_plans, _parse_plan, obj)) for obj in referring)
-        return [found if isinstance(found, Plan) else Unreadable(obj, found) for obj, found in parsed]
+        all_parsed = ((obj, _once(self._parsed_plans, _parse_plan, obj)) for obj in referring)
+        return [parsed if isinstance(parsed, Plan) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
     def waves(self, plan: Plan) -> list[Resource | Unreadable]:
         """The PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
         labelled = [obj for obj in self._referring(key) if _is_wave(obj, plan)]
-        parsed = ((obj, _once(self._parsed, _parse, obj)) for obj in labelled)
-        waves = [found if isinstance(found, Resource) else Unreadable(obj, found) for obj, found in parsed]
+        all_parsed = ((obj, _once(self._parsed, _parse, obj)) for obj in labelled)
+        waves = [parsed if isinstance(parsed, Resource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
 
     def referred(self) -> set[ClusterKey]:
@@ -174,8 +175,8 @@ class Store:
         return [obj for obj in self._objects.values() if obj["kind"] == kind]
 
     def _readable(self, obj: Object) -> Resource | None:
-        found = _once(self._parsed, _parse, obj)
-        return None if isinstance(found, Problem) else found
+        parsed = _once(self._parsed, _parse, obj)
+        return None if isinstance(parsed, Problem) else parsed
 
 
 def _counts(obj: Object) -> bool:
@@ -206,22 +207,19 @@ def _once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T
     """An object parsed, each version once; what cannot be read of it is logged once, too."""
     uid = obj["metadata"]["uid"]
     if uid not in known or known[uid][0] != version(obj):
-        found: T | Problem
+        parsed: T | Problem
         try:
-            found = parse(obj)
+            parsed = parse(obj)
         except ValidationError as error:
-            found = Problem(Reason.CANNOT_BE_READ, _what(error))
-            log.error("cannot be read", resource=full_name(obj), error=found.message)
-        known[uid] = (version(obj), found)
+            parsed = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
+            log.error("cannot be read", resource=full_name(obj), error=parsed.message)
+        known[uid] = (version(obj), parsed)
     return known[uid][1]
 
 
-def _what(error: ValidationError) -> str:
-    first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
-    said = first["msg"].removeprefix("Value error, ")
-    advice = "correct it" if first["loc"][0] == "spec" else "run the version that wrote it"
-    return f"this version of the operator cannot read {field} ({said}): {advice}; until then it is left alone"
+def _cannot_read(error: ValidationError) -> str:
+    advice = "correct it" if error.errors()[0]["loc"][0] == "spec" else "run the version that wrote it"
+    return f"this version of the operator cannot read {first_error(error)}: {advice}; until then it is left alone"
 
 
 def _overwritten(obj: Object, known: Object | None) -> bool:

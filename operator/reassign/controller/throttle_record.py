@@ -75,4 +75,4 @@ class ThrottleRecord:
 
     async def _warn(self, problem: Problem) -> None:
         log.warning("throttles", cluster=self.key, reason=problem.reason, message=problem.message)
-        await self.reporter.tell_cluster(self.key, Event(True, problem.reason, problem.message))
+        await self.reporter.record_cluster_event(self.key, Event(True, problem.reason, problem.message))

@@ -1,4 +1,4 @@
-"""From one look at a whole cluster to what a plan is made from."""
+"""From one observation of a whole cluster to what a plan is made from."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def roles(snapshot: Snapshot, cluster: Cluster) -> Roles:
 
 
 def _directories(snapshot: Snapshot, index: dict[int, int]) -> Directories:
-    found = [(index[broker], path, snapshot.log_dirs[broker][path]) for broker, path in _by_broker_and_path(snapshot)]
+    rows = [(index[broker], path, snapshot.log_dirs[broker][path]) for broker, path in _by_broker_and_path(snapshot)]
     return Directories(
-        broker=_ints([broker for broker, _, _ in found]),
-        path=tuple(path for _, path, _ in found),
-        total=_bytes([UNKNOWN if d.total is None else d.total for _, _, d in found]),
-        usable=_bytes([UNKNOWN if d.usable is None else d.usable for _, _, d in found]),
-        cordoned=_bools([d.cordoned for _, _, d in found]),
-        online=_bools([d.online for _, _, d in found]),
+        broker=_ints([broker for broker, _, _ in rows]),
+        path=tuple(path for _, path, _ in rows),
+        total=_bytes([UNKNOWN if d.total is None else d.total for _, _, d in rows]),
+        usable=_bytes([UNKNOWN if d.usable is None else d.usable for _, _, d in rows]),
+        cordoned=_bools([d.cordoned for _, _, d in rows]),
+        online=_bools([d.online for _, _, d in rows]),
     )
 
 
@@ -85,13 +85,13 @@ def _by_broker_and_path(snapshot: Snapshot) -> list[tuple[int, str]]:
 
 def _places(snapshot: Snapshot, replicas: list[tuple[TopicPartition, tuple[int, ...]]]) -> list[list[int]]:
     """Of each replica the index of its log directory."""
-    found: dict[int, dict[TopicPartition, int]] = {}
+    by_broker: dict[int, dict[TopicPartition, int]] = {}
     numbered = list(enumerate(_by_broker_and_path(snapshot)))
     for i, (broker, path) in numbered:
-        found.setdefault(broker, {}).update(dict.fromkeys(snapshot.log_dirs[broker][path].logs, i))
+        by_broker.setdefault(broker, {}).update(dict.fromkeys(snapshot.log_dirs[broker][path].logs, i))
     for i, (broker, path) in numbered:
-        found[broker].update(dict.fromkeys(snapshot.log_dirs[broker][path].futures, i))
-    return [[found.get(broker, {}).get(tp, UNKNOWN) for broker in row] for tp, row in replicas]
+        by_broker[broker].update(dict.fromkeys(snapshot.log_dirs[broker][path].futures, i))
+    return [[by_broker.get(broker, {}).get(tp, UNKNOWN) for broker in row] for tp, row in replicas]
 
 
 def _rows(rows: list[list[int]]) -> Ints:

@@ -26,7 +26,7 @@ REASONS = {
 
 
 def waits_to_start(resources: Iterable[Resource]) -> bool:
-    """Whether any partition might be started at this look."""
+    """Whether any partition might be started now."""
     return any(
         (entry := resource.record.get(tp)) is None or entry.target != target or entry.state is RecordState.CANCELLING
         for resource in resources

@@ -17,7 +17,7 @@ from reassign.errors import Reason
 
 
 def not_allowed(namespace: str) -> Problem:
-    """What a namespace is told of a KafkaCluster of another one that does not allow it, or is not there."""
+    """What a namespace learns of a KafkaCluster of another one that does not allow it, or is not there."""
     return Problem(
         Reason.NAMESPACE_NOT_ALLOWED,
         f"the KafkaCluster of spec.clusterRef is not there, or does not allow the namespace {namespace}; "
@@ -51,7 +51,7 @@ class Permission:
         )
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
-        """What a resource's status may tell of: not the topics that it may not move and never has moved."""
+        """What a resource's status may show: not the topics that it may not move and never has moved."""
         known = {tp.topic for tp in resource.record}
         asked = {tp.topic for tp in resource.asked} - known
         hidden = {topic for topic in asked if self.of_topic(resource.namespace, topic)}

@@ -59,5 +59,5 @@ class Policy:
         return self.throttle.default.inter_broker is not None or own is not None
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
-        """What the resource's status may tell of the cluster."""
+        """What the resource's status may show of the cluster."""
         return self.permission.view(resource, snapshot) if self.permission else snapshot

@@ -50,15 +50,15 @@ def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[in
     return Bytes(sum(held), total)
 
 
-def together(parts: Sequence[Bytes], said: int) -> Bytes:
-    """All parts. Copied is never less than what was said before, and what is still to come stays what it is."""
+def together(parts: Sequence[Bytes], reported: int) -> Bytes:
+    """All parts. Copied is never less than what was reported before, and what is still to come stays what it is."""
     copied = sum(part.copied for part in parts)
     to_come = sum(part.total for part in parts) - copied
-    return Bytes(max(copied, said), max(copied, said) + to_come)
+    return Bytes(max(copied, reported), max(copied, reported) + to_come)
 
 
 def rate(samples: Sequence[tuple[float, int]]) -> int | None:
-    """Bytes per second over a window of (seconds, bytes copied); None until it can be told."""
+    """Bytes per second over a window of (seconds, bytes copied); None until it is known."""
     if len(samples) < 2:
         return None
     (start, first), (end, last) = samples[0], samples[-1]
@@ -76,7 +76,7 @@ def percent(copied: int, total: int, completed: int, partitions: int) -> int:
 
 
 def completion_time(remaining: int, bytes_per_second: int | None, now: datetime) -> datetime | None:
-    """When the remaining bytes are copied at this rate; None where that is too far off to be told."""
+    """When the remaining bytes are copied at this rate; None where that is too far off."""
     if not bytes_per_second or remaining / bytes_per_second > MAX_SECONDS_LEFT:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)

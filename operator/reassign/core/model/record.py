@@ -23,7 +23,7 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason
 
 ACTIVE = frozenset({RecordState.SUBMITTING, RecordState.IN_FLIGHT, RecordState.CANCELLING})
-"""States in which a resource holds a partition: Kafka has been, or is about to be, told to move it."""
+"""States in which a resource holds a partition: Kafka has been, or is about to be, asked to move it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def stays(self) -> bool:
-        """Whether Kafka was told no move: it was at its target, and waits there to be in sync, or for its leader."""
+        """Whether Kafka was asked for no move: it waits at its target to be in sync, or for its leader."""
         moved = self.original != self.target or self.log_dirs or self.problem
         return self.state is RecordState.IN_FLIGHT and not moved
 
@@ -95,7 +95,7 @@ def recorded(reason: Reason) -> Problem:
 
 
 def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
-    """The entry of a partition that is not moved any more; Kafka was told nothing of it."""
+    """The entry of a partition that is not moved any more; Kafka was asked for nothing."""
     return Entry(topic_id, original, asked.replicas, RecordState.FAILED, recorded(reason), asked.named)
 
 

@@ -59,7 +59,7 @@ class Resource:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to do, and status says so: it is only looked at for drift."""
+        """Whether nothing is left to do, and status says so: it is only judged for drift."""
         return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
 
     @property

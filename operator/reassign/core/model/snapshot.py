@@ -49,7 +49,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Metadata of a topic. The id tells a topic from another made later under the same name."""
+    """Metadata of a topic. The id differs from that of a topic made later under the same name."""
 
     id: str
     min_insync_replicas: int
@@ -109,7 +109,7 @@ LogDirs = Mapping[int, Mapping[str, LogDir]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One look at a cluster.
+    """One observation of a cluster.
 
     `reassignments` is the truth of what is in flight; `topics` holds those asked for that exist, and can lag
     behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for and those

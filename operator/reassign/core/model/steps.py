@@ -63,7 +63,7 @@ Step = Alter | AlterLogDirs | Cancel | Elect
 
 
 class Result(StrEnum):
-    """What came of a step; UNKNOWN when the answer was lost, so that only observing again can tell."""
+    """The result of a step; UNKNOWN when the answer was lost, so that only observing again shows it."""
 
     APPLIED = "Applied"
     REFUSED = "Refused"

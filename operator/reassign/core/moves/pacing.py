@@ -29,13 +29,13 @@ COOLDOWN = timedelta(seconds=60)
 """For so long after it was halved the budget stays. Followers that fall behind for one cause leave the ISR within one
 and a half times replica.lag.time.max.ms (45 s by default), and metadata shows it later: that is one event."""
 COMPARABLE_SECONDS = 60.0
-"""A look that is further back says nothing of what is new now."""
+"""A sample that is further back says nothing of what is new now."""
 
 Missing = Mapping[TopicPartition, int]
 """How many of its replicas are not in sync, by partition, of those that lack any."""
 
 
-class Look(NamedTuple):
+class Sample(NamedTuple):
     """All partitions at one moment: what they lack, which ones are being moved, and the monotonic clock's seconds."""
 
     missing: Missing
@@ -45,36 +45,38 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What looks have shown so far: the last one, and what has come of comparing them.
+    """What samples have shown so far: the last one, and the result of comparing them.
 
     `new` lost replicas in sync at the last comparison while they were not moved. `fallen` did so at any, and lack more
     still than they did before, which is the number.
     """
 
-    last: Look
+    last: Sample
     new: tuple[TopicPartition, ...] = ()
     fallen: Missing = field(default_factory=dict)
 
 
-def look(topics: Mapping[str, Topic], snapshot: Snapshot, resources: Iterable[Resource], recent: Recent) -> Look:
+def take_sample(
+    topics: Mapping[str, Topic], snapshot: Snapshot, resources: Iterable[Resource], recent: Recent
+) -> Sample:
     """What `topics`, all that lack replicas in sync or a leader, show.
 
     Replicas being added are not missed, and without a leader all are. A partition counts as moving until what metadata
     says of it is sure.
     """
-    found: dict[TopicPartition, int] = {}
+    missing: dict[TopicPartition, int] = {}
     for name, topic in topics.items():
         for number, partition in topic.partitions.items():
             in_flight = snapshot.reassignments.get(tp := TopicPartition(name, number))
             replicas = set(in_flight.original if in_flight else partition.replicas)
             if lost := len(replicas if partition.leader is None else replicas - partition.isr):
-                found[tp] = lost
+                missing[tp] = lost
     moving = {tp for resource in resources for tp in active(resource.record)}
-    return Look(found, moving | recent.busy.keys() | snapshot.reassignments.keys(), recent.now)
+    return Sample(missing, moving | recent.busy.keys() | snapshot.reassignments.keys(), recent.now)
 
 
-def compare(before: Seen | None, now: Look) -> Seen:
-    """Compare a look with the one before it; the first one is only what later ones are compared with."""
+def compare(before: Seen | None, now: Sample) -> Seen:
+    """Compare a sample with the one before it; the first one is only what later ones are compared with."""
     if before is None or now.at - before.last.at > COMPARABLE_SECONDS:
         return Seen(now)
     known = before.last.missing
@@ -92,8 +94,10 @@ def within(before: PacingStatus | None, limit: int) -> PacingStatus:
 
 
 def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetime, others: int = 0) -> PacingStatus:
-    """The budget after a look, from 1 to `limit`; `taken` places were taken after the last admission, `others` of them
-    by moves that are not ours."""
+    """The budget after a sample, from 1 to `limit`.
+
+    `taken` places were taken after the last admission, `others` of them by moves that are not ours.
+    """
     budget, halved = before.partitions_in_flight, before.last_halved_time
     if halved and timedelta(0) <= now - halved < COOLDOWN:
         return before
@@ -134,14 +138,14 @@ class Pacer:
     seen: Seen | None = None
     status: PacingStatus | None = None
 
-    def pace(self, limits: Limits, status: PacingStatus | None, now: datetime, look: Look | None = None) -> Pacer:
-        """The pace after a look if there was one; `status` is the one that was written last."""
+    def pace(self, limits: Limits, status: PacingStatus | None, now: datetime, sample: Sample | None = None) -> Pacer:
+        """The pace after a sample if there was one; `status` is the one that was written last."""
         if limits.pacing is Pacing.FIXED:
             return replace(self, seen=None, status=None)
         budget = within(self.status or status, limits.partitions_in_flight)
-        if look is None:
+        if sample is None:
             return replace(self, status=budget)
-        seen = compare(self.seen, look)
+        seen = compare(self.seen, sample)
         return replace(
             self,
             seen=seen,

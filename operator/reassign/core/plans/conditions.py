@@ -29,27 +29,27 @@ def states_of(
     ahead: Sequence[Resource],
 ) -> list[ConditionState]:
     """The conditions of a plan that is made and not carried out yet."""
-    told = f"; what has begun goes on: {names(ahead)}" if ahead else ""
+    ahead_note = f"; what has begun goes on: {names(ahead)}" if ahead else ""
     moving = any(active(wave.record) for wave in (current, *ahead) if wave)
     wished = plan.spec.suspend or not (plan.approved or plan.spec.approved_digest)
     if isinstance(seen, Problem) and not (seen.reason in PASSES and wished and not moving):
-        return unsettled(seen.reason, f"{seen.message}{told}")
+        return unsettled(seen.reason, f"{seen.message}{ahead_note}")
     if spoilt:
-        return unsettled(spoilt.reason, f"{spoilt.message}{told}")
+        return unsettled(spoilt.reason, f"{spoilt.message}{ahead_note}")
     if plan.spec.suspend:
         message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
         message = f"{message}; {plan.status.summary}"
         states = unsettled(Reason.SUSPENDED, message)
         return [*states, ConditionState("Reconciling", True, Reason.SUSPENDED, message)] if moving else states
     if differs or plan.status.stale_digest:
-        message = f"{_stale(plan, differs)}{told}"
+        message = f"{_stale(plan, differs)}{ahead_note}"
         return [*unsettled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
     if not plan.approved:
-        return _unapproved(plan, told)
+        return _unapproved(plan, ahead_note)
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
     turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
-    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{told}")
+    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{ahead_note}")
 
 
 def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
@@ -83,16 +83,17 @@ def _stale(plan: Plan, differs: Sequence[str]) -> str:
     )
 
 
-def _unapproved(plan: Plan, told: str) -> list[ConditionState]:
+def _unapproved(plan: Plan, ahead_note: str) -> list[ConditionState]:
     digest, given = plan.status.digest, plan.spec.approved_digest
     if given:
         return unsettled(
             Reason.APPROVED_DIGEST_MISMATCH,
-            f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest there{told}",
+            f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest "
+            f"there{ahead_note}",
         )
     message = (
         f"{_said(plan.status)}; read the suspended PartitionReassignments (label {PLAN_LABEL}={plan.name}), then copy "
-        f"status.digest, {digest}, to spec.approvedDigest{told}"
+        f"status.digest, {digest}, to spec.approvedDigest{ahead_note}"
     )
     return unsettled(Reason.AWAITING_APPROVAL, message)
 

@@ -43,7 +43,7 @@ from reassign.core.report.conditions import ConditionState, conditions, unsettle
 from reassign.errors import Reason
 
 WRITES = 50
-"""Waves that are made, or deleted, in one look at a plan: the moves of its cluster wait meanwhile."""
+"""Waves that are made, or deleted, in one reconciliation of a plan: the moves of its cluster wait meanwhile."""
 
 planning = partial(unsettled, Reason.PLANNING)
 
@@ -165,13 +165,13 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     planned = _looked_at(plan, there, lost)
     status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
     first = _first(planned)
-    found = next((lost[wave.name] for wave in planned if wave.name in lost), None)
-    spoilt = _unreadable(found) if first and found else _spoilt(planned, there)
+    unreadable = next((lost[wave.name] for wave in planned if wave.name in lost), None)
+    spoilt = _unreadable(unreadable) if first and unreadable else _spoilt(planned, there)
     if first is None and spoilt is None:
-        told = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-        was_done = any(condition.type == "Succeeded" for condition in told)
+        true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
+        was_done = any(condition.type == "Succeeded" for condition in true)
         steps: list[Step] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
-        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in told if c.type != "GoalMet"]
+        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
         states = as_before if was_done else done(status, plan.approved)
         return Decision(steps, _status(plan, status, states, now))
     if not plan.has_finalizer:
@@ -196,7 +196,7 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
 
 
 def next_wave(plan: Plan, waves: Sequence[Resource]) -> Resource | None:
-    """The wave that is under way or the next to be let go: the one that a look at the cluster has to include."""
+    """The wave that is under way or starts next: an observation has to include it."""
     there = {wave.name: wave for wave in waves}
     first = _first(_looked_at(plan, there)) if plan.planned else None
     return there.get(first.name) if first else None
@@ -208,15 +208,15 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
 
 def _looked_at(plan: Plan, there: Mapping[str, Resource], unread: Collection[str] = ()) -> tuple[Wave, ...]:
     """How far the waves are; one that cannot be read is as far as it was."""
-    return tuple(w if w.name in unread else _as_found(w, there.get(w.name)) for w in plan.status.waves)
+    return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
 
 
-def _as_found(wave: Wave, found: Resource | None) -> Wave:
+def _as_observed(wave: Wave, resource: Resource | None) -> Wave:
     """One that was done stays done when a user deletes it."""
-    gone = found is None or found.deleted
+    gone = resource is None or resource.deleted
     if gone and wave.state is WaveState.SUCCEEDED:
         return wave
-    state = WaveState.MISSING if found is None else state_of(found)
+    state = WaveState.MISSING if resource is None else state_of(resource)
     return wave if state is wave.state else wave.model_copy(update={"state": state})
 
 
@@ -227,8 +227,8 @@ def _unreadable(wave: Unread) -> Problem:
 def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
     """What has become of a wave that keeps the others from starting."""
     for wave in planned:
-        found = there.get(wave.name)
-        if found and not found.deleted and found.digest != wave.digest:
+        resource = there.get(wave.name)
+        if resource and not resource.deleted and resource.digest != wave.digest:
             return Problem(
                 Reason.WAVE_EDITED,
                 f"the PartitionReassignment {wave.name} is not as it was planned any more: no further wave starts "
@@ -261,5 +261,5 @@ def _status(
     plan: Plan, status: ReassignmentPlanStatus, states: Sequence[ConditionState], now: datetime
 ) -> ReassignmentPlanStatus:
     timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
-    said = conditions(plan.status.conditions, [*states, *goal_met(status)], plan.generation, now, timeout)
-    return status.model_copy(update={"observed_generation": plan.generation, "conditions": said})
+    after = conditions(plan.status.conditions, [*states, *goal_met(status)], plan.generation, now, timeout)
+    return status.model_copy(update={"observed_generation": plan.generation, "conditions": after})

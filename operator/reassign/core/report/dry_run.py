@@ -28,16 +28,16 @@ class Conclusion:
 
 def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
     """From what each partition would come to."""
-    said = sorted(verdict.waiting.items())
-    counts = Counter(state for _, (state, _) in said)
-    summary = f"{counts[PartitionState.PENDING]} of {len(said)} partitions would move"
+    waiting = sorted(verdict.waiting.items())
+    counts = Counter(state for _, (state, _) in waiting)
+    summary = f"{counts[PartitionState.PENDING]} of {len(waiting)} partitions would move"
     if counts[PartitionState.BLOCKED]:
         summary += f", {counts[PartitionState.BLOCKED]} are blocked"
     if counts[PartitionState.COMPLETED]:
         summary += f", {counts[PartitionState.COMPLETED]} are at their target"
     moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
     message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
-    blocked = [(tp, problem) for tp, (state, problem) in said if state is PartitionState.BLOCKED and problem]
+    blocked = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
     # it does not pass before a user has done his part
     if first := next((b for b in blocked if b[1].reason in NEEDS_USER), next(iter(blocked), None)):
         tp, problem = first
@@ -47,13 +47,13 @@ def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
 
 def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
     """Bytes by the broker that would get them, where their sizes are known."""
-    found: Counter[int] = Counter()
+    to_come: Counter[int] = Counter()
     for tp, (state, _) in verdict.waiting.items():
         partition, size = snapshot.partition(tp), leader_bytes(tp, snapshot)
         if state is PartitionState.PENDING and partition and size is not None:
             for broker in set(verdict.resource.wanted[tp]) - set(partition.replicas):
-                found[broker] += size
-    return found
+                to_come[broker] += size
+    return to_come
 
 
 def unless_only_grown(

@@ -1,4 +1,4 @@
-"""Events: what a change of a status tells of."""
+"""Events: what a change of a status is worth recording."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
 
 
-WAVES_TOLD = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
-"""What has gone wrong with a wave is told by Stalled."""
+WAVE_EVENTS = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
+"""Stalled says what has gone wrong with a wave."""
 
 
 class Event(NamedTuple):
@@ -34,7 +34,7 @@ class Event(NamedTuple):
 
 
 def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Event]:
-    """The event that tells of moves whose cancel has begun, and of what that throws away; one for all of them."""
+    """One event for all moves whose cancel has begun, with what that throws away."""
     known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
     new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
     if not new:
@@ -44,53 +44,52 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
 
 
 def rebuilt(resource: Resource) -> Event:
-    """The event that tells of a status that was lost, and of what counts as the resource's own since."""
-    found = [e for e in active(resource.record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
+    """The event of a status that was lost, with what counts as the resource's own since."""
+    adopted = [e for e in active(resource.record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
     note = (
-        f"the status was lost; {len(found)} partitions that are in flight to the replicas asked for "
+        f"the status was lost; {len(adopted)} partitions that are in flight to the replicas asked for "
         "count as its own now, and the order that they came from is not known"
     )
     return Event(True, "StatusRebuilt", note)
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
-    """The events that a change of conditions tells of; none where nothing changed."""
+    """The events of a change of conditions; none where nothing changed."""
     old, new = _true(before), _true(after)
-    tells = []
+    events = []
     now, then = new.get("Reconciling"), old.get("Reconciling")
     started = now.reason if now and not (then and then.reason == now.reason) else None
     if now and started == CANCELLING:
-        tells.append(Event(False, "CancelStarted", now.message))
+        events.append(Event(False, "CancelStarted", now.message))
     if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
-        tells.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
+        events.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
     if "Succeeded" in new and "Succeeded" not in old:
-        tells.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
+        events.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
     for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
         if kind in new and kind not in old:
-            tells.append(Event(True, reason, new[kind].message))
+            events.append(Event(True, reason, new[kind].message))
     if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
-        tells.append(Event(False, new["Paused"].reason, new["Paused"].message))
-    return tells + _standstills(before, after)
+        events.append(Event(False, new["Paused"].reason, new["Paused"].message))
+    return events + _standstills(before, after)
 
 
 def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Event]:
-    """The events that a change of a plan's status tells of."""
-    tells = []
+    """The events of a change of a plan's status."""
+    events = []
     if after.digest and after.digest != before.digest:
-        tells.append(Event(False, "PlanMade", f"waves: {len(after.waves)}; {after.digest}"))
+        events.append(Event(False, "PlanMade", f"waves: {len(after.waves)}; {after.digest}"))
     were = {wave.name: wave.state for wave in before.waves}
     for wave in after.waves:
-        if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVES_TOLD:
-            tells.append(Event(False, WAVES_TOLD[wave.state], wave.name))
+        if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVE_EVENTS:
+            events.append(Event(False, WAVE_EVENTS[wave.state], wave.name))
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:
-        tells.append(Event(False, "PlanCompleted", new["Succeeded"].message))
-    return tells + _standstills(before.conditions, after.conditions)
+        events.append(Event(False, "PlanCompleted", new["Succeeded"].message))
+    return events + _standstills(before.conditions, after.conditions)
 
 
 def _standstills(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
-    """The event that tells why nothing goes on, be it that a user has to act or that a wait has begun; a failure is
-    told by its own."""
+    """The event that says why nothing goes on: a user has to act, or a wait has begun. A failure has its own."""
     if "Failed" in _true(after):
         return []
     old, new = _standing(before), _standing(after)
@@ -104,7 +103,7 @@ def _standing(conditions: Sequence[Condition]) -> Condition | None:
 
 
 def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Event]:
-    """The event that tells of a halving; that the budget grows is in the status alone."""
+    """The event of a halving; that the budget grows is in the status alone."""
     then, now = before.pacing, after.pacing
     if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
         return []

@@ -45,13 +45,13 @@ def _line(
     if problem and entry.state is RecordState.IN_FLIGHT:
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
-    said = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
-    said = said or (cost if entry.state is RecordState.CANCELLING else None)
-    return Line(tp, STATES[entry.state], said or (stall.problem if stall else entry.problem), size)
+    shown = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
+    shown = shown or (cost if entry.state is RecordState.CANCELLING else None)
+    return Line(tp, STATES[entry.state], shown or (stall.problem if stall else entry.problem), size)
 
 
 def _costs_said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
-    """What cancels throw away. It can be told only while the move is listed, and stands until it is confirmed."""
+    """What cancels throw away. It is known only while the move is listed, and stands until it is confirmed."""
     return {
         TopicPartition(d.topic, d.partition): Problem(Reason(d.reason), d.message)
         for d in before.partitions

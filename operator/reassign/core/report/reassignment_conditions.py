@@ -64,9 +64,9 @@ def states_of(
 
 def checked(conclusion: Conclusion) -> list[ConditionState]:
     """The conditions of a dry run."""
-    said = conclusion.passed, conclusion.reason, conclusion.message
-    ready = [ConditionState("Ready", *said)] if conclusion.passed else unready(*said[1:])
-    return [*ready, ConditionState("Checked", *said)]
+    concluded = conclusion.passed, conclusion.reason, conclusion.message
+    ready = [ConditionState("Ready", *concluded)] if conclusion.passed else unready(*concluded[1:])
+    return [*ready, ConditionState("Checked", *concluded)]
 
 
 def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
@@ -101,8 +101,8 @@ def _not_yet(reason: str, message: str) -> list[ConditionState]:
 
 def _goes_on(verdict: Verdict) -> bool:
     """Whether one batch follows another: what is about to be altered is no pause between them."""
-    said = {(c.type, c.reason) for c in verdict.resource.status.conditions}
-    return ("Reconciling", IN_FLIGHT) in said and any(
+    concluded = {(c.type, c.reason) for c in verdict.resource.status.conditions}
+    return ("Reconciling", IN_FLIGHT) in concluded and any(
         entry.state is RecordState.SUBMITTING for entry in verdict.record.values()
     )
 

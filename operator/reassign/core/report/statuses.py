@@ -97,8 +97,8 @@ def _progress(
     if before and not resource.dry_run and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
-    said = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
-    shown = together(known, said.copied) if known else said
+    reported = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
+    shown = together(known, reported.copied) if known else reported
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
     return numbers.model_copy(
         update={

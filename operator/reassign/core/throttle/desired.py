@@ -231,7 +231,7 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None
     )
 
 
-def _least(moves: Iterable[ThrottledMove], kind: type[ThrottledMove], said: int | None) -> int | None:
+def _least(moves: Iterable[ThrottledMove], kind: type[ThrottledMove], last: int | None) -> int | None:
     """The least rate that is asked for moves of this kind; where none is asked for any more, what was set last."""
     rates = [move.rate for move in moves if isinstance(move, kind)]
-    return min((rate for rate in rates if rate is not None), default=said) if rates else None
+    return min((rate for rate in rates if rate is not None), default=last) if rates else None

@@ -1,6 +1,6 @@
 """Throttle: from what is recorded, wanted and observed to the record from now on, and the changes to make.
 
-Everything is judged anew on each look. What is wanted and not observed is set, again if need be; what is recorded and
+Everything is judged anew at each tick. What is wanted and not observed is set, again if need be; what is recorded and
 no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
 in the KafkaCluster's status before the changes are made, so it may name more than was ever set, never less.
 

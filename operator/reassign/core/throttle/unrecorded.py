@@ -1,6 +1,6 @@
 """Throttles that are set and in no record: ours of a time whose record is lost, or another client's.
 
-Which cannot be told, so they are only named. A broker may have had the very rate that a resource asks for all along.
+These cannot be told apart, so they are only named. A broker may have had the rate that a resource asks for all along.
 """
 
 from __future__ import annotations
