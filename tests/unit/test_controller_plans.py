@@ -540,6 +540,7 @@ def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> N
 def test_a_namespace_that_may_move_nothing_of_it_does_not_learn_what_else_there_is(
     world: Planning, allowed: str
 ) -> None:
+    world.change("drain", lambda obj: obj["spec"].update(topics={"exclude": ["__*"]}))
     with pytest.raises(PlanningError, match="no topic that the namespace kafka may move") as raised:
         goal_of(_job(world, (allowed,)), ("__ours", "secret", "theirs"))
     assert raised.value.reason is Reason.NOTHING_SELECTED

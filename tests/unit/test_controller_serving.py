@@ -185,7 +185,7 @@ def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
     reporter: Any = Refusals()
     unused: Any = None
-    unserved = Unserved(("kafka", "main"), known, reporter, unused)
+    unserved = Unserved(("kafka", "main"), known, reporter, unused, unused)
     allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
     admitted = asyncio.run(unserved.refuse(allowed))
     assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}

@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 import structlog
 
 from reassign.api.common import GROUP
+from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.controller.throttle_record import ThrottleRecord
+from reassign.core.cluster import ClusterHold, cluster_status, duplicate_of
 from reassign.core.model.configs import Change, Op
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
@@ -31,7 +33,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import Moves, documents
 from reassign.core.report.statuses import report
 from reassign.core.tick import Decision, Prepared
-from reassign.errors import ReassignError
+from reassign.errors import ApiServerError, ConflictError, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kube.client import ClusterKey, KubeClient
 
@@ -94,6 +96,20 @@ class Actor:
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.remove_finalizer(written)
+
+    async def report_cluster(
+        self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
+    ) -> None:
+        """Write the status of the KafkaCluster. Raises ConflictError when it has become another one's duplicate."""
+        try:
+            status = cluster_status(cluster, snapshot, resources, hold, datetime.now(UTC))
+            await self.reporter.write_cluster(self.key, status)
+        except ApiServerError:
+            if cluster.spec.execution is Execution.RUN:
+                raise  # what is to be undone waits for no status
+        if duplicate_of(cluster, snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
+            message = f"another KafkaCluster has just been seen to stand for the brokers of {'/'.join(self.key)}"
+            raise ConflictError(message)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
@@ -30,7 +30,6 @@ from reassign.core.cluster import (
     ClusterHold,
     brake_of,
     cluster_status,
-    duplicate_of,
     hold_now,
     policy_of,
 )
@@ -44,7 +43,7 @@ from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, gate, settle
-from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 
 log = structlog.get_logger()
@@ -87,7 +86,7 @@ class ClusterLoop:
     def __post_init__(self) -> None:
         self.observer = Observer(self.kube, self.before_write)
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
-        self.unserved = Unserved(self.key, self.store, self.reporter, self.plans)
+        self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
 
     @property
@@ -156,7 +155,7 @@ class ClusterLoop:
         try:
             observed = await self.observer.observe(cluster, resources, self._reads)
         except Exception as error:
-            return await self._stand_still(cluster, self._foreseen(error), resources)
+            return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         if cluster.status.cluster_id is None:
@@ -165,7 +164,7 @@ class ClusterLoop:
             await self.reporter.write_cluster(self.key, first)
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
-        await self._report_cluster(cluster, observed, resources, hold)
+        await self.actor.report_cluster(cluster, observed.snapshot, resources, hold)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold))
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
@@ -227,35 +226,13 @@ class ClusterLoop:
         pause = brake_of(cluster.spec.execution) or observed.pause
         return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
 
-    async def _report_cluster(
-        self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], hold: ClusterHold
-    ) -> None:
-        status = cluster_status(cluster, observed.snapshot, resources, hold, _now())
-        try:
-            await self.reporter.write_cluster(self.key, status)
-        except ApiServerError:
-            if cluster.spec.execution is Execution.RUN:
-                raise  # what is to be undone waits for no status
-        if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
-            raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
-
-    def _foreseen(self, error: Exception) -> ReassignError:
-        """What is said of an error in connecting or observing; an unforeseen one is a bug."""
-        if isinstance(error, ReassignError):
-            return error
-        log.error("failed unexpectedly", cluster=self.key, exc_info=error)
-        self.metrics.failed(self.name, Reason.INTERNAL_ERROR)
-        problem = bug(error, "it from seeing the cluster")
-        return ReassignError(problem.reason, problem.message)
-
-    async def _stand_still(self, cluster: KafkaCluster, error: ReassignError, resources: Sequence[Resource]) -> float:
+    async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
         if self._unseen_since is None:
             self._unseen_since = time.monotonic()
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
-        if error.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
+        if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
-        problem = Problem(error.reason, error.message)
         await self.reporter.write_unready_cluster(self.key, problem, _now())
         await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)

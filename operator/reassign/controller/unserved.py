@@ -7,18 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import structlog
+
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.attempts import Attempts
+from reassign.controller.metrics import Metrics
 from reassign.controller.plans import Plans
-from reassign.controller.reporter import Reporter
+from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store, has_finalizer
 from reassign.core.cluster import permission_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
-from reassign.errors import ApiServerError
+from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Object
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class Unserved:
     key: ClusterKey
     store: Store
     reporter: Reporter
+    metrics: Metrics
     plans: Plans
 
     async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
@@ -56,6 +62,14 @@ class Unserved:
         referring = self.store.plans(self.key)
         plans = [p for p in referring if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
         return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)]
+
+    def problem_of(self, error: Exception) -> Problem:
+        """What is said of an error in connecting or observing; an unforeseen one is a bug."""
+        if isinstance(error, ReassignError):
+            return Problem(error.reason, error.message)
+        log.error("failed unexpectedly", cluster=self.key, exc_info=error)
+        self.metrics.failed("/".join(self.key), Reason.INTERNAL_ERROR)
+        return bug(error, "it from seeing the cluster")
 
     async def have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
         """Say on resources why they cannot be served now."""
