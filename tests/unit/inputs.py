@@ -75,7 +75,7 @@ def an_input(
     moving: bool = False,
     expired: bool = False,
     claimed_by: str | None = None,
-    **spec: object,
+    **spec: Any,
 ) -> Input:
     """A partition that passes every check, but for these changes.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from itertools import pairwise
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -213,7 +213,7 @@ def test_a_deadline_or_the_wish_to_fail_ends_a_partition(i: Input, check: Check,
         (10**9, {}, False),
     ],
 )
-def test_a_deadline_has_passed_once_its_seconds_have(after: float, fields: dict[str, object], passed: bool) -> None:
+def test_a_deadline_has_passed_once_its_seconds_have(after: float, fields: dict[str, Any], passed: bool) -> None:
     status = PartitionReassignmentStatus(observed_generation=1, start_time=START)
     asked = replace(resource({TP: TARGET}, **fields), status=status)
     assert deadline_passed(asked, START + timedelta(seconds=after)) is passed
