@@ -41,9 +41,9 @@ def kafka(
     return cluster
 
 
-def hanging() -> SimKafka:
+def hanging(**fields: Any) -> SimKafka:
     """A move of another client that never ends: broker 3 is being added and removed."""
-    cluster = kafka()
+    cluster = kafka(**fields)
     cluster.reassignments[TP] = Reassignment((3, 0, 1, 2), adding=(3,), removing=(3,))
     return cluster
 

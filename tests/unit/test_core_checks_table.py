@@ -251,6 +251,33 @@ TABLES: dict[Check, list[Case]] = {
             "adding none, removing 2",
             cluster=kafka(moving_to=(0, 1)),
         ),
+        case(
+            "a move that adds replicas only",
+            Reason.IN_FLIGHT_ELSEWHERE,
+            "adding 4, removing none",
+            target=(3, 1, 2, 0),
+            cluster=kafka(moving_to=(0, 1, 2, 4)),
+        ),
+        case(
+            "a move that hangs is not taken over, to the same end or not",
+            Reason.CANCEL_UNSAFE,
+            "until broker 0, 1 is alive",
+            target=(0, 1, 2),
+            cluster=hanging(isr={2}, min_insync=2),
+            **SUPERSEDE,
+        ),
+        case(
+            "it supersedes a move whose original replicas are down, and another one stays until then",
+            Reason.CANCEL_UNSAFE,
+            "until broker 0, 1 is alive and in sync again; until then broker 4 must stay",
+            cluster=kafka(moving_to=(4, 1, 2), isr={0, 2, 4}, fenced={0}, min_insync=2),
+            **SUPERSEDE,
+        ),
+        case(
+            "as many original replicas are in sync as are required",
+            cluster=kafka(moving_to=(4, 1, 2), isr={1, 2}, min_insync=2),
+            **SUPERSEDE,
+        ),
         case("it waits for a move that hangs", Reason.IN_FLIGHT_ELSEWHERE, "that move hangs", cluster=hanging()),
         case(
             "it supersedes a move that cannot go back safely",
@@ -339,7 +366,7 @@ TABLES: dict[Check, list[Case]] = {
     ],
     silence: [
         case("every broker that gets a replica has reported", answered={3}),
-        case("no replica is copied", target=(2, 1, 0), answered=()),
+        case("no replica is copied", target=(2, 1, 0), cluster=kafka(sizes={}), answered=()),
         case("sizes were not read", cluster=kafka(sizes=None)),
         case("the leader is not known", cluster=kafka(sizes={}, leader={TP: None})),
         case("a broker that gets a replica is silent", Reason.REQUEST_FAILED, "broker 3 has not", answered={0, 1, 2}),
