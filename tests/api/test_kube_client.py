@@ -233,7 +233,7 @@ def test_an_object_is_made_once(namespace: str, kubeconfig: object) -> None:
         with_client(lambda kube: kube.create(wave(namespace)))
 
 
-def test_a_wave_is_let_go_and_held_and_nothing_else_of_it_changes(namespace: str, kubeconfig: object) -> None:
+def test_a_wave_is_resumed_and_suspended_and_nothing_else_changes(namespace: str, kubeconfig: object) -> None:
     made = with_client(lambda kube: kube.create(wave(namespace)))
     released = with_client(lambda kube: kube.suspend(made, False))
     assert released is not None

@@ -180,7 +180,7 @@ def test_a_status_without_a_generation_reads_as_never_written(sandbox: Kubectl) 
     assert written["status"] == {"summary": "is rebuilt"} | NEVER
 
 
-def test_helm_waits_until_the_operator_says_ready(api: ApiServer, sandbox: Kubectl, tmp_path: Path) -> None:
+def test_helm_waits_until_the_operator_reports_ready(api: ApiServer, sandbox: Kubectl, tmp_path: Path) -> None:
     """helm reads statuses as kstatus does."""
     chart = tmp_path / "chart"
     (chart / "templates").mkdir(parents=True)

@@ -108,7 +108,7 @@ def test_a_guard_that_does_not_hold_blocks_its_entry(world: World) -> None:
     world.wait_for(name, "Stalled", reason="ExpectedReplicasMismatch")
 
 
-def test_a_topic_deleted_in_flight_is_said(world: World) -> None:
+def test_a_topic_deleted_in_flight_is_reported(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     other = world.topic("other", [0, 1])
     world.hold(orders)
@@ -159,7 +159,7 @@ def test_a_missing_kafka_cluster_is_named_and_found_when_it_comes(world: World, 
     world.wait_for(name, "Ready", "False", "ClusterUnreachable", seconds=90)
 
 
-def test_an_unreachable_kafka_cluster_is_said_on_it_and_on_what_waits_for_it(world: World, make: Clusters) -> None:
+def test_an_unreachable_cluster_is_reported_on_it_and_on_its_resources(world: World, make: Clusters) -> None:
     cluster = make.cluster("nowhere", "127.0.0.1:1")
     world.wait_for(cluster, "Ready", "False", "ClusterUnreachable", kind="kafkacluster", seconds=90)
     name = world.move("waits", {("orders", 0): [1, 2]}, clusterRef={"name": cluster})
@@ -212,7 +212,7 @@ def secured(world: World, make: Clusters) -> Any:
     ],
     ids=["wrong password", "missing Secret", "missing key", "missing CA"],
 )
-def test_credentials_that_do_not_serve_are_said(
+def test_invalid_credentials_are_reported(
     world: World, make: Clusters, secured: Any, spoiled: dict[str, str], reason: str
 ) -> None:
     spec = secured(**spoiled)

@@ -49,7 +49,7 @@ def test_the_override_that_hangs_with_the_stock_tool_is_done_by_an_edit(world: W
     world.stock_tool_says({(theirs, 0): [0, 1, 2]})
 
 
-def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World) -> None:
+def test_a_copied_manifest_with_our_finalizer_takes_nothing_over(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     world.hold(orders)
     move_with_the_stock_tool(world, {(orders, 0): [2, 3]})
@@ -65,7 +65,7 @@ def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world
     assert world.kafka.in_flight([orders]) == before
 
 
-def test_somebody_elses_move_is_left_alone_unless_told_otherwise(world: World) -> None:
+def test_a_foreign_move_is_left_alone_without_supersede(world: World) -> None:
     orders = world.topic("orders", [0, 1], [0, 1], size=HELD_BYTES)
     world.hold(orders)
     move_with_the_stock_tool(world, {(orders, 0): [2, 3], (orders, 1): [2, 3]})
@@ -84,7 +84,7 @@ def test_somebody_elses_move_is_left_alone_unless_told_otherwise(world: World) -
     assert world.condition(fails, "Failed")["reason"] == "InFlightElsewhere"
 
 
-def test_somebody_elses_move_is_superseded_with_its_originals_in_the_record(world: World) -> None:
+def test_a_foreign_move_is_superseded_with_its_originals_recorded(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     world.hold(orders)
     move_with_the_stock_tool(world, {(orders, 0): [2, 3]})
@@ -103,7 +103,7 @@ def test_somebody_elses_move_is_superseded_with_its_originals_in_the_record(worl
     world.stock_tool_says({(orders, 0): [1, 3]})
 
 
-def test_at_its_deadline_what_has_not_begun_fails_and_what_is_in_flight_goes_on(world: World) -> None:
+def test_at_the_deadline_pending_partitions_fail_and_in_flight_continue(world: World) -> None:
     orders = world.topic("orders", [0, 1], [0, 1], size=HELD_BYTES)
     world.hold(orders)
     targets = {(orders, 0): [2, 3], (orders, 1): [2, 3]}

@@ -20,7 +20,7 @@ def test_an_operator_killed_in_flight_ends_where_it_would_have(world: World) -> 
     world.stock_tool_says(targets)
 
 
-def test_an_operator_killed_right_after_the_manifest_came_ends_where_it_would_have(world: World) -> None:
+def test_an_operator_killed_right_after_the_apply_reaches_the_same_end(world: World) -> None:
     orders = world.topic("orders", *[[0, 1]] * 4, size=MB)
     targets = {(orders, p): [2, 3] for p in range(4)}
     name = world.move("early", targets)
@@ -46,7 +46,7 @@ def renewed(world: World) -> str:
     return str(lease["spec"]["renewTime"])
 
 
-def test_an_operator_whose_lease_another_has_ends_at_once_and_waits_for_it(world: World) -> None:
+def test_an_operator_that_lost_its_lease_ends_at_once_and_waits_for_it(world: World) -> None:
     orders = world.topic("orders", [0, 1])
     (before,) = eventually("the operator runs", world.operator.pids)
     last = renewed(world)

@@ -61,7 +61,7 @@ def test_orphaned_moves_go_on_without_the_resource(world: World) -> None:
     world.stock_tool_says({(orders, 0): [2, 3]})
 
 
-def test_while_kafka_does_not_answer_deletions_wait_and_say_so_and_then_go_on(world: World) -> None:
+def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: World) -> None:
     places = {"waits": ([1, 0], [3, 2]), "way-out": ([0, 1], [2, 3]), "deadline": ([2, 3], [0, 1])}
     topics = [world.topic(name, before, size=HELD_BYTES // 2) for name, (before, _) in places.items()]
     world.hold(*topics)
@@ -93,7 +93,7 @@ def test_while_kafka_does_not_answer_deletions_wait_and_say_so_and_then_go_on(wo
     world.stock_tool_says({(topics[1], 0): [2, 3], (topics[2], 0): [0, 1]})
 
 
-def test_a_kafka_cluster_stays_until_nothing_refers_to_it_and_its_moves_are_undone(world: World) -> None:
+def test_a_kafka_cluster_stays_until_unreferenced_and_its_moves_undone(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     world.hold(orders)
     name = world.move("first", {(orders, 0): [2, 3]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e.world import MB, World, eventually
 
 
-def test_a_dry_run_says_what_would_move_and_writes_nothing_until_it_is_executed(world: World) -> None:
+def test_a_dry_run_reports_moves_and_writes_nothing_until_executed(world: World) -> None:
     orders = world.topic("orders", [0, 1], [1, 2], size=MB)
     targets = {(orders, 0): [2, 3], (orders, 1): [1, 2]}
     name = world.move("dry", targets, mode="DryRun")

@@ -16,7 +16,7 @@ def directories(world: World, topic: str) -> dict[int, set[str]]:
     }
 
 
-def test_replicas_get_into_their_directories_alone_and_with_a_move_between_brokers(world: World) -> None:
+def test_replicas_reach_their_log_dirs_alone_and_with_a_broker_move(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=MB)
     a, b = map(str, world.brokers.log_dirs(2))
     [entry] = entries({(orders, 0): [2, 1]})

@@ -118,7 +118,7 @@ def test_an_edit_after_completion_moves_only_what_changed(world: World) -> None:
     world.stock_tool_says({(orders, 0): [2, 3], (orders, 1): [1, 2]})
 
 
-def test_suspended_starts_nothing_until_it_is_let_go(world: World) -> None:
+def test_a_suspended_resource_starts_nothing_until_resumed(world: World) -> None:
     orders = world.topic("orders", [0, 1])
     name = world.move("later", {(orders, 0): [2, 3]}, suspend=True)
     eventually("status says why", lambda: "Suspended" in str(world.condition(name, "Ready")))
@@ -143,7 +143,7 @@ def test_of_two_that_want_one_partition_the_older_goes_first(world: World) -> No
     world.stock_tool_says({(orders, 0): [1, 3]})
 
 
-def test_a_move_of_somebody_else_is_waited_for(world: World) -> None:
+def test_a_foreign_move_is_waited_for(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     world.hold(orders)
     theirs = {"version": 1, "partitions": [{"topic": orders, "partition": 0, "replicas": [2, 3]}]}

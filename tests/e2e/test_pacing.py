@@ -35,7 +35,7 @@ def wait_budget(world: World, budget: int, seconds: float) -> dict[str, Any]:
     return eventually(f"a budget of {budget}", look, seconds, lambda: json.dumps(status(world), indent=1))
 
 
-def test_a_broker_that_goes_down_halves_the_budget_and_it_grows_when_it_is_back(adaptive: World) -> None:
+def test_a_broker_down_halves_the_budget_which_grows_when_it_is_back(adaptive: World) -> None:
     world = adaptive
     orders = world.topic("orders", *[[0, 1]] * 8, size=HELD_BYTES // 2)
     world.topic("others", [0, 3], [1, 3], size=MB)

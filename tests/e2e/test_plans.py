@@ -81,7 +81,7 @@ def test_a_plan_is_made_by_the_code_that_the_image_keeps(world: World, plans: Pl
     assert [path.name for path in used if not path.is_symlink()] == [], "compiled in the pod"
 
 
-def test_a_broker_is_drained_in_waves_when_the_plan_is_approved_and_not_before(world: World, plans: Plans) -> None:
+def test_a_broker_is_drained_in_waves_only_after_approval(world: World, plans: Plans) -> None:
     orders = world.topic("orders", *[[3, number % 3] for number in range(6)], size=MB)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 2})
     plans.wait(name, "Ready", "False", "AwaitingApproval")
@@ -104,7 +104,7 @@ def test_a_goal_that_is_met_has_succeeded_at_once(world: World, plans: Plans) ->
     assert plans.waves(name) == {}
 
 
-def test_deleting_a_plan_takes_back_what_is_in_flight_and_leaves_what_is_done(world: World, plans: Plans) -> None:
+def test_deleting_a_plan_cancels_in_flight_moves_and_keeps_completed_ones(world: World, plans: Plans) -> None:
     quick, slow = world.topic("quick", [3, 0], size=MB), world.topic("slow", [3, 1], size=HELD_BYTES)
     world.hold(slow)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")
@@ -135,9 +135,7 @@ def _target(plans: Plans, name: str) -> list[int]:
     return list(wave["spec"]["partitions"][0]["replicas"])
 
 
-def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next_wave(
-    world: World, plans: Plans
-) -> None:
+def test_a_withdrawn_approval_edit_or_foreign_move_holds_back_a_wave(world: World, plans: Plans) -> None:
     orders = world.topic("orders", [3, 0], [3, 1], size=HELD_BYTES // 2)
     world.hold(orders)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1})
@@ -178,7 +176,7 @@ def test_an_approval_taken_back_an_edit_and_another_move_each_hold_back_the_next
     assert on_broker(world, 3, orders) == 0
 
 
-def test_an_operator_killed_in_a_wave_and_between_two_goes_on_where_it_was(world: World, plans: Plans) -> None:
+def test_an_operator_killed_in_or_between_waves_resumes(world: World, plans: Plans) -> None:
     orders = world.topic("orders", [3, 0], [3, 1], [3, 2], size=HELD_BYTES // 2)
     world.hold(orders)
     name = plans.apply("drain", {"drainBrokers": [3]}, waves={"maxPartitions": 1}, approval="NotRequired")

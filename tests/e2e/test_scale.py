@@ -67,7 +67,7 @@ def sampled(kafka: Workload, seconds: float = 1.0) -> Iterator[list[tuple[int, C
         thread.join()
 
 
-def test_of_2000_partitions_no_more_are_ever_in_flight_than_the_limits_say(six: World) -> None:
+def test_in_flight_moves_of_2000_partitions_stay_within_the_limits(six: World) -> None:
     topic = six.topic("many", *([n % 6, (n + 1) % 6] for n in range(2000)))
     targets = {(topic, n): [n % 6, (n + 2) % 6] for n in range(2000)}
     name = f"{six.prefix}-many"

@@ -6,7 +6,7 @@ from localplatform.brokers import rack
 from tests.e2e.world import HELD_BYTES, Object, World, eventually
 
 
-def test_a_dead_destination_is_stalled_by_name_and_the_move_goes_on_when_it_is_back(world: World) -> None:
+def test_a_dead_destination_is_named_and_the_move_continues_when_it_is_up(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES)
     world.hold(orders)
     name = world.move("stall", {(orders, 0): [3, 1]}, stallTimeoutSeconds=15)
@@ -26,7 +26,7 @@ def test_a_dead_destination_is_stalled_by_name_and_the_move_goes_on_when_it_is_b
     assert ("Warning", "BrokerFenced") in world.events(name)
 
 
-def test_an_unsafe_cancel_is_held_back_by_name_and_done_when_the_broker_is_back(world: World) -> None:
+def test_an_unsafe_cancel_is_held_back_until_the_named_broker_is_back(world: World) -> None:
     orders = world.topic("orders", [0, 1], size=HELD_BYTES, min_insync_replicas="2")
     world.hold(orders)
     name = world.move("unsafe", {(orders, 0): [2, 3]})

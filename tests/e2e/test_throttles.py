@@ -38,7 +38,7 @@ def throttled_before(world: World) -> Iterator[World]:
     world.let_go()
 
 
-def test_moves_that_end_in_every_way_and_a_kill_leave_every_config_as_it_was(throttled_before: World) -> None:
+def test_every_config_is_restored_after_every_end_of_a_move_and_a_kill(throttled_before: World) -> None:
     world = throttled_before
     cancelled, done = (world.topic(name, [0, 1], size=HELD_BYTES) for name in ("cancelled", "done"))
     failed = world.topic("failed", [1, 0], [1, 0], size=HELD_BYTES)  # no broker may send more than five replicas

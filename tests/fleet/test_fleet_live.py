@@ -34,7 +34,7 @@ def rows(spark: SparkSession, brokers: Brokers) -> DataFrame:
     return found
 
 
-def test_a_cluster_that_is_not_there_is_a_problem_and_the_others_have_all_their_tables(rows: DataFrame) -> None:
+def test_a_missing_cluster_is_a_problem_and_the_others_have_all_tables(rows: DataFrame) -> None:
     (problem,) = problems(rows).collect()
     assert problem.cluster == "gone"
     assert problem.problem.endswith("(ClusterUnreachable)")

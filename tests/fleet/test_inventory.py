@@ -72,7 +72,7 @@ def refusal(spark: SparkSession, root: str) -> str:
     return error.value.message
 
 
-def test_a_root_without_snapshots_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_root_without_snapshots_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     assert "there is no" in refusal(spark, str(tmp_path / "none"))
     assert "has no snapshot: take one with" in refusal(spark, str(tmp_path))
     assert "reads as a pattern" in refusal(spark, f"{tmp_path}/*")

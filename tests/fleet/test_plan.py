@@ -46,9 +46,7 @@ def of(rows: pa.Table, name: str) -> list[dict[str, object]]:
     return sorted(found, key=lambda row: (row["wave"], row["topic"] or "", row["partition"] or 0))
 
 
-def test_each_cluster_has_the_plan_that_the_planner_makes_of_it_by_its_own_terms(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_each_cluster_has_the_planners_plan_under_its_own_policy(spark: SparkSession, tmp_path: Path) -> None:
     policy = parse(POLICY, "")
     rows = planned(spark, tmp_path, CLUSTERS, policy)
     summaries = summaries_of(rows)
@@ -68,9 +66,7 @@ def test_each_cluster_has_the_plan_that_the_planner_makes_of_it_by_its_own_terms
     assert summaries["c1"]["after"]["Replicas"][1] == 0
 
 
-def test_a_cluster_that_cannot_be_planned_says_why_and_the_others_are_as_without_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_unplannable_cluster_reports_why_and_affects_no_other(spark: SparkSession, tmp_path: Path) -> None:
     policy = parse("overrides: [{clusters: [c1], goal: {drainBrokers: [77]}}]", "")
     rows = planned(spark, tmp_path / "all", CLUSTERS, policy)
     assert summaries_of(rows)["c1"]["problem"] == {

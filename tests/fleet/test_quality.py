@@ -80,7 +80,7 @@ def test_the_others_are_the_same_as_without_broken_ones(
     assert [one for one in found.notes if one.cluster in GOOD] == []
 
 
-def test_names_that_anybody_has_given_cannot_steer_a_terminal() -> None:
+def test_names_from_a_snapshot_cannot_steer_a_terminal() -> None:
     verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
     verdicts = pa.Table.from_pylist([verdict._asdict()], quality.VERDICTS)
     [note] = quality.checked(choose.choose([]), verdicts).notes

@@ -46,7 +46,7 @@ def whole(snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def test_a_run_says_what_it_has_done_and_again_that_nothing_has_changed(whole: Place) -> None:
+def test_a_run_reports_its_work_and_a_repeat_that_nothing_changed(whole: Place) -> None:
     before = whole.output()
     assert sorted(before)[-2:] == ["manifests/run.json", "report.html"]
     assert len(json.loads(before["manifests/run.json"])["clusters"]) == CLUSTERS
@@ -121,7 +121,7 @@ KILLS = {
 """In each stage a call in the middle of it, by what it writes."""
 
 
-def test_killed_in_each_stage_and_started_again_it_comes_to_the_same_bytes(whole: Place, tmp_path: Path) -> None:
+def test_a_run_killed_in_any_stage_and_restarted_has_the_same_bytes(whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     for stage, moment in KILLS.items():
         shutil.rmtree(place.work / stage, ignore_errors=True)  # a run may have been killed beside it when it was done

@@ -37,7 +37,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("command", [(), *((each,) for each in COMMANDS), *(("fleet", each) for each in FLEET)])
-def test_help_says_the_exit_codes_and_loads_no_client_and_no_compiler(command: tuple[str, ...]) -> None:
+def test_help_lists_exit_codes_and_loads_no_client_and_no_compiler(command: tuple[str, ...]) -> None:
     code = (
         "import sys; from reassign.cli.app import main;\n"
         "try: main()\n"
@@ -177,7 +177,7 @@ def test_a_topic_that_cannot_be_is_a_usage_error(topic: str) -> None:
     assert f"{topic[:50]!r} is not a name" in ran.err
 
 
-def test_a_snapshot_of_a_live_cluster_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_of_a_live_cluster_reports_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = sim()
     kafka.sizes = {}
     Live(kafka, kafka_cluster()).serve(monkeypatch)

@@ -60,9 +60,7 @@ def test_without_options_everything_is_as_a_plan_of_the_operator_has_it(folder: 
 
 
 @pytest.mark.parametrize("arguments", [(), ("--tolerance", 5, "--racks", "flat", "--include", "a", "--exact")])
-def test_no_goal_at_all_is_a_usage_error_that_says_what_goals_there_are(
-    folder: Path, arguments: tuple[object, ...]
-) -> None:
+def test_no_goal_is_a_usage_error_that_lists_the_goals(folder: Path, arguments: tuple[object, ...]) -> None:
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err

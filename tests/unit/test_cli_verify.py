@@ -51,7 +51,7 @@ def verify(file: Path, *manifests: Object, output: str = "text", where: tuple[st
     return run("verify", "-f", file, "-n", "kafka", "-o", output, *where)
 
 
-def test_each_entry_is_a_line_that_says_what_would_be_copied(
+def test_each_entry_is_a_line_with_what_would_be_copied(
     kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Live(kafka, kafka_cluster()).serve(monkeypatch)

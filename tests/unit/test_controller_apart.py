@@ -65,7 +65,7 @@ def run(function: Callable[..., Any], *arguments: object, seconds: float = 60) -
     return asyncio.run(run_in_subprocess(function, *arguments, seconds=seconds))
 
 
-def test_a_function_runs_in_another_process_and_its_answer_comes_back() -> None:
+def test_a_function_runs_in_a_subprocess_and_returns_its_answer() -> None:
     process, answer = run(doubled, 21)
     assert answer == 42
     assert process != os.getpid()
@@ -77,7 +77,7 @@ def test_a_goal_that_cannot_be_planned_is_the_same_error_here() -> None:
     assert raised.value.reason is Reason.NOT_ENOUGH_BROKERS
 
 
-def test_a_cluster_that_cannot_be_seen_is_the_same_reason_here() -> None:
+def test_an_unreachable_cluster_is_the_same_reason_here() -> None:
     with pytest.raises(PlanningError, match="no broker answers") as raised:
         run(out_of_reach)
     assert raised.value.reason is Reason.CLUSTER_UNREACHABLE
@@ -90,21 +90,19 @@ def test_a_cluster_that_cannot_be_seen_is_the_same_reason_here() -> None:
         (terminated, "was ended by SIGTERM"),
     ],
 )
-def test_a_process_that_ends_without_an_answer_is_an_error_that_says_how(
-    function: Callable[[], None], said: str
-) -> None:
+def test_a_subprocess_that_ends_without_an_answer_is_an_error(function: Callable[[], None], said: str) -> None:
     with pytest.raises(PlanningError, match=said) as raised:
         run(function)
     assert raised.value.reason is Reason.PLANNING_FAILED
 
 
-def test_a_process_that_somebody_else_kills_is_tried_again() -> None:
+def test_a_subprocess_killed_from_outside_is_a_planning_error() -> None:
     with pytest.raises(PlanningError, match="was killed, and not by the operator") as raised:
         run(killed)
     assert raised.value.reason is Reason.PLANNING_FAILED
 
 
-def test_a_process_that_gets_no_more_memory_says_so_itself() -> None:
+def test_a_subprocess_out_of_memory_reports_it() -> None:
     with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
         run(out_of_memory)
     assert raised.value.reason is Reason.INSUFFICIENT_MEMORY
@@ -119,14 +117,14 @@ def test_the_process_logs_as_ours_does_and_from_the_same_level_on(
     assert (record["event"], record["level"], record["broker"]) == ("worth a look", "warning", 3)
 
 
-def test_a_mistake_in_the_process_is_one_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_in_the_subprocess_is_one_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PlanningError):
         run(mistaken)
     (record,) = map(json.loads, capfd.readouterr().err.splitlines())
     assert "KeyError: 'a mistake'" in record["exception"]
 
 
-def test_a_process_whose_answer_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> None:
+def test_a_subprocess_whose_caller_is_cancelled_is_ended(tmp_path: Path) -> None:
     async def scenario() -> int:
         running = asyncio.create_task(run_in_subprocess(for_ever, tmp_path / "id", seconds=60))
         while not (tmp_path / "id").exists() and not running.done():  # noqa: ASYNC110  (a file tells nobody)
@@ -140,7 +138,7 @@ def test_a_process_whose_answer_nobody_waits_for_any_more_is_ended(tmp_path: Pat
         os.kill(asyncio.run(scenario()), 0)
 
 
-def test_a_process_that_takes_too_long_is_ended() -> None:
+def test_a_subprocess_that_takes_too_long_is_ended() -> None:
     with pytest.raises(PlanningError, match="took longer than") as raised:
         run(for_ever, seconds=0.2)
     assert raised.value.reason is Reason.PLANNING_FAILED
@@ -152,7 +150,7 @@ def memory_of(folder: Path, limit: str, used: int, cached: int) -> None:
     (folder / "memory.stat").write_text(f"anon {used - cached}\ninactive_file {cached}\n")
 
 
-def test_a_process_that_uses_up_the_containers_memory_is_ended_before_all_of_it_is(
+def test_a_subprocess_is_ended_before_it_uses_all_container_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("reassign.controller.subprocess.CGROUP", tmp_path)

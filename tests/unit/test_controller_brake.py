@@ -88,7 +88,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("now")
-def test_what_is_cancelled_is_kept_beside_the_cluster_and_labelled_with_its_name() -> None:
+def test_cancelled_moves_are_kept_beside_the_cluster_with_its_label() -> None:
     kube = ConfigMaps()
     gated = Braked(kube).tick(in_flight(P0), cancel(P2), Alter(P1, (1, 2, 3)))
     assert gated.steps == (cancel(P2), Alter(P1, (1, 2, 3)), cancel(P0))
@@ -106,7 +106,7 @@ def test_a_move_is_kept_once_and_one_that_comes_later_by_itself() -> None:
     assert [[move["partition"] for move in moves] for _, _, moves, _ in kube.made] == [[0], [1]]
 
 
-def test_a_move_that_is_cancelled_again_after_the_brake_was_released_is_kept_again() -> None:
+def test_a_move_cancelled_again_after_a_release_is_kept_again() -> None:
     kube = ConfigMaps()
     braked = Braked(kube)
     braked.tick(in_flight(P0))
@@ -117,7 +117,7 @@ def test_a_move_that_is_cancelled_again_after_the_brake_was_released_is_kept_aga
     assert len(kube.made) == 2
 
 
-def test_what_cannot_be_kept_is_not_cancelled_and_that_is_said_until_it_can() -> None:
+def test_moves_that_cannot_be_kept_are_reported_and_not_cancelled() -> None:
     kube = ConfigMaps()
     braked = Braked(kube)
     kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota")
@@ -147,7 +147,7 @@ def cluster(**spec: Any) -> KafkaCluster:
     return KafkaCluster.parse({"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **spec}})
 
 
-def test_the_position_of_the_brake_is_what_the_cluster_says_to_its_resources() -> None:
+def test_the_brake_decides_hold_and_undo_of_the_resources() -> None:
     found = {
         execution: (policy.hold and policy.hold.reason, policy.undo)
         for execution in Execution
@@ -177,7 +177,7 @@ def true_conditions(found: KafkaClusterStatus) -> dict[str, str]:
     return {c.type: c.reason for c in found.conditions if c.status == "True"}
 
 
-def test_a_cluster_that_pauses_is_ready_and_says_why_it_pauses() -> None:
+def test_a_cluster_that_pauses_is_ready_and_reports_why() -> None:
     stuck = Problem(Reason.CANCEL_UNSAFE, "one move is held back")
     assert true_conditions(status(in_flight(), ClusterHold())) == {"Ready": "Connected"}
     braked = status(in_flight(), ClusterHold(pause=brake_of(Execution.CANCEL_ALL), stuck=stuck))
@@ -213,7 +213,7 @@ def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Res
     return pause
 
 
-def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at_every_tick() -> None:
+def test_partitions_are_surveyed_only_while_a_move_waits_to_start() -> None:
     survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
     assert look(survey, client, cluster(pauseWhen="Never"), waits) is None
     assert look(survey, client, cluster()) is None
@@ -229,14 +229,14 @@ def test_partitions_are_looked_at_only_while_something_waits_to_start_and_not_at
     assert client.looks == 2
 
 
-def test_another_pause_when_looks_at_once() -> None:
+def test_a_changed_pause_when_surveys_at_once() -> None:
     survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
     look(survey, client, cluster(), waits)
     look(survey, client, cluster(pauseWhen=PauseWhen.UNDER_REPLICATED), waits)
     assert client.looks == 2
 
 
-def test_a_partition_that_was_ours_at_the_survey_does_not_pause_when_it_is_done() -> None:
+def test_a_partition_ours_at_the_survey_does_not_pause_once_completed() -> None:
     survey, client = Survey(), Shortages()
     mends = resource({TopicPartition("other", 0): (1, 3)}, "mends")
     waits = resource({P0: (4, 2, 3)}, "waits")

@@ -81,7 +81,7 @@ def two() -> Two:
     return Two()
 
 
-def test_the_older_one_begins_nothing_throttled_before_the_younger_has_restored_its_throttles(two: Two) -> None:
+def test_the_older_waits_until_the_younger_has_restored_its_throttles(two: Two) -> None:
     two.both(5)
     assert LATER not in two.kafka.reassignments
     assert two.rates == {"1048576"}
@@ -95,7 +95,7 @@ def test_the_older_one_begins_nothing_throttled_before_the_younger_has_restored_
     assert two.client.store == START
 
 
-def test_the_younger_one_keeps_its_moves_in_flight_throttled_and_sets_nothing_new(two: Two) -> None:
+def test_the_younger_keeps_in_flight_moves_throttled_and_sets_nothing_new(two: Two) -> None:
     two.both(2)
     before = copy(two.client.store)
     two.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "3Mi"}))
@@ -119,7 +119,7 @@ def see_older(two: Two) -> None:
     two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
 
 
-def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two: Two, third: Store) -> None:
+def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two, third: Store) -> None:
     read: list[ConfigResource] = []
 
     async def configs(resources: Collection[ConfigResource]) -> Read:
@@ -136,7 +136,7 @@ def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_reads(two:
     assert LATER not in two.kafka.reassignments
 
 
-def test_the_younger_one_sets_nothing_when_the_older_is_seen_while_it_writes(
+def test_the_younger_sets_nothing_when_it_sees_the_older_while_writing(
     two: Two, third: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two.tick()

@@ -46,7 +46,7 @@ def operator(client: Client) -> Operator:
     return found
 
 
-def test_no_log_directory_is_asked_for_while_its_move_is_held_back_and_the_others_go_on(operator: Operator) -> None:
+def test_no_log_dir_is_requested_while_its_move_is_held_back(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW), P1: (OLD, (1, 0))}, "5Ki")
     verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
     operator.tick(snapshot(), [verdict])
@@ -87,7 +87,7 @@ def judged(asks: Resource, kafka: SimKafka, recent: Recent | None = None) -> Ver
     return verdict
 
 
-def test_somebody_elses_move_is_not_cancelled_for_one_that_cannot_be_throttled(
+def test_a_foreign_move_is_not_cancelled_for_one_without_a_throttle(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
     verdict = judged(superseding, kafka)
@@ -100,7 +100,7 @@ def test_somebody_elses_move_is_not_cancelled_for_one_that_cannot_be_throttled(
     assert problem.reason is Reason.NOT_AUTHORIZED
 
 
-def test_somebody_elses_move_is_not_cancelled_for_one_that_the_record_has_no_room_for(
+def test_a_foreign_move_is_not_cancelled_without_room_in_the_record(
     operator: Operator, client: Client, kafka: SimKafka, superseding: Resource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.denied.clear()
@@ -113,7 +113,7 @@ def test_somebody_elses_move_is_not_cancelled_for_one_that_the_record_has_no_roo
     assert (left.steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
 
-def test_somebody_elses_move_is_cancelled_when_ours_is_throttled_and_not_theirs(
+def test_a_foreign_move_is_cancelled_once_ours_is_throttled(
     operator: Operator, client: Client, kafka: SimKafka, superseding: Resource
 ) -> None:
     client.denied.clear()
@@ -123,7 +123,7 @@ def test_somebody_elses_move_is_cancelled_when_ours_is_throttled_and_not_theirs(
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
 
 
-def test_a_cancel_that_may_have_been_sent_goes_on_whether_ours_can_be_throttled_or_not(
+def test_a_cancel_possibly_sent_continues_without_a_throttle(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
     status = report(judged(superseding, kafka), kafka.snapshot(), (), START)

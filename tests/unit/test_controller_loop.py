@@ -296,7 +296,7 @@ def world() -> World:
     return World()
 
 
-def test_cancel_ours_takes_ours_back_at_the_next_tick_and_keeps_nothing(world: World) -> None:
+def test_cancel_ours_cancels_ours_at_the_next_tick_and_keeps_nothing(world: World) -> None:
     world.pull("CancelOurs")
     world.tick()
     assert set(world.kafka.reassignments) == {THEIRS}
@@ -305,7 +305,7 @@ def test_cancel_ours_takes_ours_back_at_the_next_tick_and_keeps_nothing(world: W
     assert "CancelledByBrake" in world.kube.events
 
 
-def test_cancel_all_takes_everything_back_at_the_next_tick_and_keeps_it_before(world: World) -> None:
+def test_cancel_all_keeps_and_then_cancels_everything_at_the_next_tick(world: World) -> None:
     world.pull("CancelAll")
     world.tick()
     assert world.kafka.reassignments == {}
@@ -326,7 +326,7 @@ def test_the_brake_takes_back_what_it_can_though_much_cannot_be_written(world: W
     world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 
 
-def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(world: World) -> None:
+def test_a_kill_between_keeping_and_cancelling_keeps_again_and_cancels(world: World) -> None:
     world.brokers.dies = True
     world.pull("CancelAll")
     with pytest.raises(KilledError):
@@ -338,7 +338,7 @@ def test_killed_between_keeping_and_cancelling_it_keeps_again_and_then_cancels(w
     assert world.kept() == [["ours", "theirs"], ["ours", "theirs"]]
 
 
-def test_a_move_that_somebody_begins_while_the_brake_is_pulled_is_kept_and_goes_back_too(world: World) -> None:
+def test_a_foreign_move_started_under_cancel_all_is_kept_and_cancelled(world: World) -> None:
     world.pull("CancelAll")
     world.tick()
     world.kafka.perform(Alter(LATER, (5, 2, 3)))
@@ -346,7 +346,7 @@ def test_a_move_that_somebody_begins_while_the_brake_is_pulled_is_kept_and_goes_
     assert world.kept() == [["ours", "theirs"], ["later"]]
 
 
-def test_what_cannot_be_kept_is_not_cancelled_and_the_cluster_says_so(world: World) -> None:
+def test_moves_that_cannot_be_kept_are_not_cancelled_and_are_reported(world: World) -> None:
     world.kube.refusal = ReassignError(Reason.NOT_AUTHORIZED, "no more ConfigMaps")
     world.pull("CancelAll")
     world.tick(2)
@@ -358,7 +358,7 @@ def test_what_cannot_be_kept_is_not_cancelled_and_the_cluster_says_so(world: Wor
     assert "Stalled" not in world.conditions("main")
 
 
-def test_an_unsafe_cancel_of_somebody_elses_move_waits_for_the_brokers_and_is_named(world: World) -> None:
+def test_an_unsafe_cancel_of_a_foreign_move_waits_and_is_named(world: World) -> None:
     world.kafka.isr[THEIRS] = frozenset({2, 5})
     world.kafka.brokers |= {1: Broker(1, fenced=True), 3: Broker(3, fenced=True)}
     world.pull("CancelAll")
@@ -381,7 +381,7 @@ def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world:
 
 
 @pytest.mark.parametrize("change", ["moved", "made again"])
-def test_what_changes_while_the_record_is_written_is_not_undone_but_judged_again(
+def test_a_change_during_a_record_write_is_decided_again(
     world: World, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     entry = {"topic": "later", "partition": 0, "replicas": [4, 2, 3], "expectedReplicas": [1, 2, 3]}
@@ -406,7 +406,7 @@ def test_what_changes_while_the_record_is_written_is_not_undone_but_judged_again
     assert world.kafka.replicas[LATER] == ((5, 2, 3) if change == "moved" else (1, 2, 3))
 
 
-def test_a_resource_that_lost_its_status_says_why_it_waits_and_may_still_be_rebuilt(world: World) -> None:
+def test_a_resource_with_a_lost_status_reports_its_wait_and_is_rebuilt(world: World) -> None:
     world.change_status("move", Object.clear)
     world.restart()
     world.delete("move")
@@ -451,7 +451,7 @@ def in_two_batches(world: World) -> World:
     return world
 
 
-def test_that_moves_have_started_is_told_once_and_not_for_every_batch(in_two_batches: World) -> None:
+def test_started_moves_are_one_event_and_not_one_per_batch(in_two_batches: World) -> None:
     world = in_two_batches
     world.kafka.copy(OURS)
     world.tick(until=lambda: LATER in world.kafka.reassignments)
@@ -459,7 +459,7 @@ def test_that_moves_have_started_is_told_once_and_not_for_every_batch(in_two_bat
     assert world.kube.events == ["ReassignmentStarted"]
 
 
-def test_moves_that_start_again_after_a_pause_are_counted_in_the_first_event(in_two_batches: World) -> None:
+def test_moves_started_again_after_a_pause_count_in_the_first_event(in_two_batches: World) -> None:
     world = in_two_batches
     world.change("move", lambda obj: obj["spec"].update(suspend=True))
     world.kafka.copy(OURS)

@@ -44,7 +44,7 @@ WHERE = [(actor, "report"), (tick, "follow")]
 
 
 @pytest.mark.parametrize(("where", "function"), WHERE)
-def test_a_mistake_about_one_resource_is_its_own_and_the_others_are_still_undone(
+def test_a_bug_with_one_resource_leaves_the_undo_of_others_running(
     world: World, monkeypatch: pytest.MonkeyPatch, logged: list[Any], where: Any, function: str
 ) -> None:
     fails_for(monkeypatch, where, function, "bad")
@@ -60,7 +60,7 @@ def test_a_mistake_about_one_resource_is_its_own_and_the_others_are_still_undone
 
 
 @pytest.mark.parametrize(("where", "function"), WHERE)
-def test_others_start_beside_a_mistake_about_a_resource_that_has_nothing_in_flight(
+def test_others_start_beside_a_bug_with_a_resource_not_in_flight(
     world: World, monkeypatch: pytest.MonkeyPatch, where: Any, function: str
 ) -> None:
     fails_for(monkeypatch, where, function, "bad")
@@ -70,9 +70,7 @@ def test_others_start_beside_a_mistake_about_a_resource_that_has_nothing_in_flig
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
-def test_nothing_new_starts_while_what_a_resource_has_in_flight_cannot_be_judged(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_starts_while_in_flight_moves_cannot_be_judged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     fails_for(monkeypatch, tick, "follow", "move")
     world.add("good", OURS, (5, 2, 3))
     world.add("other", LATER, (5, 2, 3))
@@ -84,7 +82,7 @@ def test_nothing_new_starts_while_what_a_resource_has_in_flight_cannot_be_judged
 
 
 @pytest.mark.parametrize(("where", "function"), WHERE)
-def test_cancel_all_takes_back_what_a_resource_has_in_flight_that_a_mistake_is_made_about(
+def test_cancel_all_cancels_moves_of_a_resource_with_a_bug(
     world: World, monkeypatch: pytest.MonkeyPatch, where: Any, function: str
 ) -> None:
     fails_for(monkeypatch, where, function, "move")
@@ -94,7 +92,7 @@ def test_cancel_all_takes_back_what_a_resource_has_in_flight_that_a_mistake_is_m
     assert sorted(topic for kept in world.kept() for topic in kept) == ["ours", "theirs"]
 
 
-def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_flight(
+def test_a_resource_with_a_bug_is_deleted_when_nothing_is_in_flight(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fails_for(monkeypatch, tick, "follow", "bad")
@@ -105,7 +103,7 @@ def test_a_resource_about_which_a_mistake_is_made_goes_when_it_has_nothing_in_fl
     assert world.store.get("uid-bad") is None
 
 
-def test_a_mistake_in_looking_at_the_cluster_is_said_on_it_and_on_what_waits_and_ends_with_it(
+def test_a_bug_in_observing_is_reported_on_the_cluster_and_its_resources(
     world: World, monkeypatch: pytest.MonkeyPatch, logged: list[Any]
 ) -> None:
     monkeypatch.setattr(world.brokers, "observe", lambda *_: 1 / 0)
@@ -128,15 +126,13 @@ def test_a_mistake_in_looking_at_the_cluster_is_said_on_it_and_on_what_waits_and
     assert world.conditions("main") == {"Ready": "Connected"}
 
 
-def test_a_mistake_about_no_single_resource_is_the_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_with_no_single_resource_is_the_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tick, "admit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         world.tick()
 
 
-def test_a_mistake_in_serving_the_cluster_is_said_on_it_until_it_is_over(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_in_serving_the_cluster_is_reported_while_it_lasts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tick, "admit", lambda *_: 1 / 0)
     for _ in range(4):
         asyncio.run(world.loop._safe_tick())  # type: ignore[arg-type]

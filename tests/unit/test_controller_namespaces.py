@@ -55,7 +55,7 @@ def status(world: World, name: str) -> Object:
     return found | {"conditions": conditions}
 
 
-def test_to_another_namespace_a_missing_cluster_reads_as_one_that_does_not_allow_it(world: World, kube: Kube) -> None:
+def test_a_missing_cluster_reads_as_not_allowed_to_another_namespace(world: World, kube: Kube) -> None:
     refer(world, "refused", MAIN)
     refer(world, "lost", NOBODY)
     world.tick()
@@ -75,7 +75,7 @@ def test_to_another_namespace_its_deletion_reads_the_same_too(world: World, kube
     assert world.store.get("uid-lost") is None
 
 
-def test_in_its_own_namespace_a_missing_cluster_is_said_by_name(world: World, kube: Kube) -> None:
+def test_a_missing_cluster_in_the_same_namespace_is_named(world: World, kube: Kube) -> None:
     refer(world, "move-2", NOBODY, "kafka")
     answer_for_missing(world, kube)
     assert world.conditions("move-2") == {"Stalled": "ClusterNotFound"}
@@ -94,7 +94,7 @@ def test_a_cluster_that_appears_and_allows_the_namespace_is_used(world: World, k
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
-def test_what_is_in_flight_waits_with_its_cancel_for_a_cluster_that_is_gone(world: World, kube: Kube) -> None:
+def test_a_cancel_in_flight_waits_for_a_missing_cluster(world: World, kube: Kube) -> None:
     world.change("move", lambda obj: obj["metadata"].update(namespace="team-a"))
     world.change("move", lambda obj: obj["spec"]["clusterRef"].update(namespace="kafka"))
     world.store.drop("uid-main")

@@ -123,7 +123,7 @@ def test_a_new_client_secret_is_read_when_the_old_one_is_refused(
     assert ready(world)["reason"] == "Connected"
 
 
-def test_a_cluster_that_is_lost_and_found_is_served_with_the_token_there_is(
+def test_a_cluster_reachable_again_is_served_with_the_current_token(
     world: World, endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]]
 ) -> None:
     def token_after(reachable: bool) -> str:
@@ -140,7 +140,7 @@ def test_a_cluster_that_is_lost_and_found_is_served_with_the_token_there_is(
     assert ready(world)["reason"] == "TokenRefused"
 
 
-def test_while_the_token_is_good_a_refusal_stops_nothing_and_a_new_client_secret_is_picked_up(
+def test_a_refusal_while_the_token_is_valid_stops_nothing(
     world: World, endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now=0.0)

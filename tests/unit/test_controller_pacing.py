@@ -52,7 +52,7 @@ def halved(adaptive: World) -> World:
     return adaptive
 
 
-def test_a_halving_is_in_the_status_an_event_and_a_metric_and_bounds_what_starts(halved: World) -> None:
+def test_a_halving_is_reported_and_bounds_what_starts(halved: World) -> None:
     world, found = halved, pacing(halved)
     assert "other-0" in found["message"]
     assert found["lastHalvedTime"]
@@ -97,7 +97,7 @@ def test_a_halving_that_could_not_be_written_is_written_at_the_next_tick(
     assert world.kube.events.count("BudgetHalved") == 1
 
 
-def test_a_new_process_goes_on_from_the_status_and_from_the_limit_where_that_is_lost(halved: World) -> None:
+def test_a_new_process_resumes_the_budget_from_the_status_or_the_limit(halved: World) -> None:
     world, found = halved, pacing(halved)
     world.loop.memory = replace(world.loop.memory, pacer=Pacer())  # as a new process has it
     look(world)
@@ -115,7 +115,7 @@ def test_the_budget_stays_as_it_was_left_while_the_brake_is_pulled(halved: World
     assert pacing(world) == found
 
 
-def test_without_pause_when_all_partitions_are_looked_at_all_the_same_and_nothing_is_paused(adaptive: World) -> None:
+def test_pause_when_never_surveys_partitions_and_pauses_nothing(adaptive: World) -> None:
     world = adaptive
     world.change("main", lambda obj: obj["spec"].update(pauseWhen="Never"))
     look(world)
@@ -125,7 +125,7 @@ def test_without_pause_when_all_partitions_are_looked_at_all_the_same_and_nothin
     assert "Paused" not in world.conditions("main")
 
 
-def test_with_fixed_pacing_the_limit_holds_whatever_is_short_and_the_status_says_nothing(adaptive: World) -> None:
+def test_with_fixed_pacing_the_limit_holds_whatever_is_short(adaptive: World) -> None:
     world = adaptive
     limit(world, partitionsInFlight=2)
     look(world)

@@ -133,7 +133,7 @@ def test_brokers_of_another_cluster_than_at_first_are_not_planned_for(seen: Seen
         {"replicationFactor": 3},
     ],
 )
-def test_a_plan_of_a_namespace_tells_of_no_topic_that_it_may_not_move(seen: Seen, goal: object) -> None:
+def test_a_plan_names_no_topic_that_its_namespace_may_not_move(seen: Seen, goal: object) -> None:
     hidden = [TopicPartition("hidden", number) for number in range(40)]
     seen.kafka = SimKafka({A: (1, 2), B: (1, 2), **dict.fromkeys(hidden, (1, 0))})
     seen.kafka.sizes = {tp: dict.fromkeys(range(6), 10) for tp in (A, B, *hidden[:30])}
@@ -144,7 +144,7 @@ def test_a_plan_of_a_namespace_tells_of_no_topic_that_it_may_not_move(seen: Seen
     assert {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]} == {"a", "b"}
 
 
-def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_bytes(seen: object, asked: object) -> None:
+def test_a_plan_becomes_suspended_waves_in_its_namespace_with_their_bytes(seen: object, asked: object) -> None:
     made = work_out(job())
     metadata = [manifest["metadata"] for manifest in made.manifests]
     assert [(m["namespace"], m["labels"]) for m in metadata] == [
@@ -161,7 +161,7 @@ def test_its_plan_becomes_suspended_waves_of_the_plans_namespace_with_their_byte
     assert made.balance.before[0].greatest_percent == 2**31 - 1
 
 
-def test_bytes_of_a_wave_that_are_not_known_count_as_the_planner_takes_them(seen: Seen, asked: object) -> None:
+def test_unknown_bytes_of_a_wave_count_as_in_the_planner(seen: Seen, asked: object) -> None:
     del seen.kafka.sizes[B]
     mean_of_the_others = (100 + 7) // 2
     assert [wave.bytes for wave in work_out(job()).waves] == [2 * mean_of_the_others, 200]
@@ -174,7 +174,7 @@ def test_what_it_came_to_can_go_from_one_process_to_another(seen: object, asked:
     pickle.loads(pickle.dumps((work_out, (job(),))))
 
 
-def test_the_same_job_has_the_same_digest_and_another_generation_other_names(seen: object, asked: object) -> None:
+def test_the_same_plan_has_the_same_digest_and_new_names_per_generation(seen: object, asked: object) -> None:
     first, again = work_out(job()), work_out(job())
     assert first == again
     later = job()

@@ -150,7 +150,7 @@ def test_a_plan_is_its_suspended_reassignments_and_waits_for_approval(world: Pla
     assert len(world.work.jobs) == 1
 
 
-def test_approved_by_its_digest_it_moves_what_it_says_wave_by_wave(world: Planning) -> None:
+def test_a_plan_approved_by_its_digest_moves_wave_by_wave(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.tick(until=lambda: world.says("Completed"))
@@ -164,7 +164,7 @@ def test_approved_by_its_digest_it_moves_what_it_says_wave_by_wave(world: Planni
     assert world.plan["metadata"]["finalizers"] == []
 
 
-def test_an_approval_that_was_taken_back_lets_nothing_go_though_the_watch_lags_behind(world: Planning) -> None:
+def test_a_withdrawn_approval_starts_no_wave_despite_a_stale_watch(world: Planning) -> None:
     def take_back(obj: Object) -> None:
         del obj["spec"]["approvedDigest"]
         obj["metadata"]["generation"] += 1
@@ -177,7 +177,7 @@ def test_an_approval_that_was_taken_back_lets_nothing_go_though_the_watch_lags_b
     assert world.says("AwaitingApproval")
 
 
-def test_waves_behind_the_next_one_are_looked_at_only_now_and_then(world: Planning) -> None:
+def test_waves_behind_the_next_one_are_read_only_now_and_then(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.tick(2)
     assert world.brokers.asked == {OURS.topic}
@@ -195,7 +195,7 @@ def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:
     assert world.kafka.replicas[OURS] == (1, 2, 3)
 
 
-def test_an_operator_that_ends_between_making_waves_and_saying_so_begins_again(world: Planning) -> None:
+def test_an_operator_that_ends_before_status_has_the_waves_begins_again(world: Planning) -> None:
     world.tick(until=lambda: len(world.waves()) == 2)
     assert "digest" not in world.status
     world.planner = Planner(world.work)
@@ -227,7 +227,7 @@ def test_another_object_of_a_waves_name_is_left_alone_and_named(world: Planning)
     assert world.kube.objects[f"uid-{prefix}-1"]["spec"]["partitions"] == [_entry(LATER)]
 
 
-def test_a_wave_whose_label_is_taken_off_is_no_part_of_the_plan_and_counts_as_deleted(world: Planning) -> None:
+def test_a_wave_without_its_label_counts_as_deleted(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     name = world.waves()[0]["metadata"]["name"]
     world.change(name, lambda obj: obj["metadata"]["labels"].pop(PLAN_UID_LABEL))
@@ -241,7 +241,9 @@ def _entry(tp: TopicPartition) -> Object:
     return {"topic": tp.topic, "partition": tp.partition, "replicas": list(NEW)}
 
 
-def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_cannot_be_made_is_reported_and_retried_later(
+    world: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.work.fails = PlanningError(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas; add one")
     world.tick(until=lambda: world.says("NotEnoughBrokers"))
     world.tick(5)
@@ -252,7 +254,7 @@ def test_what_cannot_be_planned_is_said_and_tried_again_later(world: Planning, m
     world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
-def test_a_plan_that_needs_more_memory_than_there_is_is_not_tried_again_and_again(
+def test_a_plan_that_exceeds_the_memory_is_not_retried_in_a_loop(
     world: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
@@ -275,14 +277,14 @@ def test_what_a_plan_came_to_is_forgotten_when_the_plan_is_gone(world: Planning)
     assert world.planner.made(job) is None
 
 
-def test_a_mistake_in_planning_stalls_that_plan_alone(world: Planning) -> None:
+def test_a_bug_in_planning_stalls_that_plan_alone(world: Planning) -> None:
     world.work.fails = KeyError("a mistake")
     world.add("move", THEIRS, NEW)
     world.tick(until=lambda: world.says("InternalError"))
     world.tick(until=lambda: world.kafka.replicas[THEIRS] == NEW)
 
 
-def test_while_one_plan_is_made_the_loop_goes_on_and_another_waits_its_turn(world: Planning) -> None:
+def test_planning_does_not_block_the_loop_and_another_plan_waits(world: Planning) -> None:
     ends = asyncio.Event()
     made: list[str] = []
     at_once = world.work.__call__
@@ -353,7 +355,7 @@ def test_of_the_plans_of_two_clusters_one_is_made_first(world: Planning) -> None
     asyncio.run(scenario())
 
 
-def test_a_plan_that_is_forgotten_before_it_is_begun_keeps_no_other_waiting(world: Planning) -> None:
+def test_a_plan_forgotten_before_it_begins_delays_no_other(world: Planning) -> None:
     other = _another(world)
     first = other._replace(plan=replace(other.plan, uid="uid-drain"))
     ended: list[str] = []
@@ -396,7 +398,7 @@ def test_plans_that_fail_slowly_keep_no_other_from_its_turn(world: Planning, mon
     assert tried[:6] == ["drain", "second", "third"] * 2
 
 
-def test_nobody_waits_for_long_for_the_turn_of_a_plan_that_cannot_be_made_now(
+def test_a_plan_that_cannot_be_made_now_delays_no_other_for_long(
     world: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, tried = _slow_failures(world, monkeypatch)
@@ -418,7 +420,7 @@ def test_nobody_waits_for_long_for_the_turn_of_a_plan_that_cannot_be_made_now(
     assert tried == ["drain", "second", "drain", "second"]
 
 
-def test_of_a_cluster_that_cannot_be_reached_a_plan_says_so(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_reports_an_unreachable_cluster(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unreachable(observer: Observer, cluster: KafkaCluster) -> Any:
         raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
 
@@ -437,7 +439,7 @@ def test_a_namespace_that_is_not_allowed_gets_no_plan(world: Planning) -> None:
     assert world.kube.objects["uid-drain"]["status"].get("waves", []) == []
 
 
-def test_a_permission_that_is_withdrawn_holds_the_next_wave_back_and_tells_nothing_of_its_topics(
+def test_a_withdrawn_permission_holds_back_the_next_wave(
     world: Planning,
 ) -> None:
     allowed = [{"name": "team-a", "topics": ["*"]}]
@@ -467,7 +469,7 @@ def _put_foreign(world: Planning) -> None:
     world.put(plan)
 
 
-def test_what_was_planned_under_wider_rights_is_not_written_after_they_were_narrowed(world: Planning) -> None:
+def test_a_plan_under_wider_permissions_is_not_written_once_narrowed(world: Planning) -> None:
     began: list[Job] = []
     wide = asyncio.Event()
 
@@ -495,7 +497,7 @@ def test_what_was_planned_under_wider_rights_is_not_written_after_they_were_narr
     assert [job.allowed for job in began] == [("*",), ("others-*",)]
 
 
-def test_waves_that_were_written_under_a_right_that_is_withdrawn_before_status_has_them_are_deleted(
+def test_waves_written_under_a_withdrawn_permission_are_deleted(
     world: Planning,
 ) -> None:
     _allow(world, "*")
@@ -511,9 +513,7 @@ def test_waves_that_were_written_under_a_right_that_is_withdrawn_before_status_h
 @pytest.mark.parametrize(
     "change", [{"limits": {"minFreeDiskPercent": 20}}, {"throttle": {"interBroker": "1Mi"}}], ids=["disk", "throttle"]
 )
-def test_what_was_planned_for_other_limits_of_the_cluster_is_planned_anew_before_it_is_written(
-    world: Planning, change: Object
-) -> None:
+def test_a_plan_for_other_limits_of_the_cluster_is_made_again(world: Planning, change: Object) -> None:
     world.tick(until=lambda: bool(world.work.jobs))
     world.change("main", lambda obj: obj["spec"].update(change))
     world.tick(until=lambda: world.says("AwaitingApproval"))
@@ -537,9 +537,7 @@ def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> N
 
 
 @pytest.mark.parametrize("allowed", ["others-*", "__ours"])
-def test_a_namespace_that_may_move_nothing_of_it_does_not_learn_what_else_there_is(
-    world: Planning, allowed: str
-) -> None:
+def test_a_namespace_without_permission_learns_nothing_of_the_cluster(world: Planning, allowed: str) -> None:
     world.change("drain", lambda obj: obj["spec"].update(topics={"exclude": ["__*"]}))
     with pytest.raises(PlanningError, match="no topic that the namespace kafka may move") as raised:
         goal_of(_job(world, (allowed,)), ("__ours", "secret", "theirs"))
@@ -560,9 +558,7 @@ def test_the_rate_is_the_templates_or_the_clusters(world: Planning) -> None:
 
 
 @pytest.mark.parametrize("field", ["interBroker", "logDir"])
-def test_a_template_that_asks_for_more_than_the_maximum_is_said_before_it_is_planned(
-    world: Planning, field: str
-) -> None:
+def test_a_template_above_the_maximum_is_reported_before_planning(world: Planning, field: str) -> None:
     def template(rate: str) -> None:
         world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {field: rate}}))
 
@@ -576,7 +572,7 @@ def test_a_template_that_asks_for_more_than_the_maximum_is_said_before_it_is_pla
     world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
-def test_a_maximum_that_is_lowered_below_the_template_is_said_before_a_wave_is_let_go(world: Planning) -> None:
+def test_a_maximum_lowered_below_the_template_holds_back_the_next_wave(world: Planning) -> None:
     world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "3Mi"}}))
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
@@ -606,7 +602,7 @@ def test_a_cluster_that_is_deleted_waits_for_its_plans(world: Planning) -> None:
     assert "kafka/drain" in ready["message"]
 
 
-def test_a_plan_whose_cluster_is_missing_says_so_and_can_be_deleted(world: Planning) -> None:
+def test_a_plan_reports_a_missing_cluster_and_can_be_deleted(world: Planning) -> None:
     kube: Any = world.kube
     unused: Any = None
     del world.kube.objects["uid-main"]
@@ -620,7 +616,7 @@ def test_a_plan_whose_cluster_is_missing_says_so_and_can_be_deleted(world: Plann
     assert world.store.get("uid-drain") is None
 
 
-def test_a_plan_that_cannot_be_read_says_so(world: Planning) -> None:
+def test_an_unreadable_plan_is_reported(world: Planning) -> None:
     world.change("drain", lambda obj: obj["spec"].update(goal={"replicationFactor": "many"}))
     world.tick()
     assert world.says("CannotBeRead")
@@ -630,7 +626,7 @@ def _unreadable(obj: Object) -> None:
     obj["spec"]["partitions"][0]["replicas"] = ["four"]
 
 
-def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_until_it_can(world: Planning) -> None:
+def test_an_unreadable_wave_is_reported_and_holds_back_the_next(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     second, before = world.waves()[1]["metadata"]["name"], deepcopy(world.waves()[1]["spec"])
     world.change(second, _unreadable)
@@ -646,9 +642,7 @@ def test_a_wave_that_cannot_be_read_is_said_in_its_plan_and_lets_nothing_go_unti
 
 
 @pytest.mark.parametrize("moving", [True, False], ids=["in flight", "not begun"])
-def test_a_wave_that_cannot_be_read_keeps_its_plan_from_being_deleted_no_longer_than_is_safe(
-    world: Planning, moving: bool
-) -> None:
+def test_an_unreadable_wave_delays_its_plans_deletion_only_while_unsafe(world: Planning, moving: bool) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     first = world.waves()[0]["metadata"]["name"]
     if moving:
@@ -662,7 +656,7 @@ def test_a_wave_that_cannot_be_read_keeps_its_plan_from_being_deleted_no_longer_
     assert (OURS in world.kafka.reassignments) is moving
 
 
-def test_a_wave_that_is_done_and_cannot_be_read_stays_when_its_plan_is_deleted(world: Planning) -> None:
+def test_a_completed_unreadable_wave_stays_when_its_plan_is_deleted(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.tick(until=lambda: world.says("Completed"))

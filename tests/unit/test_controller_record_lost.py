@@ -44,7 +44,7 @@ def throttle_of(world: World) -> Any:
     return (world.store.get("uid-main") or {})["status"].get("throttle")
 
 
-def test_a_record_wiped_in_flight_is_written_back_and_everything_is_restored(world: World, client: Client) -> None:
+def test_a_record_wiped_in_flight_is_written_again_and_all_is_restored(world: World, client: Client) -> None:
     before = throttle_of(world)
     world.change("main", lambda obj: obj.update(status={}))
     world.tick()
@@ -58,9 +58,7 @@ def test_a_record_wiped_in_flight_is_written_back_and_everything_is_restored(wor
     assert world.kube.events.count("ThrottleRecordLost") == 1
 
 
-def test_a_cluster_whose_record_is_wiped_while_it_is_deleted_still_restores_before_it_goes(
-    world: World, client: Client
-) -> None:
+def test_a_record_wiped_during_deletion_is_still_restored_from(world: World, client: Client) -> None:
     for name in ("main", "move"):
         world.delete(name)
     world.change("main", lambda obj: obj.update(status={}))
@@ -99,7 +97,7 @@ def starts_anew(operator: Operator) -> list[str]:
     return [tell.note for tell in operator.api.told]
 
 
-def test_a_new_process_names_what_is_set_for_its_moves_and_not_recorded_and_deletes_nothing(
+def test_a_new_process_names_unrecorded_throttles_and_deletes_nothing(
     operator: Operator,
 ) -> None:
     operator.api.status = {}
@@ -110,11 +108,11 @@ def test_a_new_process_names_what_is_set_for_its_moves_and_not_recorded_and_dele
     assert operator.client.store == before
 
 
-def test_a_new_process_that_finds_its_record_says_nothing(operator: Operator) -> None:
+def test_a_new_process_with_its_record_reports_nothing(operator: Operator) -> None:
     assert starts_anew(operator) == []
 
 
-def test_what_somebody_else_lists_before_a_move_begins_is_not_told() -> None:
+def test_items_of_another_client_before_a_move_are_not_reported() -> None:
     operator = Operator(Client())
     operator.grow_up()
     operator.tick(snapshot())

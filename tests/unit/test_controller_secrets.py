@@ -34,7 +34,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     [({"tls": CA}, "ca.crt"), ({"tls": CERTIFICATE}, "tls.crt"), ({"sasl": USER}, "password")],
     ids=["the CA", "a certificate", "a password"],
 )
-def test_an_empty_key_of_a_secret_is_said_by_name(world: World, spec: dict[str, Any], key: str) -> None:
+def test_an_empty_key_of_a_secret_is_named(world: World, spec: dict[str, Any], key: str) -> None:
     world.change("main", lambda obj: obj["spec"].update(spec))
     world.tick()
     assert world.conditions("main") == {"Stalled": "InvalidSecret"}

@@ -63,7 +63,7 @@ def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
     assert duplicate_of(KafkaCluster.parse(older), "one", both) is None
 
 
-def test_of_two_of_one_age_the_uid_decides_and_another_cluster_is_none_of_ours() -> None:
+def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
     first, second = cluster("a", cluster_id="one"), cluster("b", cluster_id="one")
     both = store(first, second).readable_clusters()
     assert duplicate_of(KafkaCluster.parse(second), "one", both) is not None
@@ -175,7 +175,7 @@ class Refusals:
         self.made[resource.name] = problem.reason
 
 
-def test_who_is_not_allowed_is_refused_but_what_it_has_in_flight_is_followed() -> None:
+def test_a_resource_not_allowed_is_refused_but_its_moves_are_followed() -> None:
     moving = move("moving", "team-b", finalizers=["kafka.reassign.dev/cancel"])
     partition = {"partition": 0, "originalReplicas": [0], "targetReplicas": [1], "state": "InFlight"}
     moving["status"] = {

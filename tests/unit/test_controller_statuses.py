@@ -56,7 +56,7 @@ by_hand = pytest.mark.parametrize("by_hand", WRITTEN_BY_HAND.values(), ids=WRITT
 
 
 @by_hand
-def test_a_status_that_somebody_else_wrote_is_written_back_and_that_is_told(world: World, by_hand: Edit) -> None:
+def test_a_status_that_another_client_wrote_is_restored_and_reported(world: World, by_hand: Edit) -> None:
     before = record(world)
     world.change_status("move", by_hand)
     world.tick(3)
@@ -95,7 +95,7 @@ def test_the_record_is_back_before_anything_that_needs_it(world: World) -> None:
     assert record(world)
 
 
-def test_statuses_that_cannot_be_written_back_hold_the_brake_up_for_nobody(world: World) -> None:
+def test_statuses_that_cannot_be_restored_do_not_delay_the_brake(world: World) -> None:
     names = ("one", "two", "three", "four")
     for name in names:
         world.add(name, OURS, (5, 2, 3))
@@ -145,7 +145,7 @@ def test_what_is_settled_is_not_moved_again_when_its_status_is_wiped(world: Worl
     assert "Succeeded" in world.conditions("move")
 
 
-def test_what_we_wrote_ourselves_counts_where_the_watch_brings_it_before_the_answer(world: World) -> None:
+def test_our_write_counts_when_the_watch_brings_it_before_the_answer(world: World) -> None:
     manager = field_manager("uid-move")
     world.store.put(world.kube.write("uid-move", manager, lambda obj: claim_completed(obj["status"])))
     assert world.store.overwritten(("kafka", "main")) == []
@@ -154,14 +154,14 @@ def test_what_we_wrote_ourselves_counts_where_the_watch_brings_it_before_the_ans
     assert {str(entry.state) for entry in move.record.values()} == {"Completed"}
 
 
-def test_where_nothing_says_who_wrote_a_record_it_counts(world: World) -> None:
+def test_a_record_without_managed_fields_counts(world: World) -> None:
     obj = world.kube.write("uid-move", "kubectl", lambda obj: claim_completed(obj["status"]))
     obj["metadata"]["managedFields"] = []  # the API server dropped them, since they made the object too large
     world.store.put(obj)
     assert world.store.overwritten(("kafka", "main")) == []
 
 
-def test_a_status_wiped_while_no_process_runs_is_rebuilt_and_that_is_told_once(world: World) -> None:
+def test_a_status_wiped_while_down_is_rebuilt_and_reported_once(world: World) -> None:
     world.change_status("move", Object.clear)
     world.restart()
     world.tick(3)
@@ -179,7 +179,7 @@ def claim_other_originals(status: Object) -> None:
     status["record"][0]["partitions"][0]["originalReplicas"] = [5, 2, 3]
 
 
-def test_a_record_edited_while_no_process_runs_is_rebuilt_from_what_is_in_flight(world: World) -> None:
+def test_a_record_edited_while_down_is_rebuilt_from_in_flight_moves(world: World) -> None:
     world.change_status("move", claim_other_originals)
     world.restart()
     world.tick(3)
@@ -187,7 +187,7 @@ def test_a_record_edited_while_no_process_runs_is_rebuilt_from_what_is_in_flight
     assert sorted(topic["partitions"][0]["originalReplicas"]) == [1, 2, 3]
 
 
-def test_what_a_record_edited_while_no_process_runs_says_is_done_stays_done(world: World) -> None:
+def test_completed_entries_of_a_record_edited_while_down_stay_completed(world: World) -> None:
     entry = {"topic": LATER.topic, "partition": 0, "replicas": [4, 2, 3]}
     world.change("move", lambda obj: obj["spec"]["partitions"].append(entry))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
@@ -206,7 +206,7 @@ def test_what_a_record_edited_while_no_process_runs_says_is_done_stays_done(worl
     assert "StatusRestored" not in world.kube.events
 
 
-def test_a_generation_removed_while_no_process_runs_costs_nothing_of_our_record(world: World) -> None:
+def test_a_generation_removed_while_down_keeps_our_record(world: World) -> None:
     before = record(world)
     world.change_status("move", lambda status: status.pop("observedGeneration"))
     world.restart()
@@ -214,7 +214,7 @@ def test_a_generation_removed_while_no_process_runs_costs_nothing_of_our_record(
     assert record(world) == before
 
 
-def test_what_is_settled_stays_so_whoever_wrote_its_record(world: World) -> None:
+def test_settled_entries_stay_settled_in_a_record_of_any_writer(world: World) -> None:
     world.kafka.copy(OURS)
     world.tick(until=lambda: "Succeeded" in world.conditions("move"))
     world.tick()
@@ -229,7 +229,7 @@ def test_what_is_settled_stays_so_whoever_wrote_its_record(world: World) -> None
     assert "Succeeded" in world.conditions("move")
 
 
-def test_writers_that_the_api_server_no_longer_tells_apart_are_not_somebody_else(world: World) -> None:
+def test_writers_merged_by_the_api_server_are_not_another_client(world: World) -> None:
     (ours,) = [e for e in world.kube.objects["uid-move"]["metadata"]["managedFields"] if e["fieldsV1"] == RECORD_FIELDS]
     ours["manager"] = "ancient-changes"
     world.restart()
@@ -238,7 +238,7 @@ def test_writers_that_the_api_server_no_longer_tells_apart_are_not_somebody_else
     assert set(move.record) == {OURS}
 
 
-def test_a_status_wiped_where_nothing_says_any_more_that_the_finalizer_is_ours_takes_nothing_over(world: World) -> None:
+def test_a_wiped_status_without_our_finalizer_takes_nothing_over(world: World) -> None:
     world.change_status("move", Object.clear)
     world.kube.objects["uid-move"]["metadata"]["managedFields"] = []
     world.restart()
@@ -280,7 +280,7 @@ in_flight_before = {
 
 
 @pytest.mark.parametrize("status", [{}, in_flight_before], ids=["without its status", "with its status"])
-def test_a_copied_manifest_with_our_finalizer_takes_over_nothing_of_others(world: World, status: Object) -> None:
+def test_a_copied_manifest_with_our_finalizer_takes_nothing_over(world: World, status: Object) -> None:
     copied(world, **status)
     world.tick(3)
     assert world.conditions("copy") == {"Reconciling": "InFlightElsewhere"}

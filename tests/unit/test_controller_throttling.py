@@ -117,7 +117,7 @@ def test_a_move_is_altered_in_the_tick_that_throttles_it(operator: Operator, cli
     assert client.store[broker(2)][LEADER_RATE] == "5120"
 
 
-def test_a_process_that_has_just_started_waits_before_it_begins_a_throttled_move(client: Client) -> None:
+def test_a_new_process_waits_before_it_starts_a_throttled_move(client: Client) -> None:
     operator = Operator(client)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
@@ -137,7 +137,7 @@ def test_nothing_is_changed_before_the_record_is_in_the_status(operator: Operato
 
 @pytest.mark.parametrize("resource", [topic(), broker(2)], ids=str)
 @pytest.mark.parametrize("how", ["denied", "hidden"])
-def test_what_cannot_be_throttled_is_not_begun_and_says_why(
+def test_a_move_that_cannot_be_throttled_is_blocked_with_the_reason(
     operator: Operator, client: Client, resource: ConfigResource, how: str
 ) -> None:
     getattr(client, how).add(resource)
@@ -198,7 +198,7 @@ def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch)
     return ClusterLoop(KEY, api, unused, api, Metrics(), unused, lambda: None, Plans(api, unused, api, Planner()))
 
 
-def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles_are_restored(
+def test_a_deleted_cluster_is_released_once_its_throttles_are_restored(
     operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
@@ -212,7 +212,7 @@ def test_a_deleted_cluster_that_nothing_refers_to_is_released_when_its_throttles
     assert operator.api.released
 
 
-def test_a_cluster_does_not_wait_for_a_broker_that_is_not_registered_any_more(operator: Operator) -> None:
+def test_a_cluster_does_not_wait_for_an_unregistered_broker(operator: Operator) -> None:
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     for _ in range(2):
         operator.show_changes()
@@ -236,7 +236,7 @@ def test_what_a_dead_process_recorded_is_restored_by_the_next_one(operator: Oper
     assert client.store == START
 
 
-def test_a_move_that_nobody_holds_any_more_stays_throttled_until_it_ends(operator: Operator, client: Client) -> None:
+def test_an_orphaned_move_stays_throttled_until_it_ends(operator: Operator, client: Client) -> None:
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
     set_by_us = copy(client.store)
     for _ in range(3):
@@ -248,7 +248,7 @@ def test_a_move_that_nobody_holds_any_more_stays_throttled_until_it_ends(operato
     assert client.store == START
 
 
-def test_drift_is_told_with_the_config_and_the_place(operator: Operator, client: Client) -> None:
+def test_drift_is_reported_with_the_config_and_its_resource(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)
     operator.tick(snapshot({P0: MOVING}), [verdict])
     operator.show_changes()
@@ -265,9 +265,7 @@ def policy(**fields: object) -> ThrottlePolicy:
 
 
 @pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
-def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_bounds_both(
-    field: str, which: int
-) -> None:
+def test_the_clusters_rate_is_the_default_and_the_maximum_bounds_both(field: str, which: int) -> None:
     own, none = resource({P0: NEW}, throttle={field: "3Mi"}), resource({P0: NEW})
     default, tight = {"throttle": {field: "2Mi"}}, {"limits": {"maxThrottle": "1Mi"}}
     found = [rates_of(r.spec.throttle, policy(**default))[which] for r in (own, none)]
@@ -277,7 +275,7 @@ def test_the_clusters_rate_counts_where_the_resource_names_none_and_the_maximum_
 
 
 @pytest.mark.parametrize("field", ["interBroker", "logDir"])
-def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field: str) -> None:
+def test_a_throttle_above_the_maximum_is_refused_by_name(field: str) -> None:
     asks = resource({P0: NEW}, throttle={field: "3Mi"})
     assert bounded(asks, policy(limits={"maxThrottle": "3Mi"})) is asks
     refused = bounded(asks, policy(limits={"maxThrottle": "2Mi"}))
@@ -289,7 +287,7 @@ def test_a_resource_that_asks_for_more_than_the_maximum_is_refused_by_name(field
     assert true_conditions(driver) == {"Stalled": "ThrottleAboveMaximum"}
 
 
-def test_only_partitions_that_copy_for_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
+def test_only_copying_partitions_of_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
     [move] = desired([throttled, free, ended(throttled)], snapshot(), policy(), operator.recent)
@@ -307,9 +305,7 @@ def copies(operator: Operator, *steps: AlterLogDirs, rate: str | None = "7Ki") -
     return replace(verdict, steps=steps)
 
 
-def test_a_copy_between_directories_begins_in_the_tick_that_has_it_throttled(
-    operator: Operator, client: Client
-) -> None:
+def test_a_log_dir_copy_begins_in_the_tick_that_throttles_it(operator: Operator, client: Client) -> None:
     verdict = copies(operator, COPY)
     assert operator.tick(shown(dirs()), [verdict])
     left = operator.after(verdict)
@@ -317,9 +313,7 @@ def test_a_copy_between_directories_begins_in_the_tick_that_has_it_throttled(
     assert client.store == {**START, broker(0): {LOG_DIR_RATE: "7168"}}
 
 
-def test_the_rate_goes_when_the_copy_is_over_though_the_resource_still_holds_the_partition(
-    operator: Operator, client: Client
-) -> None:
+def test_the_rate_is_removed_when_the_copy_ends_though_partition_is_held(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     operator.show_changes()
     operator.tick(shown(dirs(future=3)), [copies(operator)])
@@ -329,9 +323,7 @@ def test_the_rate_goes_when_the_copy_is_over_though_the_resource_still_holds_the
     assert client.store == START
 
 
-def test_a_move_between_brokers_into_a_named_directory_needs_no_rate_between_directories(
-    operator: Operator, client: Client
-) -> None:
+def test_a_broker_move_into_a_named_log_dir_needs_no_log_dir_rate(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, log_dir="7Ki", dirs={2: "/b"})
     verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
     assert not operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
@@ -347,7 +339,7 @@ def test_a_copy_that_makes_good_what_a_broker_forgot_is_throttled_first(operator
     assert client.store == {**START, broker(2): {LOG_DIR_RATE: "7168"}}
 
 
-def test_a_copy_that_cannot_be_throttled_is_not_begun_and_says_why(operator: Operator, client: Client) -> None:
+def test_a_copy_that_cannot_be_throttled_is_blocked_with_the_reason(operator: Operator, client: Client) -> None:
     client.denied.add(broker(0))
     verdict = copies(operator, COPY)
     operator.tick(shown(dirs()), [verdict])
@@ -367,9 +359,7 @@ def test_ending_a_copy_waits_for_no_throttle(operator: Operator, client: Client)
     assert operator.after(verdict).steps == (end,)
 
 
-def test_ending_a_copy_does_not_wait_for_one_that_cannot_be_throttled_on_another_broker(
-    operator: Operator, client: Client
-) -> None:
+def test_ending_a_copy_does_not_wait_for_another_brokers_throttle(operator: Operator, client: Client) -> None:
     client.denied.add(broker(0))
     verdict = copies(operator, AlterLogDirs(P0, ((0, "/b"), (1, "/a"))))
     ending = {1: {"/a": LogDir(logs={P0: 9}), "/b": LogDir(futures={P0: 3})}}
@@ -378,9 +368,7 @@ def test_ending_a_copy_does_not_wait_for_one_that_cannot_be_throttled_on_another
     assert operator.after(verdict).stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
 
 
-def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_directories_are_not_told(
-    operator: Operator, client: Client
-) -> None:
+def test_a_partition_that_cannot_be_throttled_is_not_altered(operator: Operator, client: Client) -> None:
     client.denied.add(broker(0))
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, None, log_dir="7Ki", dirs={0: "/b", 2: "/b"})
     verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
@@ -389,9 +377,7 @@ def test_a_partition_whose_copy_cannot_be_throttled_is_not_altered_and_its_direc
     assert (left.steps, left.record, left.must_record) == ((), {}, False)
 
 
-def test_a_copy_that_nobody_holds_any_more_stays_throttled_until_directories_show_its_end(
-    operator: Operator, client: Client
-) -> None:
+def test_an_orphaned_copy_stays_throttled_until_log_dirs_show_its_end(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     assert operator.copied_between_dirs() == {P0}
     operator.restart()
@@ -420,7 +406,7 @@ def test_a_rate_that_is_taken_out_of_the_spec_goes_while_the_copy_goes_on(operat
     assert client.store == START
 
 
-def test_directories_of_what_nobody_holds_any_more_are_looked_at_until_its_copy_is_over(
+def test_log_dirs_of_an_orphan_are_described_until_its_copy_ends(
     operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
@@ -429,9 +415,7 @@ def test_directories_of_what_nobody_holds_any_more_are_looked_at_until_its_copy_
     assert client.observed[0][:2] == ({"orders"}, {P0})
 
 
-def test_a_topic_that_is_gone_is_copied_nowhere_though_its_directories_were_seen_once(
-    operator: Operator, client: Client
-) -> None:
+def test_a_deleted_topic_is_copied_nowhere_despite_old_log_dirs(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     operator.show_changes()
     operator.tick(replace(shown(dirs(future=3)), topics={}))
@@ -439,7 +423,7 @@ def test_a_topic_that_is_gone_is_copied_nowhere_though_its_directories_were_seen
 
 
 @pytest.mark.parametrize("topics", [{}, {"orders": Topic("another", 1, {})}], ids=["gone", "made again"])
-def test_a_move_whose_topic_is_gone_is_throttled_no_more_and_nothing_is_set_on_a_new_one(
+def test_a_move_of_a_deleted_topic_is_throttled_no_more(
     operator: Operator, client: Client, topics: dict[str, Topic]
 ) -> None:
     moving = snapshot({P0: MOVING})
@@ -455,7 +439,7 @@ def test_a_move_whose_topic_is_gone_is_throttled_no_more_and_nothing_is_set_on_a
     assert operator.api.throttle is None
 
 
-def test_somebody_elses_move_on_a_topic_made_again_gets_no_throttle_of_ours(operator: Operator, client: Client) -> None:
+def test_a_foreign_move_on_a_recreated_topic_gets_no_throttle_of_ours(operator: Operator, client: Client) -> None:
     moving = snapshot({P0: MOVING})
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki", begun=True)
     operator.tick(moving, [verdict])
@@ -468,7 +452,7 @@ def test_somebody_elses_move_on_a_topic_made_again_gets_no_throttle_of_ours(oper
     assert client.store[topic()] == {}
 
 
-def test_of_a_broker_that_says_nothing_of_its_directories_the_rate_stays(operator: Operator, client: Client) -> None:
+def test_the_rate_stays_on_a_broker_that_does_not_describe_its_log_dirs(operator: Operator, client: Client) -> None:
     operator.tick(shown(dirs()), [copies(operator, COPY)])
     operator.restart()
     operator.grow_up()

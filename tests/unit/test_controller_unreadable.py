@@ -41,7 +41,7 @@ def message(world: World, name: str) -> str:
     return said
 
 
-def test_a_resource_that_cannot_be_read_says_which_field_and_is_logged_once(world: World, logged: list[Any]) -> None:
+def test_an_unreadable_resource_names_the_field_and_is_logged_once(world: World, logged: list[Any]) -> None:
     world.add("bad", LATER, (4, 2, 3))
     world.change("bad", spoil)
     world.tick(5)
@@ -55,7 +55,7 @@ def test_a_resource_that_cannot_be_read_says_which_field_and_is_logged_once(worl
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
-def test_the_record_of_a_resource_that_cannot_be_read_stays_and_is_gone_on_with(world: World) -> None:
+def test_the_record_of_an_unreadable_resource_stays_and_is_resumed(world: World) -> None:
     before = (world.store.get("uid-move") or {})["status"]
     world.change("move", spoil)
     world.tick(2)
@@ -67,7 +67,7 @@ def test_the_record_of_a_resource_that_cannot_be_read_stays_and_is_gone_on_with(
     assert set(world.kafka.reassignments) == {THEIRS}
 
 
-def test_a_deletion_of_what_cannot_be_read_says_why_it_waits_and_orphan_lets_go_of_it(world: World) -> None:
+def test_an_unreadable_deletion_reports_its_wait_and_orphan_ends_it(world: World) -> None:
     world.change("move", spoil)
     world.delete("move")
     world.tick(2)
@@ -79,7 +79,7 @@ def test_a_deletion_of_what_cannot_be_read_says_why_it_waits_and_orphan_lets_go_
 
 
 @pytest.mark.parametrize("deleted", ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"])
-def test_a_deletion_of_what_cannot_be_read_waits_no_longer_than_its_deadline(world: World, deleted: str) -> None:
+def test_an_unreadable_deletion_waits_until_its_deadline(world: World, deleted: str) -> None:
     world.change("move", spoil)
     world.change("move", lambda obj: obj["spec"].update(deletionDeadlineSeconds=60))
     world.change("move", lambda obj: obj["metadata"].update(deletionTimestamp=deleted))
@@ -90,7 +90,7 @@ def test_a_deletion_of_what_cannot_be_read_waits_no_longer_than_its_deadline(wor
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
 
 
-def test_what_cannot_be_read_holds_the_brake_up_for_nobody_though_it_cannot_be_told(world: World) -> None:
+def test_an_unreadable_resource_does_not_delay_the_brake(world: World) -> None:
     world.add("bad", LATER, (4, 2, 3))
     world.change("bad", spoil)
     world.kube.unwritable = {"uid-bad"}
@@ -122,7 +122,7 @@ def test_what_cannot_be_read_and_holds_nothing_is_deleted_at_once(world: World) 
     assert world.store.get("uid-move") is None
 
 
-def test_a_cluster_that_cannot_be_read_says_so_and_what_waits_for_it_too(world: World) -> None:
+def test_an_unreadable_cluster_is_reported_on_it_and_on_its_resources(world: World) -> None:
     world.add("late", LATER, (4, 2, 3))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.tick(2)
@@ -154,7 +154,7 @@ def test_a_cluster_waits_for_a_resource_that_cannot_be_read(world: World) -> Non
     assert "kafka/move" in message(world, "main")
 
 
-def test_what_cannot_be_read_says_so_where_its_cluster_does_not_exist(world: World) -> None:
+def test_an_unreadable_resource_without_a_cluster_reports_itself(world: World) -> None:
     world.change("move", spoil)
     world.store.drop("uid-main")
     del world.kube.objects["uid-main"]

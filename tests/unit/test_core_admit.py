@@ -33,7 +33,7 @@ def test_an_old_giant_does_not_starve_a_small_new_one() -> None:
     assert done <= 6  # the giant's four first, then the small one's two
 
 
-def test_partitions_that_need_one_slot_do_not_starve_one_that_needs_several_of_the_same_source() -> None:
+def test_small_partitions_do_not_starve_a_large_one_at_one_source() -> None:
     many, large = partitions(40, "many"), TopicPartition("large", 0)
     kafka = SimKafka(dict.fromkeys([*many, large], (0, 1, 2)))
     driver = drive(kafka, resource(dict.fromkeys(many, (0, 1, 3)), "a"), limits=Limits(moves_per_broker=4))
@@ -49,7 +49,7 @@ def test_partitions_that_need_one_slot_do_not_starve_one_that_needs_several_of_t
 
 
 @pytest.mark.parametrize("why", ["it copies nothing", "its destination is down"])
-def test_room_at_a_source_is_kept_for_nobody_while_what_has_it_stands_still(why: str) -> None:
+def test_slots_at_a_source_are_not_reserved_while_its_moves_stall(why: str) -> None:
     still, large, many = TopicPartition("still", 0), TopicPartition("large", 0), partitions(2, "many")
     kafka = SimKafka(dict.fromkeys([still, large, *many], (0, 1, 2)))
     first = resource({still: (3, 4, 5)}, "a", stallTimeoutSeconds=10)
@@ -85,7 +85,7 @@ ASSIGNMENTS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
     own=st.integers(1, 4),
     data=st.data(),
 )
-def test_no_cap_is_ever_exceeded_and_everybody_comes_to_an_end(
+def test_no_limit_is_exceeded_and_every_move_completes(
     sizes: list[int], in_flight: int, per_broker: int, own: int, data: st.DataObject
 ) -> None:
     mine = {f"r{n}": partitions(size, f"t{n}") for n, size in enumerate(sizes)}
@@ -110,7 +110,7 @@ def test_no_cap_is_ever_exceeded_and_everybody_comes_to_an_end(
     assert kafka.replicas == wanted
 
 
-def test_what_others_have_in_flight_counts_and_a_partition_that_supersedes_takes_its_place() -> None:
+def test_foreign_moves_count_and_superseding_replaces_their_slots() -> None:
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
     kafka.move_as_another(P0, (4, 1, 2))
     asked = {P0: (3, 1, 2), P1: (3, 1, 2)}
@@ -132,7 +132,7 @@ def test_there_is_no_superseding_where_there_is_no_room_for_ours() -> None:
     assert true_conditions(driver)["Reconciling"] == "WaitingForBudget"
 
 
-def test_a_broker_that_goes_away_between_the_check_and_the_alter_blocks_its_partition_until_it_is_back() -> None:
+def test_a_broker_lost_before_the_alter_blocks_its_partition() -> None:
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
     driver = drive(kafka, resource({P0: (5, 1, 2), P1: (3, 1, 2)}))
     alter = kafka._alter
@@ -156,7 +156,7 @@ def test_a_broker_that_goes_away_between_the_check_and_the_alter_blocks_its_part
     assert states(driver) == {P0: "InFlight", P1: "InFlight"}
 
 
-def test_partitions_added_to_a_topic_in_flight_are_moved_when_they_are_there() -> None:
+def test_partitions_added_to_a_topic_in_flight_are_moved_once_they_exist() -> None:
     kafka = SimKafka({P0: (0, 1, 2)})
     driver = drive(kafka, resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
     driver.ticks(3)
@@ -185,7 +185,7 @@ def test_a_target_that_is_there_already_is_done_whatever_else_is_asked(mode: str
     assert kafka.writes == []
 
 
-def test_a_replication_factor_change_hidden_among_good_entries_is_blocked_alone() -> None:
+def test_a_factor_change_among_valid_entries_is_blocked_alone() -> None:
     many = [TopicPartition("many", number) for number in range(50)]
     kafka = SimKafka(dict.fromkeys(many, (0, 1, 2)))
     asked: dict[TopicPartition, tuple[int, ...]] = dict.fromkeys(many, (0, 1, 3))
@@ -205,7 +205,7 @@ def test_a_replication_factor_change_hidden_among_good_entries_is_blocked_alone(
         ("drain", "spec.suspend is true; the ReassignmentPlan drain starts it in its turn, once it is approved"),
     ],
 )
-def test_a_suspended_wave_says_that_its_plan_starts_it(plan: str | None, said: str) -> None:
+def test_a_suspended_wave_reports_that_its_plan_starts_it(plan: str | None, said: str) -> None:
     tp = TopicPartition("a", 0)
     wave = replace(resource({tp: (4, 2, 3)}, suspend=True), plan=plan)
     driver = drive(SimKafka({tp: (1, 2, 3)}), wave)

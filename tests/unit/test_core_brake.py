@@ -23,7 +23,7 @@ def pull(driver: Driver, execution: Execution) -> None:
     driver.execution = execution
 
 
-def test_while_paused_nothing_new_starts_and_what_is_in_flight_goes_on_to_its_end() -> None:
+def test_pause_starts_nothing_and_in_flight_moves_complete() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     pull(driver, Execution.PAUSE)
@@ -42,7 +42,7 @@ def test_while_paused_nothing_new_starts_and_what_is_in_flight_goes_on_to_its_en
     assert driver.kafka.replicas == {P0: (4, 2, 3), P1: (4, 2, 3)}
 
 
-def test_cancel_ours_brings_everything_back_at_the_next_tick_and_run_starts_it_again() -> None:
+def test_cancel_ours_cancels_at_the_next_tick_and_run_starts_again() -> None:
     kafka = SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)})
     driver = drive(kafka, resource({P0: (4, 2, 3)}, "a"), resource({P1: (2, 3, 5)}, "b"))
     driver.ticks(3)
@@ -78,7 +78,7 @@ def test_cancel_ours_leaves_what_is_complete_and_what_others_move() -> None:
     assert not any(isinstance(step, Cancel) for step in kafka.writes)
 
 
-def test_the_brake_released_in_the_middle_of_a_cancel_first_brings_back_and_then_starts_again() -> None:
+def test_a_brake_released_during_a_cancel_cancels_and_then_starts_again() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     pull(driver, Execution.CANCEL_OURS)
@@ -138,13 +138,13 @@ def test_a_move_of_others_that_may_not_go_back_is_held_and_named() -> None:
     assert "broker 1" in undo.problem.message
 
 
-def test_a_move_of_others_whose_topic_was_not_described_yet_waits_for_the_next_look() -> None:
+def test_a_foreign_move_of_an_undescribed_topic_waits_for_metadata() -> None:
     snapshot = replace(theirs_in_flight(P0).snapshot(), topics={})
     undo = undo_foreign([P0], snapshot, Recent())
     assert (undo.cancels, undo.held) == ((), {})
 
 
-def test_a_cancel_that_the_brokers_refuse_is_said_and_asked_for_again_later() -> None:
+def test_a_refused_cancel_is_reported_and_sent_again_later() -> None:
     kafka, recent = theirs_in_flight(P0), Recent(now=100.0)
     undo = undo_foreign([P0], kafka.snapshot(), recent)
     facts = refusals(undo, {undo.cancels[0]: refused(Reason.INVALID_REPLICA_ASSIGNMENT)})

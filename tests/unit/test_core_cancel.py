@@ -56,7 +56,7 @@ def test_what_completes_while_its_cancel_is_on_the_way_stays() -> None:
     assert driver.gone == {"a"}
 
 
-def test_a_cancel_whose_answer_was_lost_is_looked_at_again_before_anything_else() -> None:
+def test_a_cancel_without_an_answer_is_observed_before_anything_else() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.delete("a")
@@ -95,7 +95,7 @@ def test_an_entry_added_later_is_moved_too() -> None:
     assert driver.kafka.writes.count(Alter(P0, (4, 2, 3))) == 1
 
 
-def test_an_entry_changed_in_flight_is_cancelled_confirmed_restored_and_then_submitted() -> None:
+def test_an_entry_changed_in_flight_is_cancelled_and_then_submitted() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 5, 0)}))
     driver.ticks(3)
     driver.edit("a", {P0: (4, 2, 3)})
@@ -110,7 +110,7 @@ def test_an_entry_changed_in_flight_is_cancelled_confirmed_restored_and_then_sub
     assert driver.kafka.replicas[P0] == (4, 2, 3)
 
 
-def test_an_entry_changed_after_completion_is_reopened_from_where_it_is_then() -> None:
+def test_an_entry_changed_after_completion_is_reopened_as_it_is_then() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
     driver.ticks(2)
     driver.finish()
@@ -122,7 +122,7 @@ def test_an_entry_changed_after_completion_is_reopened_from_where_it_is_then() -
     assert driver.kafka.replicas == {P0: (5, 2, 3), P1: (4, 2, 3)}
 
 
-def test_a_cancel_that_would_go_below_min_insync_replicas_is_held_back_until_it_is_safe() -> None:
+def test_a_cancel_below_min_isr_is_held_back_until_it_is_safe() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=2), resource({P0: (4, 5, 3)}))
     driver.ticks(3)
     kafka = driver.kafka
@@ -139,7 +139,7 @@ def test_a_cancel_that_would_go_below_min_insync_replicas_is_held_back_until_it_
     assert driver.gone == {"a"}
 
 
-def test_orphan_set_while_it_is_being_deleted_lets_go_with_the_move_in_flight() -> None:
+def test_orphan_set_during_deletion_releases_the_move_in_flight() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.kafka.isr[P0] = frozenset({2, 3})
@@ -154,7 +154,7 @@ def test_orphan_set_while_it_is_being_deleted_lets_go_with_the_move_in_flight() 
     assert P0 in driver.kafka.reassignments
 
 
-def test_the_deletion_deadline_lets_go_of_what_cannot_be_cancelled() -> None:
+def test_the_deletion_deadline_orphans_what_cannot_be_cancelled() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3)}, deletionDeadlineSeconds=10))
     driver.ticks(3)
     driver.kafka.isr[P0] = frozenset({2, 3})
@@ -177,7 +177,7 @@ def test_orphan_comes_before_the_deletion_deadline() -> None:
     assert P0 in driver.kafka.reassignments
 
 
-def test_a_topic_deleted_in_flight_blocks_its_partitions_and_does_not_hold_a_deletion() -> None:
+def test_a_topic_deleted_in_flight_blocks_its_partitions_not_a_deletion() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.kafka.replicas.clear()
@@ -213,7 +213,7 @@ def test_a_topic_made_again_is_not_held_by_the_move_of_the_one_before() -> None:
     assert true_conditions(driver, "a")["Stalled"] == "TopicRecreated"
 
 
-def test_what_is_gone_of_a_topic_that_is_moved_is_said_with_what_to_do() -> None:
+def test_missing_partitions_of_a_moved_topic_are_reported_with_a_remedy() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
     driver.ticks(3)
     driver.kafka.reassignments.clear()
@@ -240,7 +240,7 @@ def test_what_others_move_on_a_topic_made_again_holds_no_deletion() -> None:
     assert P0 in driver.kafka.reassignments
 
 
-def test_a_topic_that_goes_away_before_its_alter_was_sent_gives_its_place_to_others() -> None:
+def test_a_topic_deleted_before_its_alter_frees_its_slot() -> None:
     kafka = SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)})
     driver = drive(kafka, resource({P0: (4, 2, 3), P1: (4, 2, 3)}, concurrency={"partitions": 1}))
     driver.tick(die_after=0)
@@ -253,7 +253,7 @@ def test_a_topic_that_goes_away_before_its_alter_was_sent_gives_its_place_to_oth
     assert true_conditions(driver) == {"Stalled": "UnknownTopicOrPartition"}
 
 
-def test_a_suspended_resource_starts_nothing_and_follows_what_is_in_flight() -> None:
+def test_a_suspended_resource_starts_nothing_and_follows_its_moves() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.edit("a", {P0: (4, 2, 3), P1: (4, 2, 3)}, suspend=True)
@@ -274,7 +274,7 @@ def test_what_is_pending_when_a_resource_is_deleted_is_never_started() -> None:
     assert driver.kafka.writes == []
 
 
-def test_a_cancel_is_recorded_before_it_is_sent_so_that_a_reverted_edit_finds_its_own_cancel() -> None:
+def test_a_cancel_is_recorded_before_it_is_sent() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.edit("a", {P0: (5, 2, 3)})
@@ -286,7 +286,7 @@ def test_a_cancel_is_recorded_before_it_is_sent_so_that_a_reverted_edit_finds_it
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
-def test_a_restore_that_is_refused_is_tried_again_before_the_resource_goes() -> None:
+def test_a_refused_restore_is_retried_before_the_resource_is_deleted() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.delete("a")
@@ -301,7 +301,7 @@ def test_a_restore_that_is_refused_is_tried_again_before_the_resource_goes() -> 
     assert driver.gone == {"a"}
 
 
-def test_a_confirmed_cancel_of_one_resource_does_not_undo_what_another_has_completed() -> None:
+def test_a_confirmed_cancel_does_not_undo_another_resources_move() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"))
     driver.ticks(3)
     driver.delete("a")
@@ -320,7 +320,7 @@ def test_a_confirmed_cancel_of_one_resource_does_not_undo_what_another_has_compl
     assert driver.kafka.reassignments == {}
 
 
-def test_a_cancel_held_back_for_a_removed_entry_is_said_in_the_conditions() -> None:
+def test_a_delayed_cancel_of_a_removed_entry_is_in_the_conditions() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}, min_insync=3), resource({P0: (4, 2, 3), P1: (4, 2, 3)}))
     driver.ticks(3)
     driver.kafka.isr[P0] = frozenset({2, 3})
@@ -329,7 +329,7 @@ def test_a_cancel_held_back_for_a_removed_entry_is_said_in_the_conditions() -> N
     assert (true_conditions(driver).keys(), ready_reason(driver)) == ({"Reconciling"}, "CancelUnsafe")
 
 
-def test_an_override_by_others_that_hangs_is_cancelled_when_the_resource_is_deleted() -> None:
+def test_a_hanging_foreign_override_is_cancelled_by_deletion() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     driver.kafka.reassignments[P0] = Reassignment((1, 2, 3, 4), (4,), (4,))
@@ -348,7 +348,7 @@ def test_what_cannot_be_carried_out_claims_no_partition() -> None:
     assert true_conditions(driver, "a") == {"Stalled": "ResourceTooLarge"}
 
 
-def test_a_suspended_resource_at_rest_changes_no_status_while_its_topic_grows() -> None:
+def test_a_suspended_idle_resource_keeps_its_status_while_its_topic_grows() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, suspend=True))
     driver.kafka.sizes = {P0: {1: 100, 2: 100, 3: 100}}
     driver.ticks(2)
@@ -358,7 +358,7 @@ def test_a_suspended_resource_at_rest_changes_no_status_while_its_topic_grows() 
     assert driver.resources["a"].status == before
 
 
-def test_an_alter_that_lands_late_is_not_overridden_by_the_edit_that_came_meanwhile() -> None:
+def test_an_alter_that_lands_late_is_not_overridden_by_an_edit() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.tick(lands_after=6)
     driver.edit("a", {P0: (5, 2, 3)})
@@ -367,7 +367,7 @@ def test_an_alter_that_lands_late_is_not_overridden_by_the_edit_that_came_meanwh
     assert driver.kafka.replicas[P0] == (5, 2, 3)
 
 
-def test_an_alter_that_lands_late_is_undone_by_the_deletion_that_came_meanwhile() -> None:
+def test_an_alter_that_lands_late_is_undone_by_a_deletion() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
     driver.tick(lands_after=6)
     driver.delete("a")
@@ -378,7 +378,7 @@ def test_an_alter_that_lands_late_is_undone_by_the_deletion_that_came_meanwhile(
 
 
 @pytest.mark.parametrize("state", ["Submitting", "Cancelling"])
-def test_an_alter_that_lands_after_its_process_was_killed_is_undone_by_the_deletion_that_came_meanwhile(
+def test_an_alter_that_lands_after_a_kill_is_undone_by_a_deletion(
     state: str,
 ) -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))

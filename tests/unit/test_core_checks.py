@@ -47,7 +47,7 @@ def test_a_target_that_must_not_be_is_blocked_with_its_reason(
     assert kafka.writes == []
 
 
-def test_on_a_large_cluster_a_sentence_names_some_brokers_and_how_many_more_there_are() -> None:
+def test_a_message_names_some_brokers_and_counts_the_rest() -> None:
     kafka = SimKafka({P0: (1000, 1001)}, brokers={b: Broker(b) for b in range(1000, 1300)})
     driver = drive(kafka, resource({P0: (1000, 9)}))
     driver.ticks(3)
@@ -75,7 +75,7 @@ def test_expected_replicas_are_compared_as_a_set(expected: tuple[int, ...], move
         assert true_conditions(driver) == {"Stalled": "ExpectedReplicasMismatch"}
 
 
-def test_a_blocked_partition_is_judged_again_and_goes_when_its_broker_is_back() -> None:
+def test_a_blocked_partition_starts_when_its_broker_is_back() -> None:
     kafka = SimKafka({P0: (0, 1, 2)})
     kafka.brokers[3] = Broker(3, fenced=True)
     driver = drive(kafka, resource({P0: (3, 1, 2)}))
@@ -86,7 +86,7 @@ def test_a_blocked_partition_is_judged_again_and_goes_when_its_broker_is_back() 
 
 
 @pytest.mark.parametrize("reason", [Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED])
-def test_a_hold_of_the_cluster_that_only_somebody_can_end_is_stalled_with_its_reason(reason: Reason) -> None:
+def test_a_cluster_hold_that_only_a_user_can_end_is_stalled(reason: Reason) -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}), hold=Problem(reason, "it is so"))
     driver.ticks(3)
     assert driver.kafka.writes == []
@@ -107,7 +107,7 @@ def test_the_limits_of_the_cluster_and_of_the_resource_hold() -> None:
     assert all(kafka.replicas[tp] == (3, 4) for tp in asked)
 
 
-def test_a_partition_that_needs_more_slots_than_there_are_runs_alone() -> None:
+def test_a_partition_above_the_limits_runs_by_itself() -> None:
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
     driver = drive(
         kafka, resource({P0: (3, 4, 5), P1: (5, 3, 4)}), limits=Limits(partitions_in_flight=10, moves_per_broker=2)

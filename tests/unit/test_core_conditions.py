@@ -22,7 +22,7 @@ from tests.unit.sim import START, Driver, SimKafka, drive, partitions, ready_rea
 P0, P1 = partitions(2)
 
 
-def test_every_reason_says_who_ends_it() -> None:
+def test_every_reason_has_who_ends_it() -> None:
     sets = (GOES_ON, PASSES, WISHED, NEEDS_USER)
     assert sorted(reason for each in sets for reason in each) == sorted(Reason)
     assert BRAKE < WISHED
@@ -101,7 +101,7 @@ def test_since_when_a_resource_waits_outlives_the_process() -> None:
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
-def test_one_that_waits_is_not_stalled_while_another_partition_needs_a_user() -> None:
+def test_a_waiting_partition_is_not_stalled_while_another_needs_a_user() -> None:
     driver = moved_by_another()
     driver.edit("a", {P0: (3, 1, 2), TopicPartition("nowhere", 0): (1, 2)}, stallTimeoutSeconds=60)
     driver.ticks(3)
@@ -166,7 +166,7 @@ def test_a_suspended_resource_stays_so_while_its_cluster_cannot_be_seen() -> Non
     assert true(status.conditions) == ["Stalled"]
 
 
-def test_a_wait_is_told_when_it_begins_and_a_failure_once() -> None:
+def test_a_wait_is_an_event_at_its_begin_and_a_failure_once() -> None:
     waits = at(0, WAITS)
     assert [(event.warning, event.reason) for event in transitions((), waits)] == [(True, "InFlightElsewhere")]
     assert transitions(waits, at(60, WAITS, waits)) == []

@@ -26,7 +26,7 @@ def started(driver: Driver) -> float | None:
     return (at - START).total_seconds() if at else None
 
 
-def test_at_the_deadline_what_has_not_begun_fails_and_what_is_in_flight_goes_on_to_its_end() -> None:
+def test_at_the_deadline_pending_partitions_fail_and_in_flight_complete() -> None:
     kafka = SimKafka(dict.fromkeys((P0, P1, P2), (0, 1, 2)))
     kafka.brokers[5] = Broker(5, fenced=True)
     asked = {P0: (3, 1, 2), P1: (3, 1, 2), P2: (5, 1, 2), NOWHERE: (1, 2)}
@@ -52,7 +52,7 @@ def test_what_is_at_its_target_by_then_has_not_failed() -> None:
     assert states(driver) == {P0: "InFlight", P1: "Completed"}
 
 
-def test_it_counts_from_the_first_look_and_not_while_the_resource_is_suspended() -> None:
+def test_the_deadline_counts_from_the_first_tick_and_not_while_suspended() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, suspend=True, deadlineSeconds=10))
     driver.ticks(20)
     assert started(driver) is None
@@ -82,7 +82,7 @@ def test_what_is_not_supported_does_not_start_the_clock() -> None:
     assert started(driver) is None
 
 
-def test_a_record_of_two_thousand_failed_partitions_stays_within_what_is_reckoned_for_it() -> None:
+def test_a_record_of_2000_failed_partitions_stays_within_its_size() -> None:
     asked = {TopicPartition("t" * 70, number): (1001, 1002, 1003) for number in range(2000)}
     driver = drive(SimKafka({}), resource(asked, deadlineSeconds=1))
     driver.ticks(3)
@@ -117,7 +117,7 @@ def test_a_deadline_raised_past_now_gives_what_it_failed_another_time() -> None:
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
-def test_a_deadline_changed_to_one_that_is_over_too_changes_nothing() -> None:
+def test_a_deadline_changed_to_another_past_one_changes_nothing() -> None:
     driver = failed_at_the_deadline()
     driver.edit("a", {P0: (3, 1, 2), P1: (5, 1, 2)}, deadlineSeconds=61)
     driver.finish()
@@ -138,7 +138,7 @@ def test_an_entry_added_or_changed_after_the_end_starts_the_clock_anew() -> None
     assert status.completion_time > status.start_time
 
 
-def test_the_clock_starts_anew_even_where_the_cluster_cannot_be_seen_when_the_edit_comes() -> None:
+def test_an_edit_restarts_the_clock_even_with_an_unreachable_cluster() -> None:
     driver = failed_at_the_deadline()
     driver.edit("a", {P0: (4, 1, 2), P1: (5, 1, 2)}, deadlineSeconds=60)
     edited = driver.resources["a"]
@@ -149,7 +149,7 @@ def test_the_clock_starts_anew_even_where_the_cluster_cannot_be_seen_when_the_ed
     assert states(driver) == {P0: "InFlight", P1: "InFlight"}
 
 
-def test_an_entry_changed_in_flight_when_the_deadline_is_over_goes_back_and_fails() -> None:
+def test_an_entry_changed_in_flight_after_the_deadline_is_cancelled() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, deadlineSeconds=10))
     driver.ticks(15)
     assert states(driver) == {P0: "InFlight"}

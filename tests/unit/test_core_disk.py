@@ -88,7 +88,7 @@ def test_a_volume_whose_size_is_not_known_has_room(directory: LogDir) -> None:
 
 
 @pytest.mark.parametrize("silent", [2, 0])
-def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_have(silent: int) -> None:
+def test_a_move_waits_for_sizes_of_the_leader_and_the_destination(silent: int) -> None:
     driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
     driver.kafka.silent = {silent}
     sizes, driver.kafka.sizes = driver.kafka.sizes, {} if silent == 0 else driver.kafka.sizes
@@ -100,7 +100,7 @@ def test_a_move_waits_until_the_leader_and_the_destination_have_said_what_they_h
     assert states(driver) == {P0: "InFlight"}
 
 
-def test_a_broker_that_never_says_what_it_has_is_a_stall_but_no_more_than_what_holds_back_all() -> None:
+def test_a_broker_that_never_reports_sizes_is_a_stall() -> None:
     driver = driver_of({"/a": volume(900)}, {P0: (2, 1)})
     driver.kafka.silent = {2}
     driver.ticks(40)
@@ -113,7 +113,7 @@ def test_a_broker_that_never_says_what_it_has_is_a_stall_but_no_more_than_what_h
     assert true_conditions(driver) == {"Stalled": "DuplicateCluster"}
 
 
-def test_what_a_broker_said_long_ago_is_not_relied_upon() -> None:
+def test_old_sizes_of_a_broker_are_not_used() -> None:
     driver = driver_of({"/a": volume(900)}, {P0: (2, 0)})
     driver.ticks(2)
     assert states(driver) == {P0: "InFlight"}

@@ -26,7 +26,7 @@ def condition(driver: Driver, kind: str, uid: str = "a") -> tuple[str, str, str]
     return str(found.status), found.reason, found.message
 
 
-def test_what_would_move_is_said_by_partition_and_by_broker_and_nothing_is_written() -> None:
+def test_a_dry_run_reports_moves_by_partition_and_broker_without_writes() -> None:
     driver = drive(kafka(), resource({P0: (2, 3), P1: (1, 3), P2: (0, 1)}, mode="DryRun"))
     driver.ticks(10)
     assert driver.kafka.writes == []
@@ -46,7 +46,7 @@ def test_what_would_move_is_said_by_partition_and_by_broker_and_nothing_is_writt
     assert not driver.verdicts["a"].unsettled
 
 
-def test_what_is_blocked_fails_the_check_with_its_reason_and_goes_when_that_is_mended() -> None:
+def test_a_blocked_partition_fails_the_dry_run_until_it_is_fixed() -> None:
     driver = drive(kafka(), resource({P0: (2, 3), P1: (4, 0)}, mode="DryRun"))
     driver.kafka.brokers[4] = Broker(4, fenced=True)
     driver.ticks(3)
@@ -74,7 +74,7 @@ def test_topics_that_grow_change_the_status_only_where_two_digits_do(grown: int,
     assert after.progress.bytes_total == (2 * grown if changes else 2 * GIB)
 
 
-def test_a_dry_run_neither_claims_a_partition_nor_holds_it_from_a_younger_resource() -> None:
+def test_a_dry_run_neither_claims_nor_holds_a_partition() -> None:
     driver = drive(kafka(), resource({P0: (2, 3)}, "a", mode="DryRun"), resource({P0: (3, 2)}, "b"))
     driver.ticks(4)
     assert states(driver, "b") == {P0: "InFlight"}
@@ -109,7 +109,7 @@ def test_a_dry_run_is_judged_as_a_whole_against_the_disks() -> None:
     assert true_conditions(driver) == {"Stalled": "InsufficientDisk"}
 
 
-def test_without_sizes_it_says_no_bytes() -> None:
+def test_a_dry_run_without_sizes_reports_no_bytes() -> None:
     driver = drive(SimKafka({P0: (0, 1), P1: (0, 1)}), resource({P0: (2, 3), P1: (1, 0)}, mode="DryRun"))
     driver.ticks(2)
     assert [p.message for p in driver.resources["a"].status.partitions] == [

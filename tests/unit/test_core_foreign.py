@@ -25,7 +25,7 @@ def moved_by_another(*, min_insync: int = 1) -> SimKafka:
 
 
 @pytest.mark.parametrize("mode", ["Wait", "Fail"])
-def test_somebody_elses_move_is_never_touched_unless_told_to(mode: str) -> None:
+def test_a_foreign_move_is_never_altered_without_supersede(mode: str) -> None:
     kafka = moved_by_another()
     theirs = kafka.reassignments[P0]
     driver = drive(kafka, resource({P0: (3, 1, 2)}, whenInFlight=mode))
@@ -34,7 +34,7 @@ def test_somebody_elses_move_is_never_touched_unless_told_to(mode: str) -> None:
     assert kafka.reassignments == {P0: theirs}
 
 
-def test_waiting_moves_it_when_the_other_move_is_over() -> None:
+def test_a_waiting_entry_moves_when_the_foreign_move_has_ended() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}))
     driver.ticks(3)
     assert true_conditions(driver) == {"Reconciling": "InFlightElsewhere"}
@@ -84,7 +84,7 @@ def test_an_edit_that_leaves_a_failed_entry_as_it_is_does_not_reopen_it() -> Non
     assert states(driver) == {P0: "Failed", P1: "Completed"}
 
 
-def test_a_failed_entry_that_the_other_move_brings_to_its_target_is_completed() -> None:
+def test_a_failed_entry_that_a_foreign_move_completes_succeeds() -> None:
     driver = drive(moved_by_another(), resource({P0: (4, 1, 2)}, whenInFlight="Fail"))
     driver.ticks(3)
     assert states(driver) == {P0: "Failed"}
@@ -103,7 +103,7 @@ def test_an_entry_does_not_fail_while_its_resource_is_suspended() -> None:
     assert driver.kafka.replicas[P0] == (3, 1, 2)
 
 
-def test_a_move_that_somebody_else_begins_after_ours_has_completed_fails_nothing() -> None:
+def test_a_foreign_move_after_our_completion_fails_nothing() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, whenInFlight="Fail"))
     driver.ticks(2)
     driver.finish()
@@ -112,7 +112,7 @@ def test_a_move_that_somebody_else_begins_after_ours_has_completed_fails_nothing
     assert states(driver) == {P0: "Completed"}
 
 
-def test_superseding_cancels_the_other_move_and_then_submits_ours_with_its_originals_in_the_record() -> None:
+def test_superseding_records_originals_cancels_and_then_submits_ours() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     driver.ticks(8)
     assert driver.kafka.writes == [Cancel(P0, (1, 2, 4)), Alter(P0, (3, 1, 2))]
@@ -122,7 +122,7 @@ def test_superseding_cancels_the_other_move_and_then_submits_ours_with_its_origi
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
-def test_a_move_that_somebody_begins_again_and_again_is_superseded_ever_more_seldom_and_that_is_said() -> None:
+def test_a_repeated_foreign_move_is_superseded_with_backoff() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     for _ in range(200):
         driver.tick()
@@ -147,7 +147,7 @@ def test_superseding_starts_whatever_the_order_of_ours_beside_theirs(target: tup
     assert driver.kafka.reassignments[P0].final == target
 
 
-def test_while_it_is_cancelled_status_names_the_other_move_and_what_is_thrown_away() -> None:
+def test_status_names_the_superseded_move_and_its_discarded_bytes() -> None:
     kafka = moved_by_another()
     kafka.sizes = {P0: {0: 1000, 1: 1000, 2: 1000, 4: 300}}
     driver = drive(kafka, resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
@@ -202,7 +202,7 @@ def test_nothing_is_cancelled_while_going_back_is_unsafe() -> None:
     assert kafka.replicas[P0] == (5, 4, 2)
 
 
-def test_a_change_of_the_factor_that_another_has_begun_counts_on_both_sides() -> None:
+def test_a_factor_change_of_a_foreign_move_counts_on_both_sides() -> None:
     kafka = SimKafka({P0: (0, 1, 2)})
     kafka.move_as_another(P0, (0, 1))
     driver = drive(kafka, resource({P0: (3, 1)}, whenInFlight="Supersede"), resource({P0: (3, 1, 4)}, "b"))
@@ -215,7 +215,7 @@ def test_a_change_of_the_factor_that_another_has_begun_counts_on_both_sides() ->
     assert "from 2 to 3" in (detail(driver, P0, "b").message or "")
 
 
-def test_a_cancel_that_the_brokers_refuse_blocks_the_partition_and_says_what_remains_to_be_done() -> None:
+def test_a_refused_cancel_of_a_foreign_move_blocks_the_partition() -> None:
     kafka = moved_by_another()
     kafka.unsafe = {P0}
     driver = drive(kafka, resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
@@ -238,7 +238,7 @@ def test_a_move_to_the_same_end_is_taken_over_as_it_is() -> None:
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
-def test_a_move_of_others_that_hangs_is_said_and_superseding_frees_it() -> None:
+def test_a_hanging_foreign_move_is_reported_and_can_be_superseded() -> None:
     kafka = SimKafka({P0: (1, 2, 3, 4)})
     kafka.reassignments[P0] = Reassignment((1, 2, 3, 4), (4,), (4,))
     driver = drive(kafka, resource({P0: (1, 2, 3)}))
@@ -251,7 +251,7 @@ def test_a_move_of_others_that_hangs_is_said_and_superseding_frees_it() -> None:
 
 
 @pytest.mark.parametrize("gone", ["deleted", "removed", "changed"])
-def test_what_is_no_longer_wanted_when_the_other_move_is_cancelled_ends_well(gone: str) -> None:
+def test_an_entry_removed_once_the_foreign_move_is_cancelled_ends_well(gone: str) -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2), P1: (0, 1, 2)}, whenInFlight="Supersede"))
     driver.tick()
     assert driver.kafka.writes == [Cancel(P0, (1, 2, 4))]
@@ -265,7 +265,7 @@ def test_what_is_no_longer_wanted_when_the_other_move_is_cancelled_ends_well(gon
     assert driver.gone == ({"a"} if gone == "deleted" else set())
 
 
-def test_a_resource_deleted_before_its_cancel_was_sent_leaves_the_other_move_alone() -> None:
+def test_a_deletion_before_the_cancel_leaves_the_foreign_move_alone() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     driver.tick(die_after=0)
     assert driver.resources["a"].record[P0] == Entry(
@@ -286,7 +286,7 @@ def test_superseding_goes_on_after(lost: dict[str, int]) -> None:
     assert driver.kafka.writes == [Cancel(P0, (1, 2, 4)), Alter(P0, (3, 1, 2))]
 
 
-def test_a_partition_of_an_older_resource_is_claimed_and_neither_failed_nor_superseded() -> None:
+def test_a_partition_of_an_older_resource_is_claimed_and_not_superseded() -> None:
     driver = drive(
         SimKafka({P0: (0, 1, 2)}),
         resource({P0: (4, 1, 2)}, "a"),
@@ -298,7 +298,7 @@ def test_a_partition_of_an_older_resource_is_claimed_and_neither_failed_nor_supe
     assert driver.kafka.writes == [Alter(P0, (4, 1, 2))]
 
 
-def test_a_partition_at_its_target_that_another_resource_is_taking_elsewhere_is_not_held_twice() -> None:
+def test_a_partition_moved_by_another_resource_is_not_held_twice() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (0, 1, 2)}, "a"), resource({P0: (0, 1, 2)}, "b"))
     driver.tick()
     driver.edit("a", {P0: (0, 1, 3)})
@@ -319,7 +319,7 @@ def test_a_superseding_partition_holds_it_against_a_younger_resource() -> None:
     assert detail(driver, P0, "b").reason == "PartitionClaimed"
 
 
-def test_an_idle_start_waits_for_all_that_others_have_in_flight_and_then_goes_on() -> None:
+def test_when_idle_waits_for_all_foreign_moves_and_then_starts() -> None:
     kafka = moved_by_another()
     driver = drive(kafka, resource({P1: (3, 1, 2), P2: (3, 1, 2)}, admission="WhenIdle", concurrency={"partitions": 1}))
     kafka.replicas[P2], kafka.isr[P2], kafka.leader[P2] = (0, 1, 2), frozenset({0, 1, 2}), 0
@@ -357,7 +357,7 @@ def test_an_idle_start_comes_before_what_is_to_happen_to_others_moves(mode: str)
     assert kafka.replicas[P0] == (3, 1, 2)
 
 
-def test_a_status_wiped_by_hand_while_the_other_move_is_cancelled_changes_nothing_of_the_end() -> None:
+def test_a_status_wiped_while_superseding_does_not_change_the_end() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     driver.tick()
     driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
@@ -367,7 +367,7 @@ def test_a_status_wiped_by_hand_while_the_other_move_is_cancelled_changes_nothin
 
 
 @pytest.mark.parametrize("mode", ["Wait", "Fail", "Supersede"])
-def test_a_status_wiped_by_hand_in_flight_does_not_make_our_own_move_somebody_elses(mode: str) -> None:
+def test_a_status_wiped_in_flight_does_not_make_our_move_foreign(mode: str) -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, whenInFlight=mode))
     driver.ticks(3)
     driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
@@ -377,7 +377,7 @@ def test_a_status_wiped_by_hand_in_flight_does_not_make_our_own_move_somebody_el
 
 
 @pytest.mark.parametrize("mode", ["Wait", "Fail"])
-def test_a_finalizer_that_came_along_with_a_copy_does_not_make_somebody_elses_move_ours(mode: str) -> None:
+def test_a_copied_finalizer_does_not_make_a_foreign_move_ours(mode: str) -> None:
     copy = resource({P0: (4, 1, 2)}, whenInFlight=mode)
     copy = replace(copy, status=PartitionReassignmentStatus(), finalizer_is_ours=False)
     driver = drive(moved_by_another(), copy)

@@ -84,7 +84,7 @@ class World:
 
 @pytest.mark.parametrize("dies", range(4))
 @pytest.mark.parametrize(("replicas", "dirs"), SHAPES)
-def test_a_process_killed_at_any_step_copies_nothing_unthrottled_and_leaves_no_rate(
+def test_a_kill_at_any_step_copies_nothing_unthrottled(
     monkeypatch: pytest.MonkeyPatch, replicas: Sequence[int], dirs: Sequence[str], dies: int
 ) -> None:
     world = World(monkeypatch, asking(replicas, dirs, **RATE))
@@ -101,7 +101,7 @@ def test_a_process_killed_at_any_step_copies_nothing_unthrottled_and_leaves_no_r
 @pytest.mark.parametrize(("replicas", "dirs"), SHAPES)
 @pytest.mark.parametrize("policy", ["Cancel", "Orphan"])
 @pytest.mark.parametrize("after", range(4, 9))
-def test_a_resource_deleted_at_any_moment_leaves_no_copy_unthrottled_and_no_rate(
+def test_a_deletion_at_any_moment_leaves_no_unthrottled_copy_and_no_rate(
     monkeypatch: pytest.MonkeyPatch, replicas: Sequence[int], dirs: Sequence[str], policy: str, after: int
 ) -> None:
     world = World(monkeypatch, asking(replicas, dirs, deletionPolicy=policy, **RATE))

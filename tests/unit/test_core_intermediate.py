@@ -42,7 +42,7 @@ def test_which_replicas_may_go(
     assert droppable(assigned, leader, frozenset(isr), sizes, top) == goes
 
 
-def test_nothing_may_go_where_the_original_assignment_is_below_min_insync_replicas() -> None:
+def test_no_replica_is_removed_from_an_original_below_min_isr() -> None:
     assert droppable((1, 2, 3), 1, frozenset({1, 2}), {}, top=2, min_insync_replicas=3) == frozenset()
 
 
@@ -57,7 +57,7 @@ def in_flight(draw: st.DrawFn) -> tuple[Partition, tuple[int, ...], int]:
 
 
 @given(in_flight(), st.dictionaries(st.integers(0, 8), st.integers(0, 100)))
-def test_the_leader_never_goes_and_the_isr_never_shrinks_below_the_minimum(
+def test_the_leader_stays_and_the_isr_stays_at_the_minimum(
     case: tuple[Partition, tuple[int, ...], int], sizes: dict[int, int]
 ) -> None:
     partition, original, required = case
@@ -78,7 +78,7 @@ def test_going_back_is_safe_where_all_that_is_being_added_may_go(case: tuple[Par
         assert not holding_up(partition, original, required)
 
 
-def test_a_cancel_that_is_held_back_names_who_has_to_come_back_and_who_stays_until_then() -> None:
+def test_a_delayed_cancel_names_the_brokers_it_waits_for_and_keeps() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=2), resource({P0: (4, 5, 3)}))
     driver.ticks(3)
     driver.kafka.isr[P0] = frozenset({3, 4, 5})
@@ -90,7 +90,7 @@ def test_a_cancel_that_is_held_back_names_who_has_to_come_back_and_who_stays_unt
     assert "until then broker 4, 5 must stay" in message
 
 
-def test_a_change_in_flight_says_which_replicas_go_and_how_many_copied_bytes() -> None:
+def test_a_change_in_flight_names_discarded_replicas_and_bytes() -> None:
     kafka = SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)})
     driver = drive(kafka, resource({P0: (4, 5, 3), P1: (4, 2, 3)}))
     driver.ticks(3)
@@ -109,7 +109,7 @@ def test_a_change_in_flight_says_which_replicas_go_and_how_many_copied_bytes() -
     assert "Stalled" not in true_conditions(driver)
 
 
-def test_a_deletion_in_flight_says_so_too_and_a_removal_alone_throws_nothing_away() -> None:
+def test_a_deletion_of_a_removal_in_flight_discards_no_bytes() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (1, 2)}, replicationFactorChange="Allow"))
     driver.ticks(3)
     driver.delete("a")
@@ -117,7 +117,7 @@ def test_a_deletion_in_flight_says_so_too_and_a_removal_alone_throws_nothing_awa
     assert "nothing had to be copied" in (detail(driver, P0).message or "")
 
 
-def test_a_cancel_that_the_brokers_refuse_says_what_remains_to_be_done_and_is_asked_for_again() -> None:
+def test_a_refused_cancel_names_the_next_step_and_is_sent_again() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 5, 0)}))
     driver.ticks(3)
     driver.kafka.unsafe = {P0}

@@ -69,7 +69,7 @@ def test_a_replica_is_copied_to_another_directory_of_its_broker() -> None:
     assert sent(driver) == [((0, "/b"),)]
 
 
-def test_a_directory_that_is_not_there_is_stalled_at_once_in_flight_too_and_mended_by_an_edit() -> None:
+def test_a_missing_log_dir_is_stalled_at_once_and_fixed_by_an_edit() -> None:
     driver = asking((2, 1), ("/b", "any"))
     driver.ticks(4)
     edit(driver, (2, 1), ("/no", "any"))
@@ -88,7 +88,7 @@ def test_a_directory_that_is_not_there_is_stalled_at_once_in_flight_too_and_mend
     assert (driver.kafka.directory(P0, 2), states(driver)) == ("/a", {P0: "Completed"})
 
 
-def test_a_broker_is_told_the_directory_before_it_gets_the_replica() -> None:
+def test_a_log_dir_is_requested_before_the_broker_gets_the_replica() -> None:
     driver = asking((2, 1), ("/b", "any"))
     driver.ticks(4)
     assert driver.kafka.writes == [AlterLogDirs(P0, ((2, "/b"),)), Alter(P0, (2, 1))]
@@ -126,7 +126,7 @@ def test_what_is_in_its_directory_already_is_done_without_a_write() -> None:
     assert (states(driver), driver.kafka.writes) == ({P0: "Completed"}, [])
 
 
-def test_while_a_broker_has_not_said_where_its_logs_are_nothing_starts() -> None:
+def test_nothing_starts_before_a_broker_described_its_log_dirs() -> None:
     driver = asking((0, 1), ("/b", "any"))
     driver.kafka.silent = {0}
     driver.ticks(5)
@@ -176,9 +176,7 @@ def begun(replicas: tuple[int, int], **fields: object) -> Driver:
 
 @pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
 @pytest.mark.parametrize("silent_for", [2, 15])
-def test_a_deletion_waits_until_the_broker_has_said_that_no_copy_is_left(
-    replicas: tuple[int, int], silent_for: int
-) -> None:
+def test_a_deletion_waits_until_the_broker_shows_no_copy(replicas: tuple[int, int], silent_for: int) -> None:
     driver = begun(replicas)
     driver.kafka.silent = {1}
     driver.delete("a")
@@ -192,7 +190,7 @@ def test_a_deletion_waits_until_the_broker_has_said_that_no_copy_is_left(
 
 @pytest.mark.parametrize("dirs", [None, ("any", "/a"), ("/a", "any")])
 @pytest.mark.parametrize("silent_for", [2, 15])
-def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended(
+def test_an_edit_back_in_flight_completes_only_after_the_copy_ended(
     dirs: Sequence[str] | None, silent_for: int
 ) -> None:
     driver = begun((0, 1))
@@ -205,7 +203,7 @@ def test_an_edit_back_as_soon_as_it_moves_is_not_done_before_the_copy_has_ended(
     assert (states(driver), futures(driver)) == ({P0: "Completed"}, set())
 
 
-def test_a_directory_named_no_longer_is_not_forgotten_by_a_move_between_brokers_beside_it() -> None:
+def test_a_log_dir_removed_from_the_spec_holds_until_described() -> None:
     driver = begun((2, 1))
     driver.kafka.silent = {1}
     edit(driver, (2, 1), None)
@@ -219,7 +217,7 @@ def test_a_directory_named_no_longer_is_not_forgotten_by_a_move_between_brokers_
 
 
 @pytest.mark.parametrize("replicas", [(0, 1), (2, 1)])
-def test_a_process_that_has_just_started_hears_the_broker_before_it_lets_go(replicas: tuple[int, int]) -> None:
+def test_a_new_process_reads_log_dirs_before_it_removes_the_finalizer(replicas: tuple[int, int]) -> None:
     driver = begun(replicas)
     driver.delete("a")
     driver.kafka.silent = {1}
@@ -232,7 +230,7 @@ def test_a_process_that_has_just_started_hears_the_broker_before_it_lets_go(repl
 
 
 @pytest.mark.parametrize("before", range(6))
-def test_a_request_that_lands_after_its_process_was_killed_leaves_no_copy_behind(before: int) -> None:
+def test_a_request_that_lands_after_a_kill_leaves_no_copy(before: int) -> None:
     driver = asking((0, 1), ("any", "/b"))
     driver.ticks(before)
     driver.tick(lands_after=5)
@@ -246,7 +244,7 @@ def test_a_request_that_lands_after_its_process_was_killed_leaves_no_copy_behind
     assert (driver.gone, futures(driver)) == ({"a"}, set())
 
 
-def test_a_broker_is_told_once_until_it_has_said_what_came_of_it() -> None:
+def test_a_log_dir_is_requested_once_until_its_result_is_described() -> None:
     driver = begun((0, 1))
     driver.kafka.silent = {1}
     driver.ticks(60)
@@ -256,7 +254,7 @@ def test_a_broker_is_told_once_until_it_has_said_what_came_of_it() -> None:
     assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
 
 
-def test_a_directory_that_a_broker_refuses_is_asked_for_ever_later_and_said_all_the_while() -> None:
+def test_a_refused_log_dir_is_retried_with_backoff_and_reported() -> None:
     driver = asking((0, 1), ("/b", "any"), stallTimeoutSeconds=60)
     while not told(driver):
         driver.tick()
@@ -278,7 +276,7 @@ def test_a_directory_that_a_broker_refuses_is_asked_for_ever_later_and_said_all_
     assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, "/b")
 
 
-def test_the_end_of_a_copy_that_a_broker_refuses_is_asked_for_ever_later_and_said_all_the_while() -> None:
+def test_a_refused_end_of_a_copy_is_retried_with_backoff_and_reported() -> None:
     driver = begun((0, 1))
     driver.kafka.denied = {P0}
     driver.delete("a")
@@ -294,7 +292,7 @@ def test_the_end_of_a_copy_that_a_broker_refuses_is_asked_for_ever_later_and_sai
     assert (driver.gone, futures(driver)) == ({"a"}, set())
 
 
-def test_what_was_told_too_late_to_end_a_copy_leaves_no_copy_back_behind() -> None:
+def test_an_end_sent_too_late_leaves_no_copy_back() -> None:
     driver = begun((0, 1))
     driver.tick()
     driver.kafka.silent = {1}
@@ -307,7 +305,7 @@ def test_what_was_told_too_late_to_end_a_copy_leaves_no_copy_back_behind() -> No
     assert (driver.gone, futures(driver), driver.kafka.directory(P0, 1)) == ({"a"}, set(), "/b")
 
 
-def test_a_broker_that_is_down_with_a_copy_does_not_keep_a_move_from_going_back() -> None:
+def test_a_broker_down_with_a_copy_does_not_delay_the_cancel_of_a_move() -> None:
     driver = begun((2, 1))
     stop(driver, 1)
     driver.delete("a")
@@ -322,7 +320,7 @@ def test_a_broker_that_is_down_with_a_copy_does_not_keep_a_move_from_going_back(
 
 
 @pytest.mark.parametrize("deleted", [True, False])
-def test_a_cancel_that_waits_for_a_broker_is_stalled_and_says_for_which(deleted: bool) -> None:
+def test_a_cancel_that_waits_for_a_broker_is_stalled_and_names_it(deleted: bool) -> None:
     driver = begun((2, 1), stallTimeoutSeconds=60)
     stop(driver, 1)
     if deleted:
@@ -382,7 +380,7 @@ def test_the_brake_leaves_a_copy_that_is_complete() -> None:
     assert (states(driver), driver.kafka.directory(P0, 1)) == ({P0: "Completed"}, "/b")
 
 
-def test_another_directory_in_flight_takes_the_place_of_the_first_without_a_cancel() -> None:
+def test_another_log_dir_in_flight_replaces_the_first_without_a_cancel() -> None:
     driver = asking((2, 1), ("any", "/b"))
     driver.ticks(6)
     edit(driver, (2, 1), ("/b", "/a"))
@@ -431,7 +429,7 @@ def copied_by_others() -> SimKafka:
 
 @pytest.mark.parametrize("named", ["/a", "/b"])
 @pytest.mark.parametrize("replicas", [(0, 1), (0, 2)])
-def test_a_copy_of_somebody_else_is_waited_for(replicas: tuple[int, int], named: str) -> None:
+def test_a_foreign_copy_is_waited_for(replicas: tuple[int, int], named: str) -> None:
     driver = drive(copied_by_others(), with_dirs(resource({P0: replicas}), (named, "any")))
     driver.ticks(10)
     assert (driver.kafka.writes, futures(driver)) == ([], {(0, "/c")})
@@ -443,7 +441,7 @@ def test_a_copy_of_somebody_else_is_waited_for(replicas: tuple[int, int], named:
     assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, named)
 
 
-def test_a_copy_of_somebody_else_fails_the_entry_that_does_not_wait() -> None:
+def test_a_foreign_copy_fails_the_entry_that_does_not_wait() -> None:
     driver = drive(copied_by_others(), with_dirs(resource({P0: (0, 1)}, whenInFlight="Fail"), ("/b", "any")))
     driver.ticks(10)
     assert (driver.kafka.writes, futures(driver)) == ([], {(0, "/c")})
@@ -458,13 +456,13 @@ def test_an_entry_that_came_too_late_for_its_directory_has_failed() -> None:
 
 
 @pytest.mark.parametrize("named", ["/a", "/b"])
-def test_a_copy_of_somebody_else_is_superseded(named: str) -> None:
+def test_a_foreign_copy_is_superseded(named: str) -> None:
     driver = drive(copied_by_others(), with_dirs(resource({P0: (0, 1)}, whenInFlight="Supersede"), (named, "any")))
     driver.finish()
     assert (states(driver), driver.kafka.directory(P0, 0)) == ({P0: "Completed"}, named)
 
 
-def test_a_copy_that_somebody_else_puts_in_the_place_of_ours_is_left_alone_and_said() -> None:
+def test_a_foreign_copy_that_replaces_ours_is_left_alone_and_reported() -> None:
     driver = begun((0, 1))
     driver.kafka.log_dirs[1]["/b"].futures.clear()  # type: ignore[attr-defined]
     driver.kafka.log_dirs[1]["/c"] = LogDir(logs={}, futures={P0: 60})
@@ -499,7 +497,7 @@ def test_a_copy_between_directories_that_stands_still_is_stalled() -> None:
     assert "Stalled" not in true_conditions(driver)
 
 
-def test_a_dry_run_says_what_would_be_copied_between_directories() -> None:
+def test_a_dry_run_reports_copies_between_log_dirs() -> None:
     driver = asking((0, 1), ("/b", "/a"), mode="DryRun")
     driver.ticks(3)
     message = driver.resources["a"].status.partitions[0].message

@@ -16,7 +16,7 @@ from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
 P0, P1, P2 = partitions(3)
 
 
-def test_a_request_that_is_never_answered_is_sent_again_ever_more_seldom_and_says_why(
+def test_an_unanswered_request_is_retried_with_backoff_and_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kafka, sent = SimKafka({P0: (0, 1)}), list[Step]()
@@ -42,7 +42,7 @@ def test_a_partition_is_recorded_before_it_is_altered() -> None:
     assert record[0].partitions[0].original_replicas == (0, 1, 2)
 
 
-def test_a_move_is_submitted_once_followed_and_completed_with_its_leader_elected() -> None:
+def test_a_move_is_submitted_once_and_completed_with_its_leader() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(10)
     assert states(driver) == {P0: "InFlight"}
@@ -84,7 +84,7 @@ def test_a_partition_already_at_its_target_is_settled_before_any_check() -> None
     assert kafka.writes == []
 
 
-def test_a_move_that_somebody_else_cancels_is_reported_and_not_submitted_again() -> None:
+def test_a_move_cancelled_by_another_client_is_not_submitted_again() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(5)
     driver.kafka._cancel(P0)
@@ -94,7 +94,7 @@ def test_a_move_that_somebody_else_cancels_is_reported_and_not_submitted_again()
     assert true_conditions(driver) == {"Failed": "CancelledExternally", "Stalled": "CancelledExternally"}
 
 
-def test_a_move_that_somebody_else_changes_is_reported_and_left_alone() -> None:
+def test_a_move_changed_by_another_client_is_reported_and_left_alone() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(5)
     driver.kafka._cancel(P0)
@@ -142,7 +142,7 @@ def test_what_cannot_be_done_does_not_hide_what_is_in_flight() -> None:
     assert true_conditions(driver) == {"Stalled": "ResourceTooLarge"}
 
 
-def test_a_refused_alter_blocks_its_partition_and_is_asked_again_only_later() -> None:
+def test_a_refused_alter_blocks_its_partition_and_is_retried_later() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
     driver.kafka.denied = {P0}
     driver.ticks(10)
@@ -167,7 +167,7 @@ def test_a_lost_status_is_rebuilt_from_what_is_in_flight() -> None:
 
 
 @pytest.mark.parametrize("stale", [1, 2])
-def test_metadata_that_lags_behind_a_completed_move_is_not_taken_for_a_cancel(stale: int) -> None:
+def test_stale_metadata_of_a_completed_move_is_not_a_cancel(stale: int) -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(3)
     driver.kafka.copy(P0)
@@ -178,7 +178,7 @@ def test_metadata_that_lags_behind_a_completed_move_is_not_taken_for_a_cancel(st
     assert states(driver) == {P0: "Completed"}
 
 
-def test_two_resources_that_want_one_partition_go_one_after_the_other_the_older_first() -> None:
+def test_two_resources_of_one_partition_run_in_turn_older_first() -> None:
     older, younger = resource({P0: (3, 1, 2)}, "a"), resource({P0: (4, 1, 2)}, "b")
     driver = drive(SimKafka({P0: (0, 1, 2)}), younger, older)
     driver.ticks(4)
@@ -190,7 +190,7 @@ def test_two_resources_that_want_one_partition_go_one_after_the_other_the_older_
     assert not any(isinstance(step, Cancel) for step in driver.kafka.writes)
 
 
-def test_a_suspended_resource_keeps_nobody_from_what_it_has_not_begun() -> None:
+def test_a_suspended_resource_does_not_hold_partitions_not_yet_begun() -> None:
     asleep, younger = resource({P0: (3, 1, 2)}, "a", suspend=True), resource({P0: (4, 1, 2)}, "b")
     driver = drive(SimKafka({P0: (0, 1, 2)}), asleep, younger)
     driver.ticks(4)
@@ -213,7 +213,7 @@ def at_its_target_with_a_dead_broker() -> Driver:
     return driver
 
 
-def test_who_only_waits_for_replicas_to_be_in_sync_holds_nothing_that_an_older_one_wants() -> None:
+def test_a_wait_for_in_sync_replicas_does_not_hold_off_an_older_resource() -> None:
     driver = at_its_target_with_a_dead_broker()
     driver.resources["a"] = resource({P0: (0, 2)}, "a")  # for example, an entry was added to it
     driver.ticks(2)
@@ -221,7 +221,7 @@ def test_who_only_waits_for_replicas_to_be_in_sync_holds_nothing_that_an_older_o
     assert driver.kafka.writes == [Alter(P0, (0, 2))]
 
 
-def test_who_only_waits_for_replicas_to_be_in_sync_was_not_cancelled_when_others_move_the_partition() -> None:
+def test_a_wait_for_in_sync_replicas_is_not_cancelled_by_a_foreign_move() -> None:
     driver = at_its_target_with_a_dead_broker()
     driver.kafka.move_as_another(P0, (0, 2))
     driver.ticks(5)

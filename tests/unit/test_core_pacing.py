@@ -80,7 +80,7 @@ def halved(limit: int = 8) -> Looks:
     return seen
 
 
-def test_what_lacked_replicas_before_is_no_news() -> None:
+def test_an_earlier_shortage_does_not_halve_the_budget() -> None:
     seen = Looks(8)
     assert seen.looks({A: 1, B: 2}, 10) == [8] * 10
     assert seen.look({A: 1, B: 1}) == 8
@@ -88,7 +88,7 @@ def test_what_lacked_replicas_before_is_no_news() -> None:
 
 
 @pytest.mark.parametrize("new", [{A: 1, B: 1}, {A: 2}], ids=["another partition", "one more replica"])
-def test_replicas_lost_since_the_last_look_halve_the_budget_and_the_event_names_the_partition(
+def test_newly_lost_replicas_halve_the_budget_and_the_event_names_them(
     new: dict[TopicPartition, int],
 ) -> None:
     seen = Looks(9)
@@ -103,7 +103,7 @@ def test_replicas_lost_since_the_last_look_halve_the_budget_and_the_event_names_
     )
 
 
-def test_one_event_counts_once_however_its_partitions_fall_and_however_long_they_lack_replicas() -> None:
+def test_one_outage_halves_the_budget_once() -> None:
     seen = halved()
     assert seen.look({A: 1, B: 1}) == 4
     assert seen.look({A: 2, B: 1, C: 1}) == 4
@@ -111,14 +111,14 @@ def test_one_event_counts_once_however_its_partitions_fall_and_however_long_they
     assert seen.halved == 1
 
 
-def test_what_falls_after_the_cooldown_halves_again_and_one_always_remains() -> None:
+def test_a_loss_after_the_cooldown_halves_again_down_to_one() -> None:
     seen = halved()
     for number, budget in enumerate([2, 1, 1, 1], start=2):
         assert seen.look({A: number}, after=COOLDOWN.total_seconds()) == budget
     assert seen.halved == 3
 
 
-def test_it_grows_by_one_at_each_look_when_replicas_are_back_until_it_is_at_the_limit() -> None:
+def test_the_budget_grows_by_one_up_to_the_limit_after_recovery() -> None:
     seen = halved()
     assert seen.look({A: 1}, after=COOLDOWN.total_seconds()) == 4
     assert seen.looks(CALM, 4) == [5, 6, 7, 8]
@@ -160,20 +160,20 @@ def test_with_nothing_in_flight_nothing_is_halved() -> None:
     assert seen.look({A: 1}) == 8
 
 
-def test_a_partition_that_is_being_moved_is_no_sign_of_strain_nor_when_it_stops() -> None:
+def test_a_partition_being_moved_does_not_halve_the_budget() -> None:
     seen = Looks(8)
     seen.look(CALM)
     assert seen.look({A: 1}, moving={A}) == 8
     assert seen.look({A: 1}) == 8
 
 
-def test_a_look_is_not_compared_with_one_of_long_ago() -> None:
+def test_an_observation_is_not_compared_with_an_old_one() -> None:
     seen = Looks(8)
     seen.look(CALM)
     assert seen.look({A: 1}, after=COMPARABLE_SECONDS + 1) == 8
 
 
-def test_a_new_process_goes_on_from_the_status_and_takes_what_it_finds_for_known() -> None:
+def test_a_new_process_resumes_from_the_status_and_the_current_shortage() -> None:
     again = Looks(8, halved().status)
     again.seconds = 30
     assert again.budget == 4
@@ -218,7 +218,7 @@ LOOKS = st.tuples(
 
 
 @given(limit=st.integers(1, 30), looks=st.lists(LOOKS, max_size=40))
-def test_whatever_is_seen_the_budget_stays_within_its_bounds_and_is_back_at_the_limit_when_it_is_calm(
+def test_the_budget_stays_within_bounds_and_returns_to_the_limit(
     limit: int, looks: Sequence[tuple[dict[TopicPartition, int], int, int, set[TopicPartition]]]
 ) -> None:
     seen = Looks(limit)
@@ -236,7 +236,7 @@ def test_whatever_is_seen_the_budget_stays_within_its_bounds_and_is_back_at_the_
     assert seen.looks(CALM, limit + 5)[-1] == limit
 
 
-def test_what_lacks_replicas_is_counted_without_those_being_added_and_all_where_there_is_no_leader() -> None:
+def test_missing_replicas_exclude_those_being_added() -> None:
     topics = {
         "orders": Topic(
             "id",
@@ -279,7 +279,7 @@ def test_places_are_taken_by_what_is_about_to_start_too() -> None:
 
 
 @pytest.mark.parametrize(("log_dirs", "taken"), [(((0, "/b"),), 1), ((), 0)])
-def test_a_copy_between_directories_takes_a_place_and_waiting_to_be_in_sync_does_not(
+def test_a_log_dir_copy_uses_a_slot_and_a_wait_for_in_sync_does_not(
     log_dirs: tuple[tuple[int, str], ...], taken: int
 ) -> None:
     (tp,) = partitions(1)
@@ -327,7 +327,7 @@ def paced(moves: int, limit: int) -> Paced:
     return Paced(drive(kafka, resource(dict.fromkeys(moved, (2, 3)))), limit)
 
 
-def test_a_partition_that_falls_out_of_sync_slows_what_starts_and_cancels_nothing() -> None:
+def test_an_under_replicated_partition_slows_new_moves_and_cancels_none() -> None:
     run = paced(60, 8)
     kafka = run.driver.kafka
     run.ticks(20)
@@ -348,7 +348,7 @@ def test_a_partition_that_falls_out_of_sync_slows_what_starts_and_cancels_nothin
     assert not any(isinstance(step, Cancel) for step in kafka.writes)
 
 
-def test_a_budget_that_quick_moves_use_up_within_every_tick_grows_too() -> None:
+def test_a_budget_used_up_by_quick_moves_grows_too() -> None:
     run = paced(250, 3)
     kafka = run.driver.kafka
     run.ticks(20)

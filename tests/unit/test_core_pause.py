@@ -61,7 +61,7 @@ def test_what_we_move_or_still_want_to_move_is_ours() -> None:
 
 
 @pytest.mark.parametrize("why", ["a dry run", "not supported", "not allowed"])
-def test_what_will_not_be_moved_is_nobodys_and_pauses(why: str) -> None:
+def test_a_partition_that_will_not_be_moved_is_not_ours_and_pauses(why: str) -> None:
     never = resource({P0: (3, 2)}, "b", **({"mode": "DryRun"} if why == "a dry run" else {}))
     permission = EVERYTHING
     if why == "not supported":
@@ -100,11 +100,11 @@ def test_the_sentence_names_the_first_partitions_and_how_many_there_are() -> Non
     assert other.reason is Reason.CLUSTER_UNDER_REPLICATED
 
 
-def test_a_move_that_would_mend_a_partition_is_not_held_back_by_it() -> None:
+def test_a_move_that_would_repair_a_partition_is_not_paused_by_it() -> None:
     assert pause_problem(MIN_ISR, [P0], our_own([resource({P0: (3, 2)})], EVERYTHING)) is None
 
 
-def test_while_it_holds_new_moves_wait_and_say_why() -> None:
+def test_new_moves_wait_and_report_why_while_paused() -> None:
     driver = drive(SimKafka({P0: (1, 2)}), resource({P0: (3, 2)}))
     driver.hold = pause_problem(MIN_ISR, [P1], {P0})
     driver.ticks(6)

@@ -44,7 +44,7 @@ def test_topics_are_allowed_by_pattern_and_namespace(namespace: str, topic: str,
     assert problem is None or problem.reason is Reason.NAMESPACE_NOT_ALLOWED
 
 
-def test_an_entry_whose_topic_is_not_allowed_is_blocked_and_the_others_go_on() -> None:
+def test_an_entry_of_a_topic_not_allowed_is_blocked_alone() -> None:
     kafka = SimKafka({MINE: (1, 2), OTHERS: (1, 2)})
     driver = drive(kafka, of_team_a(resource({MINE: (3, 2), OTHERS: (3, 2)})), permission=ALLOWED)
     driver.ticks(3)
@@ -54,7 +54,7 @@ def test_an_entry_whose_topic_is_not_allowed_is_blocked_and_the_others_go_on() -
     assert true_conditions(driver) == {"Stalled": "NamespaceNotAllowed"}
 
 
-def test_of_a_topic_that_is_not_allowed_the_status_tells_nothing() -> None:
+def test_the_status_reveals_nothing_of_a_topic_not_allowed() -> None:
     kafka = SimKafka({MINE: (1, 2), OTHERS: (1, 2)})
     kafka.sizes = {OTHERS: {1: 100, 2: 100}}
     asked = {OTHERS: (3, 2), TopicPartition("no-such-topic", 0): (3, 2)}
@@ -74,7 +74,7 @@ def test_an_entry_that_is_not_allowed_claims_no_partition() -> None:
     assert states(driver, "b") == {OTHERS: "InFlight"}
 
 
-def test_a_permission_withdrawn_in_flight_lets_it_end_and_starts_nothing_new() -> None:
+def test_a_permission_withdrawn_in_flight_starts_nothing_new() -> None:
     kafka = SimKafka({MINE: (1, 2), P0._replace(partition=1): (1, 2)})
     second = P0._replace(partition=1)
     driver = drive(kafka, of_team_a(resource({MINE: (3, 2)})), permission=ALLOWED)
@@ -86,7 +86,7 @@ def test_a_permission_withdrawn_in_flight_lets_it_end_and_starts_nothing_new() -
     assert states(driver) == {MINE: "Completed", second: "Blocked"}
 
 
-def test_what_is_in_flight_without_a_permission_is_still_cancelled_by_deletion() -> None:
+def test_a_move_without_permission_is_still_cancelled_by_deletion() -> None:
     driver = drive(SimKafka({MINE: (1, 2)}), of_team_a(resource({MINE: (3, 2)})), permission=ALLOWED)
     driver.ticks(3)
     driver.permission = Permission({"kafka": ("*",)})
@@ -96,7 +96,7 @@ def test_what_is_in_flight_without_a_permission_is_still_cancelled_by_deletion()
     assert driver.kafka.replicas[MINE] == (1, 2)
 
 
-def test_nobody_takes_over_moves_of_others_by_looking_like_a_resource_whose_status_was_lost() -> None:
+def test_a_forged_lost_status_takes_over_no_foreign_moves() -> None:
     kafka = SimKafka({OTHERS: (1, 2)})
     kafka.perform(Alter(OTHERS, (3, 2)))
     looks_lost = replace(of_team_a(resource({OTHERS: (3, 2)})), status=PartitionReassignmentStatus())

@@ -56,7 +56,7 @@ def test_a_goal_that_is_met_already_has_succeeded_without_approval() -> None:
     assert plan.message == "nothing has to move"
 
 
-def test_what_is_not_met_is_said() -> None:
+def test_goals_that_are_not_met_are_reported() -> None:
     plan = stage(1, approval="NotRequired")
     plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
     plan.run()
@@ -72,7 +72,7 @@ def test_what_is_not_met_is_named_before_approval() -> None:
     assert "broker 1 keeps 3 replicas" in plan.message
 
 
-def test_a_drain_that_leaves_excluded_topics_is_incomplete_before_approval() -> None:
+def test_a_drain_of_excluded_topics_is_incomplete_before_approval() -> None:
     plan = stage()
     left = "3 replicas of excluded topics lie on brokers to be emptied: 1"
     plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
@@ -87,7 +87,7 @@ def test_a_drain_that_leaves_excluded_topics_is_incomplete_before_approval() -> 
     )
 
 
-def test_a_goal_that_will_be_met_says_so_from_when_the_plan_is_made() -> None:
+def test_a_goal_that_will_be_met_is_reported_from_planning_on() -> None:
     plan = stage()
     plan.tick()
     assert plan.goal is None
@@ -95,7 +95,7 @@ def test_a_goal_that_will_be_met_says_so_from_when_the_plan_is_made() -> None:
     assert plan.goal == ("True", "GoalMet")
 
 
-def test_a_goal_that_cannot_be_planned_is_stalled_with_the_reason_and_has_no_waves() -> None:
+def test_a_goal_that_cannot_be_planned_is_stalled_without_waves() -> None:
     plan = stage()
     plan.fails = Problem(Reason.NOT_ENOUGH_BROKERS, "2 brokers cannot hold 3 replicas")
     plan.tick(5)
@@ -143,7 +143,7 @@ def test_nothing_is_planned_for_a_cluster_that_cannot_be_seen() -> None:
     assert plan.plans_made == 0
 
 
-def test_waves_that_a_crash_left_behind_are_deleted_before_it_is_planned_anew() -> None:
+def test_waves_left_by_a_crash_are_deleted_before_planning_again() -> None:
     plan = stage(3)
     plan.tick(2)
     plan.tick(die_after=2)
@@ -158,7 +158,7 @@ def test_waves_that_a_crash_left_behind_are_deleted_before_it_is_planned_anew() 
 # --- Approval ---
 
 
-def test_without_approval_nothing_is_let_go() -> None:
+def test_without_approval_no_wave_starts() -> None:
     plan = stage()
     plan.run()
     assert plan.released == []
@@ -191,7 +191,7 @@ def test_approved_the_waves_run_one_after_the_other() -> None:
     assert plan.states == ["Succeeded"] * 3
 
 
-def test_where_approval_is_not_required_the_first_wave_begins_at_once_but_not_before_status_has_the_plan() -> None:
+def test_without_approval_the_first_wave_begins_once_status_has_the_plan() -> None:
     plan = stage(approval="NotRequired")
     plan.tick(3)
     assert plan.status.digest is None
@@ -230,7 +230,7 @@ def test_a_finished_plan_needs_nothing_of_us_when_it_is_deleted() -> None:
 # --- What somebody else does to a wave ---
 
 
-def test_a_wave_that_failed_stalls_the_plan_until_it_has_succeeded_after_all() -> None:
+def test_a_failed_wave_stalls_the_plan_until_it_succeeds() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
@@ -244,7 +244,7 @@ def test_a_wave_that_failed_stalls_the_plan_until_it_has_succeeded_after_all() -
     assert plan.released == [plan.name(1), plan.name(2)]
 
 
-def test_a_wave_that_somebody_deleted_stalls_the_plan() -> None:
+def test_a_deleted_wave_stalls_the_plan() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
@@ -269,7 +269,7 @@ def test_a_wave_that_is_done_may_be_cleared_away() -> None:
     assert plan.true == {"Ready", "Succeeded"}
 
 
-def test_a_wave_that_was_edited_is_not_let_go_until_it_is_as_planned() -> None:
+def test_an_edited_wave_is_not_started_until_it_is_as_planned() -> None:
     plan = approved()
     name = plan.name(1)
     before = plan.waves[name].spec
@@ -283,7 +283,7 @@ def test_a_wave_that_was_edited_is_not_let_go_until_it_is_as_planned() -> None:
     assert plan.released == [name]
 
 
-def test_an_edit_of_a_later_wave_or_of_one_that_is_done_holds_back_the_next() -> None:
+def test_an_edit_of_a_later_or_completed_wave_holds_back_the_next() -> None:
     plan = approved(3)
     plan.tick()
     plan.begin()
@@ -294,7 +294,7 @@ def test_an_edit_of_a_later_wave_or_of_one_that_is_done_holds_back_the_next() ->
     assert plan.reason == "WaveEdited"
 
 
-def test_a_wave_let_go_by_hand_is_suspended_again_before_it_moves() -> None:
+def test_a_wave_resumed_by_hand_is_suspended_again_before_it_moves() -> None:
     plan = stage()
     plan.tick(4)
     plan.edit_wave(plan.name(1), suspend=False)
@@ -309,7 +309,7 @@ def test_a_wave_let_go_by_hand_is_suspended_again_before_it_moves() -> None:
     assert plan.released == [plan.name(1)]
 
 
-def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
+def test_a_wave_resumed_by_hand_in_flight_continues_alone_and_is_named() -> None:
     plan = stage()
     plan.tick(4)
     plan.edit_wave(plan.name(2), suspend=False)
@@ -327,7 +327,7 @@ def test_a_wave_let_go_by_hand_that_moves_goes_on_alone_and_is_named() -> None:
     assert plan.states == ["Succeeded"] * 2
 
 
-def test_waves_let_go_by_hand_that_are_done_before_they_are_seen_are_said_not_to_be_approved() -> None:
+def test_waves_resumed_and_completed_by_hand_are_reported_as_unapproved() -> None:
     plan = stage()
     plan.tick(4)
     for number in (1, 2):
@@ -342,7 +342,7 @@ def test_waves_let_go_by_hand_that_are_done_before_they_are_seen_are_said_not_to
     assert plan.message.endswith("it was not approved: a user started its waves by hand")
 
 
-def test_a_wave_that_somebody_suspends_is_let_go_again() -> None:
+def test_a_wave_suspended_by_a_user_is_resumed() -> None:
     plan = approved()
     plan.tick()
     plan.edit_wave(plan.name(1), suspend=True)
@@ -353,7 +353,7 @@ def test_a_wave_that_somebody_suspends_is_let_go_again() -> None:
     assert plan.released == [plan.name(1)] * 3
 
 
-def test_what_keeps_the_wave_under_way_is_said_of_the_plan_too() -> None:
+def test_the_plan_reports_what_its_wave_waits_for() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
@@ -382,7 +382,7 @@ def test_a_wave_that_the_brake_suspends_suspends_its_plan() -> None:
     assert (said["Ready"], said.keys() & {"Reconciling", "Stalled"}) == ("Suspended", set())
 
 
-def test_a_plan_whose_cluster_cannot_be_seen_is_stalled_once_that_has_lasted() -> None:
+def test_a_plan_of_an_unreachable_cluster_is_stalled_after_a_time() -> None:
     plan = approved(template={"stallTimeoutSeconds": 60})
     plan.tick()
     plan.begin()
@@ -424,7 +424,7 @@ def test_suspended_no_wave_begins_and_the_running_one_starts_nothing_new() -> No
 
 
 @pytest.mark.parametrize("suspended", [True, False])
-def test_a_broker_that_is_down_when_a_wave_ends_makes_the_plan_stale_unless_it_is_suspended(suspended: bool) -> None:
+def test_a_broker_down_at_a_waves_end_makes_an_active_plan_stale(suspended: bool) -> None:
     plan = approved()
     plan.tick()
     plan.begin()
@@ -510,7 +510,7 @@ def test_input_hashes_of_stored_plans_stay_as_they_are(topics: dict[str, list[st
     assert plan.input_hash == f"sha256:{digest}"
 
 
-def test_planned_anew_in_flight_it_ends_what_is_in_flight_first_and_keeps_what_is_done() -> None:
+def test_planning_again_in_flight_cancels_first_and_keeps_completed_waves() -> None:
     plan = approved(3)
     plan.tick()
     plan.begin()
@@ -533,7 +533,7 @@ def test_planned_anew_in_flight_it_ends_what_is_in_flight_first_and_keeps_what_i
     assert plan.true == {"Ready", "Succeeded"}
 
 
-def test_a_wave_that_was_held_in_the_middle_is_deleted_when_it_is_planned_anew() -> None:
+def test_a_wave_suspended_in_the_middle_is_deleted_by_planning_again() -> None:
     plan = approved(1)
     plan.tick()
     name = plan.name(1)
@@ -553,7 +553,7 @@ def unfence(plan: Stage, broker: int = 4) -> None:
     plan.kafka.brokers[broker] = Broker(broker, "r")
 
 
-def test_a_plan_that_no_longer_fits_waits_for_another_approval_on_a_cluster_that_fits() -> None:
+def test_a_stale_plan_waits_for_another_approval() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
@@ -591,7 +591,7 @@ def test_an_approval_given_while_the_cluster_does_not_fit_is_not_enough() -> Non
     assert plan.true == {"Stalled", "PlanStale"}
 
 
-def test_while_it_waits_for_approval_it_is_stale_only_as_long_as_the_cluster_does_not_fit() -> None:
+def test_an_unapproved_plan_is_stale_only_while_the_cluster_differs() -> None:
     plan = stage()
     plan.tick(4)
     plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
@@ -602,7 +602,7 @@ def test_while_it_waits_for_approval_it_is_stale_only_as_long_as_the_cluster_doe
     assert plan.true == set()
 
 
-def test_where_approval_is_not_required_it_goes_on_when_the_cluster_fits_again() -> None:
+def test_a_plan_without_approval_continues_once_the_cluster_fits() -> None:
     plan = stage(approval="NotRequired")
     fence(plan)
     plan.tick(6)
@@ -613,7 +613,7 @@ def test_where_approval_is_not_required_it_goes_on_when_the_cluster_fits_again()
     assert plan.released == [plan.name(1)]
 
 
-def test_what_it_says_of_a_cluster_that_does_not_fit() -> None:
+def test_a_stale_plan_reports_how_the_cluster_differs() -> None:
     plan = Stage([{ORDERS[0]: (4, 2, 3), ORDERS[1]: (5, 2, 3), TopicPartition("gone", 0): NEW, ORDERS[2]: NEW}])
     plan.tick(4)
     for tp in (TopicPartition("gone", 0), ORDERS[2]):
@@ -646,7 +646,7 @@ def test_another_plan_ends_what_was_stale() -> None:
 # --- Deletion ---
 
 
-def test_deleted_it_cancels_the_wave_in_flight_deletes_the_others_and_keeps_what_is_done() -> None:
+def test_a_deletion_cancels_the_wave_in_flight_and_keeps_completed_ones() -> None:
     plan = approved(3)
     plan.tick()
     plan.begin()

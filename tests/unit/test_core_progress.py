@@ -62,7 +62,7 @@ HAPPENS = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(HAPPENS, st.integers(0, 2), st.integers(0, 2000)), max_size=40))
-def test_bytes_copied_never_go_back_and_nothing_is_whole_before_it_is_in_sync(
+def test_copied_bytes_never_decrease_and_are_whole_only_in_sync(
     story: list[tuple[str, int, int]],
 ) -> None:
     driver = moving()
@@ -82,7 +82,7 @@ def test_bytes_copied_never_go_back_and_nothing_is_whole_before_it_is_in_sync(
     st.lists(st.builds(lambda a, b: Bytes(min(a, b), max(a, b)), st.integers(0, 9), st.integers(0, 9))),
     st.integers(0, 99),
 )
-def test_what_is_still_to_come_is_what_it_is_whatever_was_said_to_be_copied(parts: list[Bytes], said: int) -> None:
+def test_remaining_bytes_do_not_depend_on_reported_copied_bytes(parts: list[Bytes], said: int) -> None:
     shown = together(parts, said)
     assert shown.copied >= said
     assert shown.total - shown.copied == sum(part.total - part.copied for part in parts)
@@ -101,7 +101,7 @@ def test_a_partition_that_is_cancelled_takes_its_bytes_with_it() -> None:
     assert (progress(driver).bytes_copied, progress(driver).bytes_total) == (100, 2000)
 
 
-def test_without_any_size_there_are_no_bytes_but_a_share_of_the_partitions() -> None:
+def test_progress_without_sizes_is_a_share_of_the_partitions() -> None:
     driver = moving()
     driver.kafka.sizes = None
     driver.ticks(4)
@@ -121,7 +121,7 @@ def test_while_nothing_moves_growing_topics_change_no_status() -> None:
     assert replace(driver.resources["a"], status=before) == driver.resources["a"]
 
 
-def test_an_end_that_is_too_far_off_is_not_told() -> None:
+def test_an_estimate_too_far_in_the_future_is_omitted() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert completion_time(7200, 1, now) == datetime(2026, 1, 1, 2, tzinfo=UTC)
     assert completion_time(10**15, 1, now) is None

@@ -34,7 +34,7 @@ def test_what_others_have_moved_since_the_cancel_stays_where_it_is(seconds: int)
     assert driver.gone == {"a"}
 
 
-def test_a_restore_that_was_refused_is_not_sent_again_once_others_have_moved_the_partition() -> None:
+def test_a_refused_restore_is_not_sent_again_after_a_foreign_move() -> None:
     driver = cancelled()
     driver.kafka.denied = {P0}
     driver.ticks(3)
@@ -46,7 +46,7 @@ def test_a_restore_that_was_refused_is_not_sent_again_once_others_have_moved_the
     assert driver.gone == {"a"}
 
 
-def test_a_replica_that_others_have_taken_away_since_the_cancel_holds_no_deletion() -> None:
+def test_a_replica_removed_by_others_after_the_cancel_holds_no_deletion() -> None:
     driver = cancelled()
     driver.kafka.move_as_another(P0, (2, 3))
     driver.kafka.copy(P0)
@@ -55,7 +55,7 @@ def test_a_replica_that_others_have_taken_away_since_the_cancel_holds_no_deletio
     assert not driver.kafka.writes.count(Alter(P0, (1, 2, 3)))
 
 
-def test_the_order_is_not_restored_before_metadata_shows_the_original_replicas() -> None:
+def test_the_order_is_restored_once_metadata_shows_the_originals() -> None:
     driver = cancelled()
     driver.lag = 1
     driver.tick()
@@ -66,7 +66,7 @@ def test_the_order_is_not_restored_before_metadata_shows_the_original_replicas()
 
 
 @pytest.mark.parametrize("guard", ReplicationFactorGuard)
-def test_a_guard_of_our_own_does_not_judge_a_restore_by_metadata_that_may_be_stale(
+def test_the_emulated_guard_does_not_judge_a_restore_by_stale_metadata(
     guard: ReplicationFactorGuard,
 ) -> None:
     driver = cancelled()

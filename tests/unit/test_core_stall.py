@@ -61,9 +61,7 @@ def stands_still(kafka: SimKafka) -> None:
         (stands_still, "MoveStalled", "broker 2 has copied nothing for 60 s"),
     ],
 )
-def test_a_move_that_stands_still_is_stalled_with_its_reason_after_the_time_out(
-    what: object, named: str, says: str
-) -> None:
+def test_a_move_without_progress_is_stalled_after_the_timeout(what: object, named: str, says: str) -> None:
     driver = moving(b0=1000, b1=1000, b2=100)
     what(driver.kafka)  # type: ignore[operator]
     driver.ticks(TIMEOUT - 5)
@@ -77,7 +75,7 @@ def test_a_move_that_stands_still_is_stalled_with_its_reason_after_the_time_out(
     assert "have not come nearer for 60 s: 1; orders-0" in ready.message
 
 
-def test_a_dead_destination_is_said_of_its_partition_at_once() -> None:
+def test_a_dead_destination_is_reported_at_once() -> None:
     driver = moving(b0=1000, b1=1000)
     dies(driver.kafka)
     driver.tick()
@@ -85,7 +83,7 @@ def test_a_dead_destination_is_said_of_its_partition_at_once() -> None:
     assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight"}
 
 
-def test_when_the_destination_is_back_the_move_goes_on_and_is_stalled_no_longer() -> None:
+def test_a_move_is_stalled_no_longer_once_the_destination_is_back() -> None:
     driver = moving(b0=1000, b1=1000)
     dies(driver.kafka)
     driver.ticks(TIMEOUT + 1)
@@ -101,7 +99,7 @@ def test_when_the_destination_is_back_the_move_goes_on_and_is_stalled_no_longer(
 
 
 @pytest.mark.parametrize("produced", [10, 11])
-def test_a_replica_that_copies_no_faster_than_its_leader_is_written_to_is_stalled(produced: int) -> None:
+def test_a_replica_no_faster_than_its_leaders_writes_is_stalled(produced: int) -> None:
     driver = moving(b0=1000, b1=1000, b2=100)
     for _ in range(TIMEOUT + 1):
         grow(driver, 2, 10)
@@ -115,7 +113,7 @@ def test_a_replica_that_copies_no_faster_than_its_leader_is_written_to_is_stalle
 
 
 @pytest.mark.parametrize("throttle", [None, {"interBroker": 2048}])
-def test_a_replica_that_copies_nothing_because_others_use_up_the_throttle_says_so(throttle: object) -> None:
+def test_a_replica_that_others_starve_under_the_throttle_is_reported(throttle: object) -> None:
     driver = moving(b0=1000, b1=1000, b2=100)
     driver.edit("a", {P0: (2, 1)}, stallTimeoutSeconds=TIMEOUT, throttle=throttle)
     for _ in range(TIMEOUT + 2):
@@ -135,7 +133,7 @@ def test_a_slow_move_that_comes_nearer_is_never_stalled() -> None:
         assert "Stalled" not in true_conditions(driver)
 
 
-def test_a_move_of_eight_terabytes_over_days_has_one_status_from_its_beginning_to_its_end() -> None:
+def test_a_move_of_days_keeps_one_status_from_start_to_end() -> None:
     driver = moving(b0=8 * 2**40, b1=8 * 2**40, b2=0)
     shown = [true_conditions(driver)]
     for hour in range(100):
@@ -163,7 +161,7 @@ def test_one_more_replica_in_sync_is_nearer() -> None:
     assert true_conditions(driver)["Stalled"] == "MoveStalled"
 
 
-def test_a_leader_that_is_cut_by_retention_does_not_make_a_copying_move_look_stalled() -> None:
+def test_retention_on_the_leader_does_not_stall_a_copying_move() -> None:
     driver = moving(b0=10_000, b1=10_000, b2=4_000)
     assert driver.kafka.sizes is not None
     driver.ticks(2)
@@ -174,7 +172,7 @@ def test_a_leader_that_is_cut_by_retention_does_not_make_a_copying_move_look_sta
         assert "Stalled" not in true_conditions(driver)
 
 
-def test_time_in_which_nobody_looked_does_not_count() -> None:
+def test_time_without_observation_does_not_count() -> None:
     driver = moving(b0=1000, b1=1000)
     driver.ticks(5)
     driver.now += 10 * TIMEOUT
@@ -195,7 +193,7 @@ def test_another_process_begins_to_count_anew() -> None:
     assert "Stalled" in true_conditions(driver)
 
 
-def test_without_sizes_only_replicas_in_sync_tell_that_it_comes_nearer() -> None:
+def test_without_sizes_only_in_sync_replicas_count_as_progress() -> None:
     driver = moving()
     driver.ticks(TIMEOUT)
     assert true_conditions(driver)["Stalled"] == "MoveStalled"

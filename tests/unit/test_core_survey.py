@@ -24,7 +24,7 @@ def kafka() -> SimKafka:
     )
 
 
-def test_partitions_are_sorted_by_topic_and_number_and_name_brokers_by_index() -> None:
+def test_partitions_are_sorted_and_name_brokers_by_index() -> None:
     found = survey(kafka().snapshot())
     assert found.id == "sim"
     assert found.topics == ("a", "b")
@@ -49,7 +49,7 @@ def test_a_broker_that_only_a_replica_names_is_down() -> None:
     assert found.racks == ("", "", "/x/1")
 
 
-def test_a_size_is_the_leaders_else_the_greatest_that_is_known_else_unknown() -> None:
+def test_a_size_is_the_leaders_else_the_greatest_known() -> None:
     # 5 leads a-1 and does not say its size; of b-10 nobody says anything
     assert survey(kafka().snapshot()).sizes.tolist() == [100, 60, 0, -1]
 
@@ -76,7 +76,7 @@ def test_what_is_in_flight_of_a_topic_that_we_may_not_see_is_left_out() -> None:
     assert survey(snapshot).topics == ("b",)
 
 
-def test_directories_are_sorted_by_broker_and_path_with_what_their_volumes_say() -> None:
+def test_log_dirs_are_sorted_by_broker_and_path_with_their_volumes() -> None:
     sim = kafka()
     sim.log_dirs = {
         7: {"/b": LogDir(total=9, usable=4, cordoned=True, logs={A1: 60}), "/a": LogDir(online=False, logs={A0: 90})},
@@ -116,7 +116,7 @@ def roles_of(sim: SimKafka) -> Roles:
     return roles(snapshot, survey(snapshot))
 
 
-def test_leaders_and_in_sync_replicas_are_what_metadata_says_and_not_the_preferred_ones() -> None:
+def test_leaders_and_in_sync_replicas_are_those_of_metadata() -> None:
     sim = kafka()
     sim.leader |= {A0: 7, B2: None}
     sim.isr |= {A1: frozenset({7, 5}), B2: frozenset()}
@@ -126,7 +126,7 @@ def test_leaders_and_in_sync_replicas_are_what_metadata_says_and_not_the_preferr
     assert (found.leader.dtype, found.isr.dtype) == (np.int32, np.int32)
 
 
-def test_while_a_partition_is_moved_its_original_replicas_lead_and_are_in_sync() -> None:
+def test_original_replicas_lead_and_are_in_sync_during_a_move() -> None:
     sim = kafka()
     sim.move_as_another(B2, (7,))
     found = roles_of(sim)
@@ -134,7 +134,7 @@ def test_while_a_partition_is_moved_its_original_replicas_lead_and_are_in_sync()
     assert (found.leader[2], found.isr[2].tolist()) == (0, [0, -1, -1])
 
 
-def test_a_broker_that_is_gone_and_that_only_a_replica_to_be_removed_names_leads_nothing() -> None:
+def test_a_missing_broker_of_a_replica_being_removed_leads_nothing() -> None:
     sim = SimKafka({B2: (3, 5)}, brokers={5: Broker(5), 7: Broker(7)})
     sim.move_as_another(B2, (5, 7))
     assert survey(sim.snapshot()).brokers.tolist() == [5, 7]

@@ -77,7 +77,7 @@ def unthrottled(throttler: Throttler, *moves: ThrottledMove, live: Sequence[int]
     return [key for key in found if key]
 
 
-def test_the_replicas_that_move_are_on_the_lists_and_their_brokers_have_the_rate() -> None:
+def test_moving_replicas_are_listed_and_their_brokers_have_the_rate() -> None:
     throttler = Throttler(store())
     throttler.tick([move()])
     assert (throttler.at(LEADERS), throttler.at(FOLLOWERS)) == ("0:0,0:1", "0:2")
@@ -85,7 +85,7 @@ def test_the_replicas_that_move_are_on_the_lists_and_their_brokers_have_the_rate
     assert unthrottled(throttler, move()) == []
 
 
-def test_the_least_rate_that_anybody_asks_for_counts_and_the_users_are_named() -> None:
+def test_the_lowest_requested_rate_counts_and_its_users_are_named() -> None:
     throttler = Throttler(store())
     moves = [move(), move(1, adding=(3,), rate=2000, user="b")]
     throttler.tick(moves)
@@ -98,7 +98,7 @@ def test_the_least_rate_that_anybody_asks_for_counts_and_the_users_are_named() -
     assert [user.name for user in throttler.status.users] == ["a"]
 
 
-def test_a_copy_between_directories_needs_its_rate_on_its_broker_and_nothing_else() -> None:
+def test_a_log_dir_copy_needs_only_the_rate_on_its_broker() -> None:
     before = store()
     throttler = Throttler(copy(before))
     throttler.ticks(SETTLED, [copy_between_dirs(brokers=[0, 2])])
@@ -114,7 +114,7 @@ def test_a_copy_between_directories_needs_its_rate_on_its_broker_and_nothing_els
     assert (throttler.store, throttler.status) == (before, None)
 
 
-def test_the_least_rate_between_directories_counts_on_its_own_and_is_changed_in_flight() -> None:
+def test_the_lowest_log_dir_rate_counts_alone_and_changes_in_flight() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move(), copy_between_dirs(), copy_between_dirs(1, [1], rate=300, user="b")])
     assert (rates(throttler)[0], log_dir_rates(throttler)) == ("5000", {0: "300", 1: "300"})
@@ -133,7 +133,7 @@ def test_a_copy_that_no_resource_holds_keeps_the_rate_that_was_set_last() -> Non
     assert (throttler.store, throttler.status) == (store(), None)
 
 
-def test_a_rate_between_directories_that_somebody_else_sets_is_drift_and_restored() -> None:
+def test_a_log_dir_rate_set_by_another_client_is_drift_and_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [copy_between_dirs()])
     throttler.somebody_else(Change(ConfigKey(broker(0), LOG_DIR_RATE), Op.SET, "123"))
@@ -156,7 +156,7 @@ def test_a_list_is_restored_byte_for_byte(prior: str | None) -> None:
     assert throttler.status is None
 
 
-def test_rates_that_were_there_before_are_restored_and_others_are_absent_again() -> None:
+def test_prior_rates_are_restored_and_others_are_removed() -> None:
     before = store()
     before[broker(1)] = {LEADER_RATE: "77", FOLLOWER_RATE: "88", LOG_DIR_RATE: "99"}
     throttler = Throttler(copy(before))
@@ -167,14 +167,14 @@ def test_rates_that_were_there_before_are_restored_and_others_are_absent_again()
     assert throttler.status is None
 
 
-def test_what_somebody_else_lists_already_is_not_ours_to_take_away() -> None:
+def test_a_list_item_of_another_client_is_not_removed() -> None:
     throttler = Throttler(store(followers="0:2"))
     throttler.ticks(SETTLED, [move()])
     throttler.ticks(2 * SETTLED)
     assert throttler.at(FOLLOWERS) == "0:2"
 
 
-def test_stripped_lists_come_back_with_the_next_look_and_that_is_told() -> None:
+def test_removed_list_items_are_set_again_and_reported() -> None:
     throttler = Throttler(store(followers="9:9"))
     throttler.ticks(SETTLED, [move()])
     throttler.somebody_else(Change(FOLLOWERS, Op.DELETE))
@@ -188,7 +188,7 @@ def test_stripped_lists_come_back_with_the_next_look_and_that_is_told() -> None:
     assert throttler.at(FOLLOWERS) is None
 
 
-def test_a_rate_that_somebody_else_sets_meanwhile_is_what_is_restored() -> None:
+def test_a_rate_that_another_client_sets_meanwhile_is_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
     throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
@@ -200,7 +200,7 @@ def test_a_rate_that_somebody_else_sets_meanwhile_is_what_is_restored() -> None:
     assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
 
 
-def test_a_rate_that_somebody_else_sets_before_the_restore_stays() -> None:
+def test_a_rate_that_another_client_sets_before_the_restore_stays() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
     throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
@@ -208,7 +208,7 @@ def test_a_rate_that_somebody_else_sets_before_the_restore_stays() -> None:
     assert rates(throttler)[2] == "123"
 
 
-def test_a_rate_that_somebody_else_sets_right_after_us_stays_too() -> None:
+def test_a_rate_that_another_client_sets_right_after_us_stays() -> None:
     throttler = Throttler(store())
     throttler.tick([move()])
     throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
@@ -216,7 +216,7 @@ def test_a_rate_that_somebody_else_sets_right_after_us_stays_too() -> None:
     assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
 
 
-def test_reads_that_lag_are_neither_taken_for_drift_nor_a_reason_to_write_again() -> None:
+def test_stale_reads_are_neither_drift_nor_a_reason_to_write_again() -> None:
     throttler = Throttler(store(), lag=2)
     throttler.tick()
     throttler.tick([move()])
@@ -225,7 +225,7 @@ def test_reads_that_lag_are_neither_taken_for_drift_nor_a_reason_to_write_again(
     assert [bool(plan.changes) for plan in planned] == [False, False, True, False, False]
 
 
-def test_a_throttle_that_lands_after_its_move_is_over_is_taken_away_all_the_same() -> None:
+def test_a_throttle_that_lands_after_its_move_ended_is_removed() -> None:
     throttler = Throttler(store())
     throttler.tick([move()], lands_after=5)
     assert throttler.store == store()
@@ -233,7 +233,7 @@ def test_a_throttle_that_lands_after_its_move_is_over_is_taken_away_all_the_same
     assert (throttler.store, throttler.status) == (store(), None)
 
 
-def test_an_item_that_somebody_else_adds_between_two_moves_stays() -> None:
+def test_an_item_that_another_client_adds_between_two_moves_stays() -> None:
     throttler = Throttler(store())
     for moves in ([move()], [], [move(1)]):
         throttler.tick(moves)
@@ -242,7 +242,7 @@ def test_an_item_that_somebody_else_adds_between_two_moves_stays() -> None:
     assert items(throttler.at(LEADERS)) == ("9:9",)
 
 
-def test_a_change_of_the_rate_that_a_crash_cuts_short_is_not_taken_for_somebody_elses() -> None:
+def test_a_rate_change_interrupted_by_a_crash_is_still_ours() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
     throttler.tick([move(rate=2000)], die_after=1)
@@ -261,7 +261,7 @@ def test_a_process_that_has_just_started_reads_no_prior_value() -> None:
     assert throttler.at(FOLLOWERS) == "0:2"
 
 
-def test_a_broker_that_is_down_holds_no_other_up_and_gets_the_rate_when_it_is_back() -> None:
+def test_a_broker_that_is_down_delays_no_other_and_gets_the_rate_later() -> None:
     throttler = Throttler(store(), down={broker(2)})
     throttler.ticks(SETTLED, [move()])
     assert rates(throttler) == {0: "5000", 1: "5000", 2: None, 3: None}
@@ -290,7 +290,7 @@ def test_a_topic_that_is_gone_needs_no_restoring() -> None:
     assert planned.record.topics == ()
 
 
-def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_throttled(
+def test_moves_without_room_in_the_record_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1500)
@@ -305,7 +305,7 @@ def test_moves_that_the_record_has_no_room_for_are_left_out_and_the_others_are_t
     assert len(items(listed.configs[0].value)) == len(kept)
 
 
-def test_copies_between_directories_that_are_recorded_stay_and_new_ones_are_left_out_without_room(
+def test_log_dir_copies_without_room_in_the_record_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     throttler = Throttler(store())

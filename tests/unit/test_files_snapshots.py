@@ -205,7 +205,7 @@ def test_an_earlier_snapshot_is_replaced_and_nothing_is_left_of_it(folder: Path)
     assert {path.name for path in folder.iterdir()} == {f"{name}.parquet" for name in SCHEMAS}
 
 
-def test_who_reads_while_a_snapshot_is_replaced_has_one_of_both_or_is_refused(folder: Path) -> None:
+def test_a_reader_during_a_replacement_gets_one_snapshot_or_is_refused(folder: Path) -> None:
     def of(number: int) -> Snapshot:
         """Its number is in two of its files."""
         sizes = np.full(3, number, np.int64)
@@ -245,7 +245,7 @@ def test_a_snapshot_of_another_cluster_is_never_replaced(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["write_table", "rename"])
-def test_an_earlier_snapshot_stays_as_it_is_when_the_new_one_cannot_be_written(
+def test_an_earlier_snapshot_stays_when_the_new_one_cannot_be_written(
     failing: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:
@@ -333,7 +333,7 @@ def test_files_of_two_snapshots(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "about", [{"rows": {}}, {"rows": None}, {"taken_at": "yesterday"}, {"taken_at": None}, {"cluster_id": None}]
 )
-def test_metadata_that_says_too_little(folder: Path, about: dict[str, object]) -> None:
+def test_incomplete_metadata_is_refused(folder: Path, about: dict[str, object]) -> None:
     for name in SCHEMAS:
         rewrite(folder, name, **about)
     assert "not complete" in refusal(folder)

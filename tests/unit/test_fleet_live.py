@@ -57,7 +57,7 @@ def rows(cluster: LiveCluster) -> list[dict[str, Any]]:
     return table.to_pylist()  # type: ignore[no-any-return]
 
 
-def test_each_cluster_is_a_partition_that_says_where_it_is_and_holds_no_secret(
+def test_each_cluster_is_one_partition_with_its_location_and_no_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     served(monkeypatch)

@@ -141,7 +141,7 @@ def test_an_endpoint_that_goes_away_does_no_harm_while_the_token_is_good(
     assert oauth.token() == "token-2"
 
 
-def test_a_token_that_is_over_is_not_sent(oauth: OAuth, clock: Clock) -> None:
+def test_an_expired_token_is_not_sent(oauth: OAuth, clock: Clock) -> None:
     with pytest.raises(KafkaConnectionError):
         oauth.token()
     renew(oauth)

@@ -38,7 +38,7 @@ def obj(*conditions: str, observed: int | None = 2, ready: str | None = None, de
         (obj(), "Current"),
     ],
 )
-def test_kstatus_says_what_its_source_says(found: Any, expected: str) -> None:
+def test_kstatus_agrees_with_its_source(found: Any, expected: str) -> None:
     assert kstatus(found) == expected
 
 

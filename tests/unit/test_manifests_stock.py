@@ -92,7 +92,7 @@ def test_long_topic_names_split_a_file_too() -> None:
     assert [len(manifest["spec"]["partitions"]) for manifest in manifests] == [642, 58]
 
 
-def test_what_a_file_cannot_say_is_left_out() -> None:
+def test_what_a_file_cannot_express_is_left_out() -> None:
     manifest = {"spec": {"suspend": True, "partitions": [move(expectedReplicas=[3, 4])]}}
     assert json.loads(write([manifest])) == {"version": 1, "partitions": [move()]}
 

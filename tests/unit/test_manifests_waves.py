@@ -179,7 +179,7 @@ def test_topic_names_that_are_too_long_together_are_refused() -> None:
         made(cluster, plan, max_partitions=2000)
 
 
-def test_a_plan_too_large_to_be_stored_says_what_to_do() -> None:
+def test_a_plan_too_large_to_be_stored_is_refused_with_what_to_do() -> None:
     check_stored(plan_of([[1, 0]] * 20_001, [0] * 20_000 + [UNKNOWN]))
     with pytest.raises(PlanningError, match=r"20001 partitions.*Git.*fleet pipeline") as refusal:
         check_stored(plan_of([[1, 0]] * 20_001, [0] * 20_001))
@@ -379,9 +379,7 @@ def grown(manifest: Manifest) -> dict[str, Any]:
     ("topic", "replicas", "path", "fit"),
     [(40, 3, 0, 700), (249, 3, 60, 500), (40, 3, 400, 280), (249, 16, 1024, 25), (4, 16, 0, 700), (249, 1, 0, 600)],
 )
-def test_a_wave_of_the_largest_entries_fits_into_the_api_server_with_its_status(
-    topic: int, replicas: int, path: int, fit: int
-) -> None:
+def test_a_wave_of_the_largest_entries_fits_into_one_object(topic: int, replicas: int, path: int, fit: int) -> None:
     cluster, plan = of_size(topic, replicas, path)
     most = most_that_fit(cluster, plan.target, plan.target_directory, np.arange(EVERY, dtype=np.int32))
     assert fit <= most < fit + 100

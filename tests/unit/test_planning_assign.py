@@ -151,7 +151,7 @@ def test_each_partition_resumes_where_it_left_the_rings() -> None:
     assert add_replicas(one_each, 3, nodes, False, FIRST).tolist() == [[1, 3, 5], [3, 5, 7]]
 
 
-def test_what_is_added_to_one_partition_leaves_the_rings_of_the_next_alone() -> None:
+def test_a_replica_added_to_one_partition_leaves_the_next_rings_alone() -> None:
     nodes = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
     made = np.array([[1, 3], [2, 4]], np.int32)
     assert add_replicas(made, 3, nodes, False, FIRST).tolist() == [[1, 3, 5], [2, 4, 5]]
@@ -171,7 +171,7 @@ def test_a_raised_topic_loads_brokers_within_their_windows_on_the_rings(
         assert np.isin(raised, list(members)).sum() <= ceil(Fraction(after, before)) * ceil(visits)
 
 
-def test_first_replicas_fall_where_the_rings_put_them_and_are_not_balanced() -> None:
+def test_first_replicas_follow_the_rings_and_are_not_balanced() -> None:
     nodes = {b: f"r{b % 3}" for b in range(9)}
     assert {nodes[int(b)] for b in assign(90, 3, nodes, False, 1)[:, 0]} == {"r0"}
 

@@ -51,7 +51,7 @@ def named(
     return chosen.tolist(), without_room
 
 
-def test_directories_of_one_volume_are_told_by_what_they_report() -> None:
+def test_directories_of_one_volume_are_recognised_by_their_sizes() -> None:
     found = directories((0, 100, 50), (0, 100, 50), (0, 200, 50), (1, 100, 50), (1, UNKNOWN, UNKNOWN))
     assert volumes(found).tolist() == [0, 0, 1, 2, 3]
 
@@ -60,7 +60,7 @@ def test_a_volume_of_no_size_takes_nothing() -> None:
     assert named(directories((0, 9, 9), (1, 0, 0), (1, 100, 50), (1, 90, 80)), [[1]], 1) == ([[3]], [])
 
 
-def test_a_volume_that_does_not_say_what_is_free_takes_nothing() -> None:
+def test_a_volume_without_known_free_space_takes_nothing() -> None:
     found = directories((0, 9, 9), (1, 100, UNKNOWN), (1, 100, 50), (1, 90, 80))
     assert named(found, [[1]], 1) == ([[3]], [])
     only = directories((0, 9, 9), (1, 100, UNKNOWN), (1, 90, 80))
@@ -87,7 +87,7 @@ def test_cordoned_and_offline_directories_take_nothing() -> None:
     assert named(found, [[1]], 5) == ([[1]], [])
 
 
-def test_what_fits_into_no_volume_is_said_and_left_to_the_broker() -> None:
+def test_what_fits_into_no_volume_is_reported_and_left_to_the_broker() -> None:
     found = directories((0, 9, 9), (1, 100, 20), (1, 200, 29))
     assert named(found, [[1], [1]], 15, 9) == ([[UNKNOWN], [1]], [0])
     assert named(found, [[1], [1]], 15, 9, min_free=0) == ([[1], [2]], [])

@@ -76,7 +76,7 @@ def test_a_plan_that_is_too_large_stays_as_it_is() -> None:
     assert exact.polish(problem, problem.current) is problem.current
 
 
-def test_without_highs_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_highs_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)
     made = Made(120, 6, racks=(3,))
     problem = pose(cluster(made), goal(made))

@@ -124,7 +124,7 @@ def test_replicas_of_a_dead_broker_are_made_anew_in_their_place() -> None:
     assert plan(cluster([[1, 0]], dead=(1, 3))) == [[2, 0]]
 
 
-def test_a_partition_without_a_live_replica_stays_and_is_said() -> None:
+def test_a_partition_without_a_live_replica_stays_and_is_reported() -> None:
     problem = pose(cluster([[1], [0]], dead=(1,)), Goal())
     solution = solve(problem)
     assert solution.target.tolist() == [[1], [0]]
@@ -146,7 +146,7 @@ def test_a_rack_of_racks_is_put_right_below_as_well() -> None:
     assert plan(cluster([[0, 1, 3]], racks=racks))[0] in ([2, 1, 3], [0, 2, 3])
 
 
-def test_racks_do_not_count_when_that_is_said() -> None:
+def test_racks_do_not_count_with_awareness_none() -> None:
     assert plan(cluster([[0, 1]], racks=("x", "x", "y", "y")), awareness=Awareness.NONE) == [[0, 1]]
 
 
@@ -163,7 +163,7 @@ def test_leaders_are_balanced_by_reordering_alone() -> None:
     assert sorted(row[0] for row in rows) == [0, 1, 2, 3]
 
 
-def test_leaders_are_balanced_along_a_chain_where_no_single_change_does_it() -> None:
+def test_leaders_are_balanced_along_a_chain_of_changes() -> None:
     made = cluster([[0, 1], [0, 1], [1, 2], [2, 0]], racks=("",) * 3)
     only = replace(made, replicas=np.array([[0, 1], [0, 1], [1, 2], [1, 2]], np.int32))
     rows = plan(only, balance=frozenset({By.LEADERS}))
@@ -194,7 +194,7 @@ def test_the_largest_sizes_that_are_planned_do_not_wrap() -> None:
     assert np.bincount(solution.target[:, 0]).tolist() == [250] * 4
 
 
-def test_volumes_that_say_as_much_as_a_number_holds_count_for_the_same() -> None:
+def test_volumes_of_the_largest_number_count_for_the_same() -> None:
     several = Directories(
         np.array([0, 0, 1, 2, 3], np.int32), ("/a", "/b", "/a", "/a", "/a"),
         np.array([2**63 - 1] * 5), np.array([2**63 - 1, 2**62, *[2**63 - 1] * 3]),
@@ -210,7 +210,7 @@ def test_topics_that_are_not_selected_stay_where_they_are() -> None:
     assert plan(made, drain=frozenset({100}), exclude=("__*",))[0] == [0]
 
 
-def test_a_partition_in_flight_is_planned_around_and_said() -> None:
+def test_a_partition_in_flight_is_planned_around_and_reported() -> None:
     made = replace(cluster([[0], [0]]), in_flight=np.array([True, False]))
     solution = solve(pose(made, Goal(drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0]
@@ -223,7 +223,7 @@ def test_a_disk_takes_no_more_than_leaves_the_share_free() -> None:
     assert plan(made, drain=frozenset({100}), min_free=0.05) == [[1], [2]]
 
 
-def test_what_finds_no_room_stays_and_is_said() -> None:
+def test_a_replica_without_room_elsewhere_stays_and_is_reported() -> None:
     made = cluster([[0], [0]], sizes=[50, 40], disks=directories(4, 100, [0, 45, 10, 10]))
     solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0], [1]]
@@ -455,7 +455,7 @@ def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> N
         assert first[1].target.tobytes() == second[1].target.tobytes()
 
 
-def test_replicas_of_excluded_topics_are_said_when_their_broker_is_drained() -> None:
+def test_replicas_of_excluded_topics_on_a_drained_broker_are_reported() -> None:
     made = cluster([[0, 1], [0, 1]], racks=("",) * 3, topics=("__a", "b"), topic=[0, 1])
     solution = solve(pose(made, Goal(exclude=("__*",), drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0, 1]
@@ -480,7 +480,7 @@ def test_topics_excluded_by_default_leave_brokers_that_are_not_listed() -> None:
     assert plan(made, brokers=frozenset({101, 102, 103})) == [[3, 1], [2, 1]]
 
 
-def test_topics_excluded_by_default_keep_their_replication_factor_and_balance() -> None:
+def test_topics_excluded_by_default_keep_their_factor_and_balance() -> None:
     rows = [[0, 1]] * 8 + [[2, 3]]
     made = cluster(rows, topics=INTERNAL, topic=[0] * 8 + [1])
     after = plan(made, replication_factor=3, balance=ALL)
@@ -506,7 +506,7 @@ def test_a_drain_balances_around_topics_excluded_by_default() -> None:
     assert (solution.target[:6] == 1).any(axis=1).all(), "what need not move stays"
 
 
-def test_an_internal_topic_without_room_elsewhere_stays_and_is_said() -> None:
+def test_an_internal_topic_without_room_elsewhere_stays_and_is_reported() -> None:
     made = cluster([[0]], [50], topics=INTERNAL[:1], disks=directories(4, total=100, usable=[100, 10, 10, 10]))
     solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0]]

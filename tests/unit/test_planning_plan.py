@@ -85,6 +85,6 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
     assert make(cluster, GOAL).certificate.waves == 1
 
 
-def test_what_a_drain_leaves_of_excluded_topics_is_said_as_the_condition_knows_it() -> None:
+def test_excluded_topics_that_a_drain_leaves_match_the_condition() -> None:
     left = make(two_sites(), Goal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
     assert [EXCLUDED in part.what for part in left] == [True]

@@ -58,7 +58,7 @@ def test_without_awareness_or_without_any_rack_there_is_no_level() -> None:
 
 
 @pytest.mark.parametrize("rack", ["/", "//a", "/a/", "/a//b", "/ /b", "/a/ b", "/a\t/b", " ", " a", "a "])
-def test_a_rack_that_cannot_be_read_is_refused_with_the_broker_that_has_it(rack: str) -> None:
+def test_a_rack_that_cannot_be_read_is_refused_with_its_broker(rack: str) -> None:
     with pytest.raises(PlanningError) as refused:
         levels(["/a/1", rack, "/b"], Awareness.TREE, [10, 11, 12])
     assert refused.value.reason is Reason.INVALID_RACKS
@@ -163,7 +163,7 @@ def by_definition(groups: Ints, replicas: Collection[int], usable: Collection[in
 
 
 @given(racks_of_brokers, st.data())
-def test_spread_is_what_its_definition_says_for_every_choice_of_brokers(racks: list[str], data: st.DataObject) -> None:
+def test_spread_equals_its_definition_for_every_choice_of_brokers(racks: list[str], data: st.DataObject) -> None:
     brokers = range(len(racks))
     groups = levels(racks, Awareness.TREE, brokers)
     usable = data.draw(st.sets(st.sampled_from(brokers)))
