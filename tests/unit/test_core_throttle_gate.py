@@ -16,7 +16,7 @@ from reassign.core.throttle.stage import ThrottleMemory
 from reassign.core.tick import Decision
 from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import Driver, states
-from tests.unit.test_core_logdirs import P0, asking, forgetful, with_dirs
+from tests.unit.test_core_log_dirs import P0, asking, forgetful, with_dirs
 
 START = {topic(): {}, **{broker(b): {} for b in range(6)}, broker(0): {LOG_DIR_RATE: "123"}}
 RATE = {"throttle": {"logDir": 7000}}
