@@ -34,7 +34,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import report
 from reassign.core.throttle.diff import read_record
 from reassign.core.throttle.stage import ConfigRead
-from reassign.core.tick import Decision, Memory, Prepared, decide, gate, settle
+from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded, settle
 from reassign.errors import Reason
 from tests.unit import kstatus
 from tests.unit.configs import Store, copy
@@ -299,6 +299,7 @@ class Driver:
             raise error
         self.verdicts |= {verdict.resource.uid: verdict for verdict in decision.verdicts}
         self.record_throttles(decision.throttle.record)
+        decision = gate(decision, self.change_configs(decision), self.now)
         for verdict in decision.verdicts:
             uid = verdict.resource.uid
             if verdict.release:
@@ -306,7 +307,10 @@ class Driver:
                 self.gone.add(uid)
             elif verdict.must_record:
                 self._write(verdict, snapshot)
-        decision = gate(decision, Prepared(self.resources, self.change_configs(decision), self.now))
+        if left == 0:
+            self.restart()
+            return
+        decision = kept(recorded(decision, self.resources), None)
         outcomes = {}
         for step in decision.steps:
             if left is not None and left == 0:

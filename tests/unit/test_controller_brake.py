@@ -23,7 +23,7 @@ from reassign.core.model.snapshot import Partition, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.stage import ConfigRead
-from reassign.core.tick import Decision, Memory, Prepared, decide, gate
+from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded
 from reassign.errors import Reason, ReassignError
 from tests.unit.sim import SimKafka, partitions, resource
 
@@ -65,11 +65,11 @@ class Braked:
         policy = Policy(Limits(), execution=self.execution)
         decision = decide([], kafka.snapshot(), ConfigRead(), self.memory, policy, NOW)
         ours = Verdict(resource({P1: (1, 2, 3)}), {}, steps)
-        not_kept = asyncio.run(self.actor._keep(decision.keep))
-        prepared = Prepared({ours.resource.uid: ours.resource}, {}, 0.0, not_kept)
-        gated = gate(replace(decision, verdicts=(ours,)), prepared)
-        self.memory = gated.memory
-        return gated
+        decision = gate(replace(decision, verdicts=(ours,)), {}, 0.0)
+        decision = recorded(decision, {ours.resource.uid: ours.resource})
+        decision = kept(decision, asyncio.run(self.actor.keep(decision.keep)))
+        self.memory = decision.memory
+        return decision
 
 
 def cancel(tp: TopicPartition) -> Cancel:

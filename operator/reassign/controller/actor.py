@@ -1,7 +1,8 @@
 """Act: carries a decision out, in the order that a crash at any moment can be recovered from.
 
-Records come first, then the throttles that moves need, then the steps. What is to be undone is kept before it is
-cancelled. Nothing is altered before our finalizer has been seen on the object.
+The throttles that moves need come first, their record before them. Then come the records of the moves that are
+throttled, then the steps. What CancelAll undoes is kept before it is cancelled. Nothing is altered before our finalizer
+has been seen on the object.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from reassign.core.model.steps import Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import Moves, documents
 from reassign.core.report.statuses import report
-from reassign.core.tick import Decision, Prepared
+from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ConflictError, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kube.client import ClusterKey, KubeClient
@@ -59,10 +60,17 @@ class Actor:
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     """Bytes copied by resource, for the rate."""
 
-    async def prepare(self, decision: Decision, policy: Policy, client: KafkaClient, attempts: Attempts) -> Prepared:
-        """Do what has to be done before the steps. Raises ConflictError when the KafkaCluster has changed."""
-        self.written = False
+    async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
+        """Record the throttles, then change them; what each change met.
+
+        Raises ConflictError when the KafkaCluster has changed.
+        """
         await self.throttle_record.write(decision.throttle)
+        return await self._change(client, decision.throttle.changes)
+
+    async def record(self, decision: Decision, policy: Policy, attempts: Attempts) -> Mapping[str, Resource]:
+        """Write the records that the steps need; the resources that may act, by uid."""
+        self.written = False
         resources: dict[str, Resource] = {}
         for verdict in decision.verdicts:
             async with attempts.at(verdict.resource):
@@ -70,10 +78,7 @@ class Actor:
                     resources[recorded.uid] = recorded
         # nothing is done on what a status says that could not be written back: it would not outlive us
         exposed = {resource.uid for resource in self.store.overwritten(self.key)}
-        not_kept = await self._keep(decision.keep)
-        changes = await self._change(client, decision.throttle.changes)
-        acting = {uid: resource for uid, resource in resources.items() if uid not in exposed}
-        return Prepared(acting, changes, time.monotonic(), not_kept)
+        return {uid: resource for uid, resource in resources.items() if uid not in exposed}
 
     async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
         """Take the steps, and say what each met."""
@@ -130,7 +135,7 @@ class Actor:
         self.written |= written is None or not verdict.steps
         return written and replace(written, unsupported=resource.unsupported or written.unsupported)
 
-    async def _keep(self, moves: Moves) -> Problem | None:
+    async def keep(self, moves: Moves) -> Problem | None:
         """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""
         try:
             for number, document in enumerate(parts := documents(moves), 1):

@@ -42,7 +42,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, gate, settle
+from reassign.core.tick import Memory, decide, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 
@@ -140,6 +140,8 @@ class ClusterLoop:
         except ReassignError as error:
             released = await self.unserved.cannot_read(obj, Problem(error.reason, error.message))
             return None if released else UNREACHABLE_SECONDS
+        if self.actor.throttle_record.made_anew(cluster):
+            self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         if await self.actor.throttle_record.write_back(cluster):
             return AT_ONCE_SECONDS
         admitted = await self.unserved.refuse(cluster)
@@ -153,11 +155,12 @@ class ClusterLoop:
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
         resources = self._due(admitted)
         try:
-            observed = await self.observer.observe(cluster, resources, self._reads)
+            observed = await self.observer.observe(cluster, resources)
+            self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
+            observed = await self.observer.complete(observed, cluster, resources, self._reads)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None
-        self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
             first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), _now())
@@ -186,24 +189,26 @@ class ClusterLoop:
         for resource, error in decision.errors:
             async with attempts.at(resource):
                 raise error
-        prepared = await self.actor.prepare(decision, policy, client, attempts)
-        gated = gate(decision, prepared)
-        self.memory = gated.memory
-        outcomes = await self.actor.act(gated, client)
-        settled = settle(gated, outcomes, time.monotonic())
-        self.memory, self._stuck = settled.memory, settled.brake.problem if settled.brake else None
-        for verdict in settled.verdicts:
+        decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
+        self.memory = decision.memory
+        decision = recorded(decision, await self.actor.record(decision, policy, attempts))
+        decision = kept(decision, await self.actor.keep(decision.keep))
+        self.memory = decision.memory
+        outcomes = await self.actor.act(decision, client)
+        decision = settle(decision, outcomes, time.monotonic())
+        self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
+        for verdict in decision.verdicts:
             async with attempts.at(verdict.resource):
                 await self.actor.report(verdict, decision.snapshot, policy)
-        self.metrics.count_moves(self.name, decision.verdicts, policy.limits.partitions_in_flight)
+        verdicts = (*decision.verdicts, *decision.unready)
+        self.metrics.count_moves(self.name, verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
         if self.actor.written or decision.throttle.awaited or applied:
             return AT_ONCE_SECONDS
-        unready = (v for v in decision.verdicts if v.resource.uid not in prepared.resources)
-        moving = any(active(v.record) or v.waits_to_settle for v in (*settled.verdicts, *unready))
-        if moving or settled.brake or self._restores(observed.snapshot):
+        moving = any(active(v.record) or v.waits_to_settle for v in verdicts)
+        if moving or decision.brake or self._restores(observed.snapshot):
             return MOVING_SECONDS
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
@@ -37,10 +38,10 @@ class Observation:
     """
 
     snapshot: Snapshot
-    configs: ConfigRead
     began: float
     ended: float
     reported: Collection[int]
+    configs: ConfigRead = field(default_factory=ConfigRead)
     pause: Problem | None = None
     short: Mapping[str, Topic] | None = None
 
@@ -88,28 +89,42 @@ class Observer:
     _sized: frozenset[tuple[str, int]] = frozenset()
     _listed_topics: frozenset[str] = frozenset()
 
-    async def observe(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], reads: Collection[ConfigResource]
-    ) -> Observation:
-        """Read what is in flight, metadata, log directories when they are due, and these configurations.
+    async def observe(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Observation:
+        """Read what is in flight, metadata, and log directories when they are due.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
-        try:
+        async with self._disconnecting():
             client = await self._connected(cluster)
             began = time.monotonic()
             snapshot = await self._snapshot(client, cluster, resources)
-            ended = time.monotonic()
-            check_identity(cluster, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
+            return Observation(snapshot, began, time.monotonic(), reported)
+
+    async def complete(
+        self,
+        observed: Observation,
+        cluster: KafkaCluster,
+        resources: Sequence[Resource],
+        reads: Collection[ConfigResource],
+    ) -> Observation:
+        """Read these configurations, and all partitions when that is due; raises as `observe`."""
+        async with self._disconnecting():
+            client, snapshot = await self._connected(cluster), observed.snapshot
+            check_identity(cluster, snapshot.cluster_id)
             wanted = readable(cluster.status.throttle, reads, snapshot.brokers)
             read_at = time.monotonic()
             configs = ConfigRead(read_at, await client.configs(sorted(wanted)) if wanted else {})
             if cluster.spec.execution is not Execution.RUN:
-                return Observation(snapshot, configs, began, ended, reported)
+                return replace(observed, configs=configs)
             pause, short = await self._survey.read(client, cluster, resources, snapshot)
-            return Observation(snapshot, configs, began, ended, reported, pause, short)
+            return replace(observed, configs=configs, pause=pause, short=short)
+
+    @asynccontextmanager
+    async def _disconnecting(self) -> AsyncIterator[None]:
+        try:
+            yield
         except Exception:
             await self.disconnect()
             raise

@@ -34,10 +34,15 @@ class ThrottleRecord:
     """Cleared before the status is: an answer that was lost is no loss."""
     _uid: str = ""
 
+    def made_anew(self, cluster: KafkaCluster) -> bool:
+        """Whether this is another KafkaCluster than the last one of its name: nothing is known of its throttles."""
+        if cluster.metadata.uid == self._uid:
+            return False
+        self._known, self._uid = None, cluster.metadata.uid
+        return True
+
     async def write_back(self, cluster: KafkaCluster) -> bool:
         """Put the record back into a status that another client has removed it from; whether that was so."""
-        if cluster.metadata.uid != self._uid:
-            self._known, self._uid = None, cluster.metadata.uid
         if recorded := cluster.status.throttle:
             self._known = recorded
         if recorded or self._known is None:

@@ -1,8 +1,9 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
-Three pure functions, each from values to a new `Decision`. The controller's loop, the simulator of the tests and
-`kubectl kafka-reassign verify` call these same functions. Nothing is remembered but the records, which are in
-status, and the `Memory`, which comes in and goes out.
+Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
+after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. The
+controller's loop, the simulator of the tests and `kubectl kafka-reassign verify` call these same functions. Nothing is
+remembered but the records, which are in status, and the `Memory`, which comes in and goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -28,7 +29,7 @@ from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
 from reassign.core.moves.adopt import with_adopted
-from reassign.core.moves.brake import Moves, Undo, foreign, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import Moves, Undo, foreign, held_by, refusals, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import settle_steps
@@ -62,17 +63,20 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a tick is to do, and by which observation.
+    """What a tick is to do, and by which observation. Each function of the tick returns a new one.
 
-    `brake` are the cancels of other clients' moves, `keep` the moves to keep before anything is cancelled, and
-    `errors` the resources that a bug keeps from being judged. `memory` is what the next tick remembers.
+    `unready` are the verdicts whose records are not written, so that their steps may not be taken. `brake` are the
+    cancels of other clients' moves, `keep` the moves to keep before anything is cancelled. `errors` are the resources
+    that a bug keeps from being judged. `memory` is what the next tick remembers.
     """
 
     snapshot: Snapshot
     configs: ConfigRead
+    execution: Execution
     verdicts: tuple[Verdict, ...]
     memory: Memory
     throttle: ThrottleDecision = field(default_factory=ThrottleDecision)
+    unready: tuple[Verdict, ...] = ()
     brake: Undo | None = None
     keep: Moves = field(default_factory=dict)
     errors: tuple[tuple[Resource, Exception], ...] = ()
@@ -82,20 +86,6 @@ class Decision:
         """All steps, each once."""
         own = (step for verdict in self.verdicts for step in verdict.steps)
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What was done before the steps, and ended `at` a moment of the monotonic clock.
-
-    `resources` are those that may act, as they are now that their records are written, by uid. `changes` are what
-    changes of configurations met. `not_kept` is why what the brake undoes could not be kept.
-    """
-
-    resources: Mapping[str, Resource]
-    changes: Mapping[Change, Outcome]
-    at: float
-    not_kept: Problem | None = None
 
 
 def decide(
@@ -144,56 +134,57 @@ def _decide(
         verdicts, snapshot, configs, memory.throttle, recent, policy.throttle
     )
     recent = replace(recent, tracks=tracks, silence=silence, cancelled=recent.cancelled & _cancelling(verdicts))
-    brake = _brake(verdicts, snapshot, recent, policy)
-    steps = [step for verdict in verdicts for step in verdict.steps]
-    undone = undone_by([*steps, *brake.cancels], snapshot) if brake else {}
-    kept = memory.kept if brake else {}
     return Decision(
         snapshot=snapshot,
         configs=configs,
+        execution=policy.execution,
         verdicts=tuple(verdicts),
-        memory=Memory(recent, throttle_memory, memory.pacer.admitted(verdicts, snapshot), kept),
+        memory=replace(memory, recent=recent, throttle=throttle_memory),
         throttle=throttle,
-        brake=brake,
-        keep={tp: replicas for tp, replicas in undone.items() if kept.get(tp) != replicas},
     )
 
 
-def gate(decision: Decision, prepared: Prepared) -> Decision:
-    """The decision without the steps that may not be taken: their record is not written, their throttle could not be
-    set, or what they undo could not be kept.
+def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
+    """The decision without the steps whose throttle could not be set; the changes ended at this moment.
 
-    CancelAll is held up by no record: what it would cancel for a resource is cancelled as another client's.
+    It comes before the records: a cancel or a move that is recorded has passed it.
     """
+    memory = decision.memory
     verdicts, throttle = gate_throttles(
-        decision.verdicts,
-        decision.snapshot,
-        decision.configs,
-        decision.throttle,
-        decision.memory.throttle,
-        prepared.changes,
-        prepared.at,
+        decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
     )
-    ready = [
-        replace(v, resource=prepared.resources[v.resource.uid])
-        for v in verdicts
-        if v.resource.uid in prepared.resources
+    pacer = memory.pacer.admitted(verdicts, decision.snapshot)
+    return replace(decision, verdicts=tuple(verdicts), memory=replace(memory, throttle=throttle, pacer=pacer))
+
+
+def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
+    """The decision for the resources, by uid, whose records are written; with what CancelAll undoes of all others.
+
+    What a resource holds that could not be judged, or recorded, counts as another client's.
+    """
+    verdicts = [
+        replace(v, resource=resources[v.resource.uid]) for v in decision.verdicts if v.resource.uid in resources
     ]
-    unready = (v for v in verdicts if v.resource.uid not in prepared.resources)
-    brake = decision.brake
-    kept: Moves = {**decision.memory.kept, **decision.keep}
-    if brake:
-        orphaned = (step for verdict in unready for step in verdict.steps if isinstance(step, Cancel))
-        brake = replace(brake, cancels=(*brake.cancels, *orphaned))
-    if brake and prepared.not_kept:
-        ready = [replace(v, steps=tuple(s for s in v.steps if not isinstance(s, Cancel))) for v in ready]
-        brake, kept = replace(brake, cancels=(), not_kept=prepared.not_kept), decision.memory.kept
-    return replace(
-        decision,
-        verdicts=tuple(ready),
-        brake=brake,
-        memory=replace(decision.memory, throttle=throttle, kept=kept),
+    unready = tuple(v for v in decision.verdicts if v.resource.uid not in resources)
+    decision = replace(decision, verdicts=tuple(verdicts), unready=unready)
+    if decision.execution is not Execution.CANCEL_ALL:
+        return replace(decision, memory=replace(decision.memory, kept={}))
+    others = foreign(held_by(v.resource for v in verdicts), decision.snapshot)
+    decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
+    undone = undone_by(decision.steps, decision.snapshot)
+    kept = decision.memory.kept
+    return replace(decision, keep={tp: replicas for tp, replicas in undone.items() if kept.get(tp) != replicas})
+
+
+def kept(decision: Decision, problem: Problem | None) -> Decision:
+    """The decision after what it undoes was kept; without any cancel where a problem came in between."""
+    if problem is None or decision.brake is None:
+        moves: Moves = {**decision.memory.kept, **decision.keep}
+        return replace(decision, memory=replace(decision.memory, kept=moves))
+    verdicts = tuple(
+        replace(v, steps=tuple(s for s in v.steps if not isinstance(s, Cancel))) for v in decision.verdicts
     )
+    return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=(), not_kept=problem))
 
 
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
@@ -228,10 +219,3 @@ def _wait_for(name: str) -> Problem:
 
 def _cancelling(verdicts: Sequence[Verdict]) -> set[tuple[str, TopicPartition]]:
     return {(v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING}
-
-
-def _brake(verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, policy: Policy) -> Undo | None:
-    if policy.execution is not Execution.CANCEL_ALL:
-        return None
-    ours = {tp for v in verdicts for record in (v.resource.record, v.record) for tp in active(record)}
-    return undo_foreign(foreign(ours, snapshot), snapshot, recent)

@@ -99,8 +99,11 @@ class Ledger:
 
     def inputs(self, verdict: Verdict, own: Budget) -> Iterator[Input]:
         """The partitions of a resource that have no entry, each with all that is known when its turn comes."""
+        room = self.room.copy() if verdict.resource.dry_run else self.room  # before anything starts
+        return self._inputs(verdict, own, room)
+
+    def _inputs(self, verdict: Verdict, own: Budget, room: Room) -> Iterator[Input]:
         resource = verdict.resource
-        room = self.room.copy() if resource.dry_run else self.room
         began = bool(active(verdict.record))
         places = own.partitions
         for tp, wanted in _largest_first(verdict, self.snapshot):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.snapshot import Broker, Snapshot
+from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
-from reassign.core.model.verdict import Verdict
+from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
 from reassign.core.throttle.diff import fit, read_record
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
@@ -94,6 +95,8 @@ def decide_throttles(
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
     if unread:
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
+        tps = {move.tp for move in unread}
+        verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
         moves = desired(() if policy.older else verdicts, snapshot, policy, recent)
     recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
     wanted = recorded.union(*reads.values())
@@ -115,6 +118,13 @@ def decide_throttles(
         live=live,
     )
     return list(verdicts), decision, memory
+
+
+def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -> Verdict:
+    """What was refused before stays Blocked, for that reason, while its configurations are read once more."""
+    refused = {tp: recent.refused.get((tp, verdict.resource.wanted[tp])) for tp in verdict.waiting.keys() & unread}
+    blocked = {tp: Waiting(PartitionState.BLOCKED, r.problem) for tp, r in refused.items() if r}
+    return replace(verdict, waiting={**verdict.waiting, **blocked})
 
 
 def gate_throttles(
