@@ -87,9 +87,11 @@ class Throttler:
         self._land(self.now + LANDING_SECONDS)
         self.lately = RecentChanges(started=self.now)
 
-    def somebody_else(self, change: Change) -> None:
-        """After what is on its way, and shown by reads at once: without a compare-and-set, what one writes over
-        an edit that one has not seen is lost to anybody."""
+    def another_client(self, change: Change) -> None:
+        """Land what is pending, then change a config as another client, at once visible to reads.
+
+        Without a compare-and-set, our next write overwrites an edit that we have not read.
+        """
         self._land(self.now + LANDING_SECONDS)
         put(self.store[change.key.resource], change)
         for past in self._past:

@@ -59,7 +59,7 @@ def seen(status: Status, generation: int, deleted: object = None) -> Object:
 
 
 def check(obj: Object) -> None:
-    """Assert that a status misleads nobody who waits for it."""
+    """Assert that a status misleads no client that waits for it."""
     verdict, status = kstatus(obj), obj["status"]
     if verdict == "Terminating" or status.get("observedGeneration") != obj["metadata"]["generation"]:
         return

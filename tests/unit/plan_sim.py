@@ -107,7 +107,7 @@ class Stage:
     plans_made: int = 0
     now: int = 0
     released: list[str] = field(default_factory=list)
-    """Names of waves that were let go, in order."""
+    """Names of resumed waves, in order."""
 
     def __post_init__(self) -> None:
         self.kafka = SimKafka({tp: OLD for target in self.targets for tp in target})
@@ -121,12 +121,12 @@ class Stage:
         )
 
     def edit(self, **fields: Any) -> None:
-        """Somebody edits the plan; None removes a field."""
+        """Edit the plan as a user; None removes a field."""
         self.spec = {key: value for key, value in (self.spec | fields).items() if value is not None}
         self.generation += 1
 
     def edit_wave(self, name: str, **fields: Any) -> None:
-        """Somebody edits a wave."""
+        """Edit a wave as a user."""
         self.waves[name].spec = self.waves[name].spec.model_copy(update=fields)
 
     def approve(self) -> None:
@@ -219,7 +219,7 @@ class Stage:
             del self.waves[name]
 
     def begin(self) -> None:
-        """What is let go has its partitions in flight."""
+        """Put the partitions of resumed waves in flight."""
         for wave in self.waves.values():
             if not wave.spec.suspend and wave.outcome is None and not wave.deleted:
                 wave.moving = True

@@ -166,7 +166,7 @@ class SimKafka:
         return APPLIED
 
     def move_as_another(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
-        """Somebody else moves it."""
+        """Move it as another client."""
         assert self._alter(Alter(tp, replicas, allow_replication_factor_change=True)) is APPLIED
 
     def _alter_log_dirs(self, step: AlterLogDirs) -> Outcome:
@@ -207,7 +207,7 @@ class SimKafka:
                 directories[path].logs[tp] = 0  # type: ignore[index]
 
     def perform_as_another(self, tp: TopicPartition) -> None:
-        """Somebody else cancels it."""
+        """Cancel it as another client."""
         self._cancel(tp)
 
     def copy(self, tp: TopicPartition) -> None:

@@ -238,8 +238,8 @@ def test_a_changed_pause_when_surveys_at_once() -> None:
 
 def test_a_partition_ours_at_the_survey_does_not_pause_once_completed() -> None:
     survey, client = Survey(), Shortages()
-    mends = resource({TopicPartition("other", 0): (1, 3)}, "mends")
+    repairs = resource({TopicPartition("other", 0): (1, 3)}, "repairs")
     waits = resource({P0: (4, 2, 3)}, "waits")
-    assert look(survey, client, cluster(), mends, waits) is None
+    assert look(survey, client, cluster(), repairs, waits) is None
     assert look(survey, client, cluster(), waits) is None
     assert look(Survey(), client, cluster(), replace(waits, uid="other")) is not None

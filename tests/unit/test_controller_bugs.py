@@ -1,4 +1,4 @@
-"""A mistake of the operator about one resource stays with that one: it says so, and the others go on."""
+"""A bug of the operator with one resource is reported on that one alone; the others continue."""
 
 from __future__ import annotations
 

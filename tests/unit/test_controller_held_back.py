@@ -63,7 +63,7 @@ THEIRS = (3, 1)
 
 @pytest.fixture
 def kafka() -> SimKafka:
-    """Somebody else moves P0."""
+    """Another client moves P0."""
     found = SimKafka({P0: OLD, P1: OLD}, brokers={b: Broker(b) for b in range(4)})
     found.move_as_another(P0, THEIRS)
     return found

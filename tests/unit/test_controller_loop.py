@@ -147,7 +147,7 @@ class Brokers:
 
 
 class World:
-    """A KafkaCluster, one resource that moves OURS, and somebody else who moves THEIRS."""
+    """A KafkaCluster, one resource that moves OURS, and another client that moves THEIRS."""
 
     def __init__(self) -> None:
         sizes = {tp: dict.fromkeys(range(6), 100) for tp in (OURS, THEIRS, LATER)}
@@ -200,7 +200,7 @@ class World:
         self.store.put(deepcopy(obj))
 
     def change(self, name: str, change: Callable[[Object], None]) -> None:
-        """Somebody else writes the spec or metadata of an object."""
+        """Write the spec or metadata of an object as another client."""
 
         def edit(obj: Object) -> None:
             change(obj)
@@ -209,7 +209,7 @@ class World:
         self.store.put(self.kube.write(f"uid-{name}", "kubectl", edit))
 
     def change_status(self, name: str, change: Callable[[Object], None]) -> None:
-        """Somebody else writes the status of an object, and the watch brings it."""
+        """Write the status of an object as another client; the watch brings it."""
         self.store.put(self.kube.write(f"uid-{name}", "kubectl", lambda obj: change(obj["status"])))
 
     def restart(self) -> None:
@@ -250,7 +250,7 @@ def forget(loop: ClusterLoop, **recent: Any) -> None:
 
 
 def sign(obj: Object, before: Object, manager: str) -> None:
-    """managedFields as the API server keeps them, of the finalizer and the record: whoever changed one last has it."""
+    """Set managedFields of the finalizer and the record as the API server does: the last writer owns a field."""
     obj["metadata"]["managedFields"] = []
     for fields, value in ((FINALIZER_FIELDS, _has_finalizer), (RECORD_FIELDS, _record)):
         entry = {"manager": manager, "fieldsV1": fields}

@@ -12,7 +12,7 @@ from reassign.controller.handlers import Supervisor
 from reassign.kube.client import ClusterKey
 from tests.unit.test_controller_loop import LATER, OURS, Object, World, connect
 
-MAIN, NOBODY = ("kafka", "main"), ("kafka", "nobody")
+MAIN, MISSING = ("kafka", "main"), ("kafka", "missing")
 
 
 class Kube:
@@ -35,7 +35,7 @@ def kube() -> Kube:
     return Kube()
 
 
-def answer_for_missing(world: World, kube: Any, key: ClusterKey = NOBODY, namespaces: tuple[str, ...] = ()) -> None:
+def answer_for_missing(world: World, kube: Any, key: ClusterKey = MISSING, namespaces: tuple[str, ...] = ()) -> None:
     unused: Any = None
     supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, namespaces, unused)
     asyncio.run(supervisor._answer_for_missing(*key))
@@ -57,7 +57,7 @@ def status(world: World, name: str) -> Object:
 
 def test_a_missing_cluster_reads_as_not_allowed_to_another_namespace(world: World, kube: Kube) -> None:
     refer(world, "refused", MAIN)
-    refer(world, "lost", NOBODY)
+    refer(world, "lost", MISSING)
     world.tick()
     answer_for_missing(world, kube)
     assert world.conditions("refused") == {"Stalled": "NamespaceNotAllowed"}
@@ -65,7 +65,7 @@ def test_a_missing_cluster_reads_as_not_allowed_to_another_namespace(world: Worl
 
 
 def test_to_another_namespace_its_deletion_reads_the_same_too(world: World, kube: Kube) -> None:
-    for name, key in (("refused", MAIN), ("lost", NOBODY)):
+    for name, key in (("refused", MAIN), ("lost", MISSING)):
         refer(world, name, key)
         world.change(name, lambda obj: obj["metadata"].update(finalizers=[FINALIZER]))
         world.delete(name)
@@ -76,10 +76,10 @@ def test_to_another_namespace_its_deletion_reads_the_same_too(world: World, kube
 
 
 def test_a_missing_cluster_in_the_same_namespace_is_named(world: World, kube: Kube) -> None:
-    refer(world, "move-2", NOBODY, "kafka")
+    refer(world, "move-2", MISSING, "kafka")
     answer_for_missing(world, kube)
     assert world.conditions("move-2") == {"Stalled": "ClusterNotFound"}
-    assert "kafka/nobody" in status(world, "move-2")["conditions"][0]["message"]
+    assert "kafka/missing" in status(world, "move-2")["conditions"][0]["message"]
 
 
 def test_a_cluster_that_appears_and_allows_the_namespace_is_used(world: World, kube: Kube) -> None:
@@ -105,7 +105,7 @@ def test_a_cancel_in_flight_waits_for_a_missing_cluster(world: World, kube: Kube
 
 
 def test_a_cluster_in_a_namespace_that_is_not_watched_is_not_asked_for(world: World, kube: Kube) -> None:
-    refer(world, "lost", NOBODY)
+    refer(world, "lost", MISSING)
     answer_for_missing(world, kube, namespaces=("team-a",))
     assert kube.asked == []
     assert world.conditions("lost") == {"Stalled": "NamespaceNotAllowed"}

@@ -37,7 +37,7 @@ def secrets() -> dict[str, dict[str, bytes]]:
 
 @pytest.fixture
 def world(endpoint: TokenEndpoint, secrets: dict[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch) -> World:
-    """Its brokers are reached by whoever has a token."""
+    """Brokers that accept any client with a token."""
     world = World()
 
     async def secret(_: str, name: str) -> dict[str, bytes]:
@@ -80,9 +80,9 @@ def test_with_a_token_it_is_ready(world: World, endpoint: TokenEndpoint) -> None
 @pytest.mark.parametrize(
     ("spoiled", "reason", "said"),
     [
-        ({"clientId": "nobody"}, "TokenRefused", "sasl.oauth.clientId"),
+        ({"clientId": "another"}, "TokenRefused", "sasl.oauth.clientId"),
         ({"tokenEndpointUrl": "https://no-such-host.invalid/"}, "TokenEndpointUnreachable", "no connection"),
-        ({"clientSecretRef": {"name": "nobody", "key": "secret"}}, "SecretNotFound", "nobody"),
+        ({"clientSecretRef": {"name": "no-such", "key": "secret"}}, "SecretNotFound", "no-such"),
         ({"clientSecretRef": {"name": "oauth", "key": "other"}}, "SecretKeyNotFound", "other"),
         (
             {"tokenEndpointUrl": "https://127.0.0.1/", "caSecretRef": {"name": "id-ca", "key": "ca.crt"}},

@@ -45,7 +45,7 @@ def adaptive() -> World:
 
 @pytest.fixture
 def halved(adaptive: World) -> World:
-    """A partition that nobody moves has lost a replica since."""
+    """Halve the budget: a partition that is not being moved loses a replica."""
     adaptive.brokers.short = SHORT
     look(adaptive)
     assert pacing(adaptive)["partitionsInFlight"] == 1

@@ -278,7 +278,7 @@ def test_what_a_plan_came_to_is_forgotten_when_the_plan_is_gone(world: Planning)
 
 
 def test_a_bug_in_planning_stalls_that_plan_alone(world: Planning) -> None:
-    world.work.fails = KeyError("a mistake")
+    world.work.fails = KeyError("a bug")
     world.add("move", THEIRS, NEW)
     world.tick(until=lambda: world.says("InternalError"))
     world.tick(until=lambda: world.kafka.replicas[THEIRS] == NEW)

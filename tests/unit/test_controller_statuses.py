@@ -1,4 +1,4 @@
-"""Statuses that somebody else wiped or wrote: what we know stays, and what was never ours is not taken for it."""
+"""Statuses that another client wiped or wrote: known state stays, and foreign state is not taken over."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_a_wiped_status_without_our_finalizer_takes_nothing_over(world: World) -
 
 
 def copied(world: World, mode: str = "Wait", **status: object) -> None:
-    """A manifest made from another object, of a resource that moved THEIRS to where somebody else moves it now."""
+    """A manifest made from another object, of a resource that moved THEIRS to where another client moves it now."""
     entry = {"topic": THEIRS.topic, "partition": 0, "replicas": [5, 2, 3]}
     manager = field_manager("uid-before")
     world.add("copy", THEIRS, (5, 2, 3))

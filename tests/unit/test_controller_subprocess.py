@@ -32,8 +32,8 @@ def out_of_reach() -> None:
     raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
 
 
-def mistaken() -> None:
-    raise KeyError("a mistake")
+def faulty() -> None:
+    raise KeyError("a bug")
 
 
 def killed() -> None:
@@ -86,7 +86,7 @@ def test_an_unreachable_cluster_is_the_same_reason_here() -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (mistaken, "ended with exit code 1, by a bug of the operator"),
+        (faulty, "ended with exit code 1, by a bug of the operator"),
         (terminated, "was ended by SIGTERM"),
     ],
 )
@@ -119,15 +119,15 @@ def test_the_process_logs_as_ours_does_and_from_the_same_level_on(
 
 def test_a_bug_in_the_subprocess_is_one_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PlanningError):
-        run(mistaken)
+        run(faulty)
     (record,) = map(json.loads, capfd.readouterr().err.splitlines())
-    assert "KeyError: 'a mistake'" in record["exception"]
+    assert "KeyError: 'a bug'" in record["exception"]
 
 
 def test_a_subprocess_whose_caller_is_cancelled_is_ended(tmp_path: Path) -> None:
     async def scenario() -> int:
         running = asyncio.create_task(run_in_subprocess(for_ever, tmp_path / "id", seconds=60))
-        while not (tmp_path / "id").exists() and not running.done():  # noqa: ASYNC110  (a file tells nobody)
+        while not (tmp_path / "id").exists() and not running.done():  # noqa: ASYNC110  (a file sends no event)
             await asyncio.sleep(0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -32,7 +32,7 @@ def spoil(obj: Object) -> None:
     obj["spec"]["throttle"] = {"interBroker": RATE}
 
 
-def mend(obj: Object) -> None:
+def fix(obj: Object) -> None:
     del obj["spec"]["throttle"]
 
 
@@ -51,7 +51,7 @@ def test_an_unreadable_resource_names_the_field_and_is_logged_once(world: World,
     assert world.kube.events.count("CannotBeRead") == 1
     versions = {"spoiled", "with its status"}
     assert len([line for line in logged if line["event"] == "cannot be read"]) == len(versions)
-    world.change("bad", mend)
+    world.change("bad", fix)
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
@@ -61,7 +61,7 @@ def test_the_record_of_an_unreadable_resource_stays_and_is_resumed(world: World)
     world.tick(2)
     after = (world.store.get("uid-move") or {})["status"]
     assert {**before, "conditions": None} == {**after, "conditions": None}
-    world.change("move", mend)
+    world.change("move", fix)
     world.delete("move")
     world.tick(until=lambda: world.store.get("uid-move") is None)
     assert set(world.kafka.reassignments) == {THEIRS}

@@ -104,7 +104,7 @@ def test_the_brake_holds_back_a_cancel_of_ours_that_is_unsafe() -> None:
 
 
 def theirs_in_flight(*tps: TopicPartition, min_insync: int = 1) -> SimKafka:
-    """Somebody else moves these partitions from 1, 2, 3 to 4, 2, 3."""
+    """Another client moves these partitions from 1, 2, 3 to 4, 2, 3."""
     kafka = SimKafka(dict.fromkeys(tps, (1, 2, 3)), min_insync=min_insync)
     for tp in tps:
         kafka.perform(Alter(tp, (4, 2, 3)))

@@ -43,7 +43,7 @@ def since(said: Sequence[Condition]) -> datetime:
     return next(c.last_transition_time for c in said if c.type == "Reconciling")
 
 
-WAITS = unready(Reason.IN_FLIGHT_ELSEWHERE, "somebody else is moving it")
+WAITS = unready(Reason.IN_FLIGHT_ELSEWHERE, "another client is moving it")
 MOVES = unready("PartitionsInFlight", "1 of 2")
 
 

@@ -49,7 +49,7 @@ def test_what_was_copied_no_longer_counts_as_to_come() -> None:
     [tp] = driver.kafka.reassignments
     assert driver.kafka.sizes is not None
     driver.kafka.sizes[tp][2] = 90
-    driver.kafka.log_dirs[2] = {"/a": volume(210, logs={tp: 90})}  # somebody has freed 50
+    driver.kafka.log_dirs[2] = {"/a": volume(210, logs={tp: 90})}  # 50 bytes were freed
     driver.ticks(2)
     assert len(driver.kafka.reassignments) == 2
 

@@ -1,4 +1,4 @@
-"""A partition that somebody else is moving: waited for, given up, or superseded; and starts on an idle cluster."""
+"""A partition that another client is moving: waited for, failed, or superseded; and starts on an idle cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P0, P1, P2 = partitions(3)
 
 
 def moved_by_another(*, min_insync: int = 1) -> SimKafka:
-    """P0 goes from [0,1,2] to [4,1,2] because somebody else says so."""
+    """Return a cluster where another client moves P0 from [0,1,2] to [4,1,2]."""
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}, min_insync=min_insync)
     kafka.move_as_another(P0, (4, 1, 2))
     return kafka

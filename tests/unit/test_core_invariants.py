@@ -56,7 +56,7 @@ class Moves(RuleBasedStateMachine):
             self.driver.kafka.copy(moving[choice % len(moving)])
 
     @rule(choice=st.integers(0, 3))
-    def is_cancelled_by_somebody_else(self, choice: int) -> None:
+    def is_cancelled_by_another_client(self, choice: int) -> None:
         moving = sorted(self.driver.kafka.reassignments)
         if moving:
             self.driver.kafka.perform_as_another(moving[choice % len(moving)])

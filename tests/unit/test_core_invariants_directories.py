@@ -21,7 +21,7 @@ from tests.unit.test_core_brake import pull
 BROKERS = range(4)
 ORIGINAL = dict(zip(partitions(2), [(0, 1), (1, 2)], strict=True))
 THEIRS = "/c"
-"""Somebody else copies to a directory that no entry names, so that their copies can be told from ours."""
+"""Another client copies to a directory that no entry names, so that its copies differ from ours."""
 ENTRY = st.tuples(
     st.permutations(BROKERS).map(lambda order: tuple(order[:2])),
     st.tuples(st.sampled_from(("/a", "/b", "any")), st.sampled_from(("/a", "/b", "any"))),
@@ -31,7 +31,7 @@ Wanted = dict[TopicPartition, tuple[tuple[int, ...], tuple[str, str]]]
 
 
 class WatchedKafka(SimKafka):
-    """Fails when somebody else's copy is touched that the last look showed."""
+    """Fail when a foreign copy that the last observation showed is altered."""
 
     driver: Driver
     may_supersede: bool
@@ -132,7 +132,7 @@ class Directories(RuleBasedStateMachine):
         self.driver.tick()
 
     @rule(tp=st.sampled_from(list(ORIGINAL)), broker=st.sampled_from(BROKERS))
-    def somebody_else_copies(self, tp: TopicPartition, broker: int) -> None:
+    def another_client_copies(self, tp: TopicPartition, broker: int) -> None:
         directories = self.kafka.log_dirs[broker]
         if self.kafka.directory(tp, broker) not in (None, THEIRS):
             for directory in directories.values():
@@ -140,10 +140,10 @@ class Directories(RuleBasedStateMachine):
             directories[THEIRS].futures[tp] = 0  # type: ignore[index]
 
     @rule(choice=st.integers(0, 3))
-    def somebody_else_takes_the_place_of_our_copy(self, choice: int) -> None:
+    def another_client_replaces_our_copy(self, choice: int) -> None:
         if ours := sorted(self.kafka.copies("/a", "/b")):
             tp, broker, _ = ours[choice % len(ours)]
-            self.somebody_else_copies(tp, broker)
+            self.another_client_copies(tp, broker)
             self.driver.tick()
 
     @rule(wanted=WANTED, seconds=st.integers(1, 8))
@@ -158,7 +158,7 @@ class Directories(RuleBasedStateMachine):
         self.driver.ticks(seconds)
 
     @rule(tp=st.sampled_from(list(ORIGINAL)))
-    def somebody_else_cancels(self, tp: TopicPartition) -> None:
+    def another_client_cancels(self, tp: TopicPartition) -> None:
         if tp in self.kafka.reassignments:
             self.kafka.perform_as_another(tp)
 

@@ -1,4 +1,4 @@
-"""What holds whatever happens where two resources and somebody else want the same partitions."""
+"""Invariants of two resources and another client that move the same partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.sim import Driver, SimKafka, drive, resource
 from tests.unit.test_core_invariants import ORIGINAL, TARGETS
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
-"""Somebody else moves to brokers that no resource here names, so that their moves can be told from ours."""
+"""Another client moves to brokers that no resource names, so that its moves differ from ours."""
 WANTED = st.dictionaries(st.sampled_from(list(ORIGINAL)), TARGETS, min_size=1)
 OPTIONS = st.fixed_dictionaries(
     {
@@ -27,7 +27,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 class WatchedKafka(SimKafka):
-    """Knows whose moves are whose: fails when somebody else's is touched by a resource that may not."""
+    """Fail when a resource alters a foreign move that it may not supersede."""
 
     theirs: dict[TopicPartition, Reassignment]
     may_supersede: set[TopicPartition]
@@ -36,10 +36,10 @@ class WatchedKafka(SimKafka):
     def perform(self, step: Step) -> Outcome:
         foreign = self.theirs_in_flight().get(step.tp)
         if foreign and isinstance(step, Cancel):
-            assert step.tp in self.may_supersede, f"{step} cancels somebody else's move"
-        assert not (foreign and isinstance(step, Alter)), f"{step} overrides somebody else's move"
+            assert step.tp in self.may_supersede, f"{step} cancels a foreign move"
+        assert not (foreign and isinstance(step, Alter)), f"{step} overrides a foreign move"
         if isinstance(step, Alter) and self.restores(step):
-            assert set(step.replicas) == set(self.replicas[step.tp]), f"{step} undoes somebody else's move"
+            assert set(step.replicas) == set(self.replicas[step.tp]), f"{step} undoes a foreign move"
         return super().perform(step)
 
     def restores(self, step: Alter) -> bool:
@@ -92,7 +92,7 @@ class Shared(RuleBasedStateMachine):
         self.driver.ticks(seconds)
 
     @rule(move=THEIRS)
-    def somebody_else_moves(self, move: tuple[TopicPartition, tuple[int, ...], int]) -> None:
+    def another_client_moves(self, move: tuple[TopicPartition, tuple[int, ...], int]) -> None:
         tp, order, broker = move
         if tp not in self.kafka.reassignments and broker not in self.kafka.replicas[tp]:
             self.kafka.move_as_another(tp, (broker, *order[:2]))
@@ -100,7 +100,7 @@ class Shared(RuleBasedStateMachine):
             self.driver.tick()
 
     @rule(move=THEIRS, seconds=st.integers(0, 10))
-    def somebody_else_has_moved_while_nobody_looked(
+    def another_client_has_moved_unobserved(
         self, move: tuple[TopicPartition, tuple[int, ...], int], seconds: int
     ) -> None:
         tp, order, broker = move
@@ -118,7 +118,7 @@ class Shared(RuleBasedStateMachine):
             self.driver.tick()
 
     @rule(choice=st.integers(0, 3))
-    def somebody_else_cancels(self, choice: int) -> None:
+    def another_client_cancels(self, choice: int) -> None:
         moving = sorted(self.kafka.reassignments)
         if moving:
             self.kafka.perform_as_another(moving[choice % len(moving)])

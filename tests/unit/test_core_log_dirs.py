@@ -421,7 +421,7 @@ def test_a_process_that_is_killed_at_any_step_ends_in_the_same_place(dies: int) 
 
 
 def copied_by_others() -> SimKafka:
-    """Somebody else has broker 0's replica copied from /a to /c."""
+    """Return a cluster where another client copies broker 0's replica from /a to /c."""
     sim = kafka()
     sim.log_dirs[0]["/c"] = LogDir(logs={}, futures={P0: 60})
     return sim

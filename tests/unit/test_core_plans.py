@@ -227,7 +227,7 @@ def test_a_finished_plan_needs_nothing_of_us_when_it_is_deleted() -> None:
     assert not plan.has_finalizer
 
 
-# --- What somebody else does to a wave ---
+# --- Waves that a user edits ---
 
 
 def test_a_failed_wave_stalls_the_plan_until_it_succeeds() -> None:

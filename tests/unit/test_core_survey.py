@@ -50,7 +50,7 @@ def test_a_broker_that_only_a_replica_names_is_down() -> None:
 
 
 def test_a_size_is_the_leaders_else_the_greatest_known() -> None:
-    # 5 leads a-1 and does not say its size; of b-10 nobody says anything
+    # 5 leads a-1 and does not say its size; nothing is known of b-10
     assert survey(kafka().snapshot()).sizes.tolist() == [100, 60, 0, -1]
 
 

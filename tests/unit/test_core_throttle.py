@@ -136,7 +136,7 @@ def test_a_copy_that_no_resource_holds_keeps_the_rate_that_was_set_last() -> Non
 def test_a_log_dir_rate_set_by_another_client_is_drift_and_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [copy_between_dirs()])
-    throttler.somebody_else(Change(ConfigKey(broker(0), LOG_DIR_RATE), Op.SET, "123"))
+    throttler.another_client(Change(ConfigKey(broker(0), LOG_DIR_RATE), Op.SET, "123"))
     drift = throttler.tick([copy_between_dirs()]).drift
     assert drift is not None
     assert f"{LOG_DIR_RATE} of broker 0 was 123 instead of 700" in drift.message
@@ -177,8 +177,8 @@ def test_a_list_item_of_another_client_is_not_removed() -> None:
 def test_removed_list_items_are_set_again_and_reported() -> None:
     throttler = Throttler(store(followers="9:9"))
     throttler.ticks(SETTLED, [move()])
-    throttler.somebody_else(Change(FOLLOWERS, Op.DELETE))
-    throttler.somebody_else(Change(LEADERS, Op.DELETE))
+    throttler.another_client(Change(FOLLOWERS, Op.DELETE))
+    throttler.another_client(Change(LEADERS, Op.DELETE))
     drift = throttler.tick([move()]).drift
     assert (throttler.at(LEADERS), throttler.at(FOLLOWERS)) == ("0:0,0:1", "0:2")
     assert drift is not None
@@ -191,7 +191,7 @@ def test_removed_list_items_are_set_again_and_reported() -> None:
 def test_a_rate_that_another_client_sets_meanwhile_is_restored() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
-    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.another_client(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     drift = throttler.tick([move()]).drift
     assert drift is not None
     assert "follower.replication.throttled.rate of broker 2 was 123 instead of 5000" in drift.message
@@ -203,7 +203,7 @@ def test_a_rate_that_another_client_sets_meanwhile_is_restored() -> None:
 def test_a_rate_that_another_client_sets_before_the_restore_stays() -> None:
     throttler = Throttler(store())
     throttler.ticks(SETTLED, [move()])
-    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.another_client(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     throttler.ticks(2 * SETTLED)
     assert rates(throttler)[2] == "123"
 
@@ -211,7 +211,7 @@ def test_a_rate_that_another_client_sets_before_the_restore_stays() -> None:
 def test_a_rate_that_another_client_sets_right_after_us_stays() -> None:
     throttler = Throttler(store())
     throttler.tick([move()])
-    throttler.somebody_else(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
+    throttler.another_client(Change(ConfigKey(broker(2), FOLLOWER_RATE), Op.SET, "123"))
     throttler.ticks(2 * SETTLED)
     assert rates(throttler) == {0: None, 1: None, 2: "123", 3: None}
 
@@ -237,7 +237,7 @@ def test_an_item_that_another_client_adds_between_two_moves_stays() -> None:
     throttler = Throttler(store())
     for moves in ([move()], [], [move(1)]):
         throttler.tick(moves)
-    throttler.somebody_else(Change(LEADERS, Op.APPEND, "9:9"))
+    throttler.another_client(Change(LEADERS, Op.APPEND, "9:9"))
     throttler.ticks(2 * SETTLED)
     assert items(throttler.at(LEADERS)) == ("9:9",)
 
@@ -362,7 +362,7 @@ class Throttles(RuleBasedStateMachine):
         self.moves: dict[tuple[type, TopicPartition], ThrottledMove] = {}
 
     def edit(self, change: Change) -> None:
-        self.throttler.somebody_else(change)
+        self.throttler.another_client(change)
         text = change.of(self.without_us[change.key.resource].get(change.key.config))
         self.without_us[change.key.resource].pop(change.key.config, None)
         if text is not None:

@@ -129,7 +129,7 @@ def test_what_may_not_be_seen_of_a_cluster_is_a_row_beside_the_others(monkeypatc
     ("error", "said"),
     [
         (ClusterError(Reason.CLUSTER_UNREACHABLE, "the brokers do not answer"), "the brokers do not answer"),
-        (ZeroDivisionError("a mistake"), "ZeroDivisionError: a mistake"),
+        (ZeroDivisionError("a bug"), "ZeroDivisionError: a bug"),
     ],
 )
 def test_a_cluster_that_cannot_be_observed_is_a_row_with_its_problem(

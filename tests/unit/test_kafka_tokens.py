@@ -229,8 +229,8 @@ def test_a_redirect_is_not_followed(endpoint: TokenEndpoint, oauth: OAuth) -> No
 
 def test_an_address_without_an_endpoint_is_unreachable(endpoint: TokenEndpoint, oauth: OAuth) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-    for url in (nobody, "https://no-such-host.invalid/", "https://127.0.0.1:99999/"):
+        unreachable = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+    for url in (unreachable, "https://no-such-host.invalid/", "https://127.0.0.1:99999/"):
         assert refusal(replace(oauth, token_endpoint_url=url)).reason is Reason.TOKEN_ENDPOINT_UNREACHABLE
 
 

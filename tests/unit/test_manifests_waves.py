@@ -190,7 +190,7 @@ def test_a_plan_too_large_to_be_stored_is_refused_with_what_to_do() -> None:
 
 
 def as_stored(manifest: Manifest) -> Manifest:
-    """What the API server makes of it: defaults, its own metadata, a status; and somebody has let it go."""
+    """Return the wave as the API server stores it, resumed: with defaults, metadata and a status."""
     live = deepcopy(manifest)
     live["spec"] |= {"suspend": False, "whenInFlight": "Wait", "stallTimeoutSeconds": 600, "mode": "Execute"}
     live["metadata"] |= {

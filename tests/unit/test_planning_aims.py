@@ -1,4 +1,4 @@
-"""What brokers should have: no more than they can, and bands that somebody can meet."""
+"""Targets of brokers: no more than they can hold, and bands that can be met."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class ApiServer:
         return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
 
     async def restore(self, key: object) -> None:
-        """Nobody else writes here."""
+        """No other client writes here."""
 
     async def answer_for_unreadable(self, key: object) -> None:
         """Everything can be read."""
