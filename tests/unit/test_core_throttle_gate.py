@@ -11,11 +11,13 @@ import pytest
 from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.configs import Change
 from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.steps import AlterLogDirs, Outcome
+from reassign.core.model.resource import Resource
+from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome
 from reassign.core.throttle.stage import ThrottleMemory
 from reassign.core.tick import Decision
+from reassign.errors import Reason
 from tests.unit.configs import broker, copy, topic
-from tests.unit.sim import Driver, states
+from tests.unit.sim import Driver, SimKafka, detail, refused, resource, states, true_conditions
 from tests.unit.test_core_log_dirs import P0, asking, forgetful, with_dirs
 
 START = {topic(): {}, **{broker(b): {} for b in range(6)}, broker(0): {LOG_DIR_RATE: "123"}}
@@ -129,3 +131,39 @@ def test_another_directory_in_flight_stays_at_the_rate(monkeypatch: pytest.Monke
     world.ends()
     steps = [step.dirs for step in world.driver.kafka.writes if isinstance(step, AlterLogDirs)]
     assert (steps, world.copied) == ([((0, "/b"),), ((0, "/a"),)], {0})
+
+
+class Refusing(Driver):
+    """Brokers refuse every change of a configuration."""
+
+    def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
+        return dict.fromkeys(decision.throttle.changes, refused(Reason.NOT_AUTHORIZED))
+
+
+def refusing(moved: Resource, kafka: SimKafka) -> Driver:
+    configs = {topic(): {}, **{broker(b): {} for b in range(6)}}
+    return Refusing(kafka, {moved.uid: moved}, configs=configs)
+
+
+def test_a_move_is_not_cancelled_for_one_that_cannot_be_throttled() -> None:
+    kafka = SimKafka({P0: (0, 1)})
+    kafka.move_as_another(P0, (2, 1))
+    driver = refusing(resource({P0: (3, 1)}, whenInFlight="Supersede", throttle={"interBroker": 5000}), kafka)
+    for _ in range(3):
+        driver.ticks(40)
+        driver.restart()
+    assert P0 in kafka.reassignments
+    assert [step for step in kafka.writes if isinstance(step, Cancel)] == []
+
+
+def test_a_move_that_cannot_be_throttled_is_never_recorded_and_is_stalled() -> None:
+    kafka = SimKafka({P0: (0, 1)})
+    driver = refusing(resource({P0: (3, 1)}, throttle={"interBroker": 5000}), kafka)
+    seen = []
+    for _ in range(60):
+        driver.tick()
+        seen.append((detail(driver, P0).reason, len(driver.resources["a"].status.record)))
+    first = seen.index(("NotAuthorized", 0))
+    assert set(seen[first:]) == {("NotAuthorized", 0)}
+    assert true_conditions(driver) == {"Stalled": "NotAuthorized"}
+    assert kafka.writes == []
