@@ -14,7 +14,6 @@ from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
 
-
 SEEDS = 1 << 32
 
 
