@@ -12,6 +12,8 @@ from tests.unit.cli import error_of, run, sim, taken
 
 RACKS = {1: "/a/1", 2: "/a/2", 3: "/b/1", 4: "/b/2"}
 TOPIC = ("--topic", "new", "--partitions", 2, "--replication-factor", 3)
+FIRST = ("--seed", 4)
+"""All rings begin at their first child."""
 
 
 def snapshot(folder: Path, brokers: dict[int, Broker] | None = None) -> Path:
@@ -22,7 +24,7 @@ def snapshot(folder: Path, brokers: dict[int, Broker] | None = None) -> Path:
 
 
 def test_the_worked_example_as_the_stock_tools_json(tmp_path: Path) -> None:
-    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC)
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, *FIRST)
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out) == {
         "version": 1,
@@ -34,7 +36,18 @@ def test_the_worked_example_as_the_stock_tools_json(tmp_path: Path) -> None:
 
 
 def test_the_same_for_the_option_of_kafka_topics(tmp_path: Path) -> None:
-    assert run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "-o", "kafka-topics") == (0, "1:3:2,4:1:3\n", "")
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, *FIRST, "-o", "kafka-topics")
+    assert ran == (0, "1:3:2,4:1:3\n", "")
+
+
+def test_without_a_seed_the_start_is_random_and_can_be_repeated(tmp_path: Path) -> None:
+    folder = snapshot(tmp_path)
+    ran = [run("assign", "--snapshot", folder, *TOPIC, "-o", "kafka-topics") for _ in range(20)]
+    assert len({one.out.split(":")[0] for one in ran}) > 1
+    note, seed = ran[0].err.rsplit(" ", 1)
+    assert note == "random start; to repeat this assignment: --seed"
+    again = run("assign", "--snapshot", folder, *TOPIC, "-o", "kafka-topics", "--seed", int(seed))
+    assert again == (0, ran[0].out, "")
 
 
 def test_a_seed_makes_the_rings_begin_elsewhere_and_always_there(tmp_path: Path) -> None:
@@ -44,7 +57,7 @@ def test_a_seed_makes_the_rings_begin_elsewhere_and_always_there(tmp_path: Path)
 
 
 def test_simple_assignment_ignores_racks(tmp_path: Path) -> None:
-    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "--force-simple", "-o", "kafka-topics")
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "--force-simple", "-o", "kafka-topics", "--seed", 1)
     assert ran.out == "1:2:3,2:3:4\n"
 
 

@@ -154,7 +154,7 @@ def assign(
     ] = None,
     force_simple: Annotated[bool, typer.Option("--force-simple", help="Let racks not count.")] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Decides where the rings of racks begin; by default at their first child.")
+        int | None, typer.Option(help="Repeats an assignment; by default it starts at a random broker.")
     ] = None,
     output: Annotated[
         AssignmentOutput, typer.Option("--output", "-o", help="The stock tool's JSON, or kafka-topics.sh's string.")

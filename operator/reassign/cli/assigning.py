@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from random import SystemRandom
 from typing import NamedTuple
 
 from reassign.cli import output as out
@@ -11,6 +13,8 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
+
+SEEDS = 1 << 32
 
 
 class Asked(NamedTuple):
@@ -24,11 +28,17 @@ class Asked(NamedTuple):
 
 
 def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: AssignmentOutput) -> None:
-    """Assign the replicas to the live brokers, or to the chosen ones, and write the assignment."""
+    """Assign the replicas to the live brokers, or to the chosen ones, and write the assignment.
+
+    Without a seed it starts at a random broker, and says on stderr how to repeat that.
+    """
     with out.progress("observing the cluster"):
         cluster = observe(where).cluster
     nodes = _nodes(cluster, chosen)
-    rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, asked.seed).tolist()
+    seed = SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
+    rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, seed).tolist()
+    if asked.seed is None:
+        print(f"random start; to repeat this assignment: --seed {seed}", file=sys.stderr)
     if output is AssignmentOutput.TOPICS:
         out.write(",".join(":".join(map(str, row)) for row in rows) + "\n")
         return

@@ -121,7 +121,7 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
     needed = plan_cost(state)[1] + _needed(problem, state)
     begun = state.row.copy(), state.load.copy()
     flows: list[tuple[Exchange, Bytes]] | None = None
-    best: tuple[float, int, int] | None = None
+    best, kept = plan_cost(state), begun
     for number, way in enumerate(ways):
         state.row[:], state.load[:] = begun
         if isinstance(way, float):
@@ -134,13 +134,13 @@ def _balance(problem: Problem, state: State, keep: Bools) -> None:
             _search(state)
         _trim(state, keep)
         now = _iterate(state, keep)
-        if best is None or now < best:
+        if now < best:
             best, kept = now, (state.row.copy(), state.load.copy())
         tried = number >= len(SHARES) or (best[1] - needed) * WORTH <= best[1]
         if best[0] == 0 and tried and len(problem.current) > SMALL:
             break
     state.row[:], state.load[:] = kept
-    if best is not None and best[0] > 0 and state.counts.all():
+    if best[0] > 0 and state.counts.all():
         _settle_replicas(state)
 
 

@@ -139,7 +139,7 @@ def online_replicas(cluster: Cluster) -> Bools:
 
 
 def _allowed(cluster: Cluster, goal: Goal) -> tuple[Bools, Bools]:
-    """Return the brokers (B,) that may hold replicas in the end, and those that the goal has emptied."""
+    """Return, each (B,): the brokers that may hold replicas in the end, and those that the goal drains."""
     if not 0 < goal.tolerance <= 1:
         raise PlanningError(
             Reason.INVALID_GOAL, f"the tolerance is {goal.tolerance}: give a share above 0, and 1 at most, such as 0.1"

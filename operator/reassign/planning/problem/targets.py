@@ -6,6 +6,7 @@ narrow that no plan could meet it, where that is simple to see.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Bools, Bytes, Floats, Ints
 from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
 from reassign.planning.problem.tree import Tree
+
+VARIANTS = 20
+"""Large replicas, the greatest ones, of which it is tried whether they have counted as fixed."""
 
 
 class Placement(NamedTuple):
@@ -55,7 +59,7 @@ def targets_of(of: Placement) -> Targets:
     if By.REPLICAS in of.balance:
         fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
         leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
-    disk = _disk(of, fixed[DISK], fixed[REPLICAS], replicas.low if By.REPLICAS in of.balance else free[0])
+    disk = _disk(of, fixed[DISK], replicas.low if By.REPLICAS in of.balance else free[0])
     return Targets(*(np.stack(rows) for rows in zip(disk, replicas, leaders, strict=True)))
 
 
@@ -77,34 +81,67 @@ def _fitting(of: Placement, fixed: Bytes, high: Bytes) -> Bytes | None:
     return fitting
 
 
-def _disk(of: Placement, fixed: Bytes, has: Bytes, few: Bytes) -> Targets:
-    """Return the share and band of bytes.
+def _disk(of: Placement, fixed: Bytes, few: Bytes) -> Targets:
+    """Return the share and band of bytes; brokers have at least `few` (B,) replicas in the end.
 
     A replica that is larger than a broker's share, and may stay, counts as fixed: the other brokers share the rest.
-    Brokers have `has` (B,) fixed replicas, and at least `few` in the end, so some small ones lie beside a large one.
+    Where nothing has to move, a plan may have brought the replicas here, and fewer of them counted as fixed then. If
+    the bands of that plan are met, they hold: a second plan moves nothing.
     """
-    moves, lies, atleast = of.movable, fixed, np.zeros_like(fixed)
-    full: set[int] = set()
-    while True:
-        sizes = {r: of.size[which] for r, which in by_factor(of.rf, moves)}
-        amounts = {r: int(size.sum()) for r, size in sizes.items()}
-        share, _ = shares.shares(of.tree, of.weight, lies, amounts, atleast, of.room, leaders=False)
-        most = share.astype(np.float64) * (1 + of.tolerance)
-        stays = _oversized(of, moves, most, full) if By.DISK in of.balance else []
-        left = moves & ~np.isin(np.arange(len(moves)), stays)
-        if not stays or not left.any():
+    stays: list[int] = []
+    found = _around(of, fixed, few, stays)
+    while By.DISK in of.balance:
+        oversized = _oversized(of, found.target.astype(np.float64) * (1 + of.tolerance), stays)
+        if not oversized or len(stays) + len(oversized) == of.movable.sum():
             break
-        moves, full = left, full | {b for row in of.current[stays].tolist() for b in row if b >= 0}
-        lies, has, _ = loads(of.current[~moves], of.size[~moves], len(of.allowed))
+        stays = [*stays, *oversized]
+        found = _around(of, fixed, few, stays)
+    else:
+        return found
+    if not (stays or oversized) or not _settled(of, np.flatnonzero(of.movable)).all():
+        return found
+    load = loads(of.current, of.size, len(of.allowed))[DISK]
+    wide = found
+    for fewer in _fewer(sorted([*stays, *oversized], key=lambda p: (-of.size[p], p))):
+        if _inside(wide, load):
+            return wide
+        other = _around(of, fixed, few, fewer)
+        wide = wide._replace(low=np.minimum(wide.low, other.low), high=np.maximum(wide.high, other.high))
+    return wide if _inside(wide, load) else found
+
+
+def _around(of: Placement, fixed: Bytes, few: Bytes, stays: list[int]) -> Targets:
+    """Return the share and band of bytes where these partitions count as fixed.
+
+    Brokers have at least `few` replicas in the end, so some small ones lie beside a large one.
+    """
+    moves, atleast = of.movable.copy(), np.zeros_like(fixed)
+    moves[stays] = False
+    lies, has, _ = loads(of.current[~moves], of.size[~moves], len(of.allowed))
+    sizes = {r: of.size[which] for r, which in by_factor(of.rf, moves)}
+    amounts = {r: int(size.sum()) for r, size in sizes.items()}
+    if stays:
         small = _smallest(of.size[moves], few - has)
         enough = small[of.allowed].sum() <= (of.size * of.rf)[moves].sum()
         atleast = lies + small if enough else lies
+    share, _ = shares.shares(of.tree, of.weight, lies, amounts, atleast, of.room, leaders=False)
     largest, beside = int(of.size[moves].max(initial=0)), np.zeros_like(fixed)
     if largest > of.tolerance * int(share[of.allowed].min()):
         beside = _smallest(of.size[moves], few - has - 1)
     reach = shares.coverable(of.tree, share, lies, atleast, sizes, beside)
     low, high = shares.band(reach, np.maximum(share, fixed + largest + beside), of.tolerance)
     return _targets(of, fixed, share, low, high)
+
+
+def _fewer(stays: list[int]) -> Iterator[list[int]]:
+    """Return what may have counted as fixed of these, the greatest first: some of the greatest, or all but one."""
+    for number in range(min(len(stays), VARIANTS)):
+        yield stays[:number]
+        yield [*stays[:number], *stays[number + 1 :]]
+
+
+def _inside(targets: Targets, load: Bytes) -> bool:
+    return bool(((targets.low <= load) & (load <= targets.high)).all())
 
 
 def _targets(of: Placement, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> Targets:
@@ -117,15 +154,16 @@ def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
     return sums[np.clip(count, 0, len(sizes))]
 
 
-def _oversized(of: Placement, moves: Bools, most: Floats, full: set[int]) -> list[int]:
+def _oversized(of: Placement, most: Floats, stays: list[int]) -> list[int]:
     """Return partitions with a replica of more than `most` (B,) on a broker, which may stay.
 
-    Of each broker it is the largest one. There is none where a broker of `full` has a replica of it.
+    Of each broker it is the largest one. There is none where a broker has a replica of one that `stays`.
     """
-    some = np.flatnonzero(moves & (of.size > most[of.allowed].min()))
+    some = np.flatnonzero(of.movable & (of.size > most[of.allowed].min()))
+    some = np.setdiff1d(some, stays)
     some = some[_settled(of, some)]
     oversized: list[int] = []
-    taken = set(full)
+    taken = {b for row in of.current[stays].tolist() for b in row if b >= 0}
     for p in some[np.argsort(-of.size[some], kind="stable")].tolist():
         brokers = {b for b in of.current[p].tolist() if b >= 0}
         if not brokers & taken and any(of.size[p] > most[b] for b in brokers):
