@@ -18,6 +18,11 @@ class By(StrEnum):
     LEADERS = "Leaders"
 
 
+COUNTED = {By.DISK: "bytes", By.REPLICAS: "replicas", By.LEADERS: "leaders"}
+"""The balance goals, in the order of the planner's rows, with what is counted for each. Of them only bytes are of any
+unit; the others are whole numbers."""
+
+
 class Awareness(StrEnum):
     TREE = "Tree"
     FLAT = "Flat"

@@ -22,7 +22,7 @@ from reassign.api.common import (
     TopicPattern,
     rule,
 )
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
+from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By
 from reassign.api.limits import (
     MAX_LABEL_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -87,7 +87,7 @@ class BalanceGoal(Model):
         tuple[By, ...],
         Field(min_length=1, max_length=len(By)),
         Schema(rule(_EACH_ONCE, "names a resource more than once")),
-    ] = (By.DISK, By.REPLICAS, By.LEADERS)
+    ] = tuple(COUNTED)
     """What is balanced: Disk (bytes), Replicas (their number), Leaders (partitions whose first replica it is).
     Default: all three."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10

@@ -73,7 +73,8 @@ def _by(name: str) -> By:
     try:
         return By(name.strip().capitalize())
     except ValueError:
-        raise typer.BadParameter(f"{name!r} is none of disk, replicas, leaders", param_hint="'--balance'") from None
+        known = ", ".join(by.lower() for by in By)
+        raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="'--balance'") from None
 
 
 def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:

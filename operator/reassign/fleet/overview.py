@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import reassign
+from reassign.api.goal import COUNTED
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.report import model
 
@@ -124,11 +125,7 @@ def _by_broker(rows: Rows, plan: Any) -> model.ByBroker | None:
     brokers = sorted(rows["broker_load"], key=lambda row: int(row["broker"]))
     if not brokers:
         return None
-    before: model.Loads = {
-        "Disk": [row["bytes"] for row in brokers],
-        "Replicas": [row["replicas"] for row in brokers],
-        "Leaders": [row["leaders"] for row in brokers],
-    }
+    before: model.Loads = {by.value: [row[what] for row in brokers] for by, what in COUNTED.items()}
     return {
         "id": [row["broker"] for row in brokers],
         "rack": [row["rack"] or "" for row in brokers],
@@ -146,7 +143,7 @@ def _by_rack(rows: Rows, plan: Any) -> list[model.Rack]:
             "level": row["level"],
             "path": row["path"],
             "brokers": row["brokers"],
-            "before": {"Disk": row["bytes"], "Replicas": row["replicas"], "Leaders": row["leaders"]},
+            "before": {by.value: row[what] for by, what in COUNTED.items()},
             "after": after.get((row["level"], row["path"])),
         }
         for row in sorted(rows["rack_load"], key=lambda row: (row["level"], row["path"]))
@@ -156,14 +153,13 @@ def _by_rack(rows: Rows, plan: Any) -> list[model.Rack]:
 def _after_by_rack(plan: Any) -> dict[tuple[int, str], model.Load]:
     found: dict[tuple[int, str], model.Load] = {}
     loads = zip(*(plan["after"][by] for by in model.RESOURCES), strict=True)
-    for rack, (disk, replicas, leaders) in zip(plan["racks"], loads, strict=True):
+    for rack, added in zip(plan["racks"], loads, strict=True):
         names = rack.removeprefix("/").split("/") if rack.startswith("/") else [rack]
         for level in range(1, len(names) + 1):
             path = "/" + "/".join(names[:level]) if rack.startswith("/") else rack
-            load = found.setdefault((level, path), {"Disk": 0, "Replicas": 0, "Leaders": 0})
-            load["Disk"] += disk
-            load["Replicas"] += replicas
-            load["Leaders"] += leaders
+            load = found.setdefault((level, path), dict.fromkeys(model.RESOURCES, 0))
+            for by, amount in zip(model.RESOURCES, added, strict=True):
+                load[by] += amount
     return found
 
 

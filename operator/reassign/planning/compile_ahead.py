@@ -40,7 +40,7 @@ def make_plans(partitions: int) -> None:
         in_flight=np.zeros(partitions, np.bool_),
         directory=replicas.copy(),
     )
-    balances = (frozenset(By), frozenset({By.DISK}), frozenset({By.REPLICAS}), frozenset({By.LEADERS}), frozenset[By]())
+    balances = (frozenset(By), *(frozenset({by}) for by in By), frozenset[By]())
     for balance, replication_factor in product(balances, (None, 1, 3)):
         goal = Goal(drain=frozenset({5}), balance=balance, replication_factor=replication_factor)
         make(cluster, goal, 20, 1 << 24, 1 << 20)

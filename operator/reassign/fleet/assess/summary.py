@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from reassign.api.goal import COUNTED
 from reassign.fleet.assess.loads import REPLICAS
 from reassign.fleet.tables import Tables
 
-LOADS = ("bytes", "replicas", "leaders")
+LOADS = tuple(COUNTED.values())
 
 
 def by_broker(places: DataFrame, replicas: DataFrame) -> DataFrame:

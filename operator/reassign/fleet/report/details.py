@@ -90,14 +90,14 @@ def _brokers(brokers: ByBroker, unit: int) -> dict[str, Any]:
 
 
 def _loads(loads: Loads, unit: int) -> dict[str, list[float]]:
-    digits = {"Disk": 0, "Replicas": 1, "Leaders": 1}
     return {
-        by: _rounded([value / (unit if by == "Disk" else 1) for value in loads[by]], digits[by]) for by in RESOURCES
+        by: _rounded([value / (unit if by == "Disk" else 1) for value in loads[by]], 0 if by == "Disk" else 1)
+        for by in RESOURCES
     }
 
 
 def _load(load: Load | None, unit: int) -> list[float] | None:
-    return None if load is None else [round(load["Disk"] / unit), load["Replicas"], load["Leaders"]]
+    return None if load is None else [round(load[by] / unit) if by == "Disk" else load[by] for by in RESOURCES]
 
 
 def _rounded(values: list[float], digits: int) -> list[float]:

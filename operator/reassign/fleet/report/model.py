@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from reassign.api.goal import COUNTED
+
 State = Literal["Planned", "Balanced", "NotPlanned", "Quarantined"]
 """Balanced: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
 
-Resource = Literal["Disk", "Replicas", "Leaders"]
-RESOURCES: tuple[Resource, ...] = ("Disk", "Replicas", "Leaders")
+RESOURCES = tuple(by.value for by in COUNTED)
 
 
 class Problem(TypedDict):
@@ -24,19 +25,15 @@ class Problem(TypedDict):
 class Balance(TypedDict):
     """How evenly a resource lies, in shares of each broker's target: 1 is just right (problem.model.Balance)."""
 
-    by: Resource
+    by: str
     before: list[float]  # least, greatest
     after: list[float]
     reachable: float  # no plan has a lower greatest share
     band: list[float]  # what was asked for
 
 
-class Loads(TypedDict):
-    """What lies on each broker, or should: bytes, replicas, preferred leaders; targets need not be whole."""
-
-    Disk: list[float]
-    Replicas: list[float]
-    Leaders: list[float]
+Loads = dict[str, list[float]]
+"""What lies on each broker, or should, by RESOURCES; targets need not be whole."""
 
 
 class ByBroker(TypedDict):
@@ -50,12 +47,8 @@ class ByBroker(TypedDict):
     target: Loads | None
 
 
-class Load(TypedDict):
-    """What lies on the brokers of a rack."""
-
-    Disk: float
-    Replicas: float
-    Leaders: float
+Load = dict[str, float]
+"""What lies on the brokers of a rack, by RESOURCES."""
 
 
 class Rack(TypedDict):

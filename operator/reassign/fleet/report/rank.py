@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from reassign.fleet.report.model import Balance, Cluster, Resource
+from reassign.api.goal import COUNTED, By
+from reassign.fleet.report.model import Balance, Cluster
 from reassign.fleet.report.numbers import counted, percent
 from reassign.text import listed
 
 SOON = 14
 """Days. A disk that is full within these needs a person: waves may take about as long."""
-
-OF: dict[Resource, str] = {"Disk": "bytes", "Replicas": "replicas", "Leaders": "leaders"}
 
 
 class Rank(NamedTuple):
@@ -57,7 +56,7 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
         return None
     (least, greatest), (low, high) = worst["before"], worst["band"]
     share = greatest if greatest - high >= low - least else least
-    return _outside(worst), f"one broker at {percent(share)} of its {OF[worst['by']]}"
+    return _outside(worst), f"one broker at {percent(share)} of its {COUNTED[By(worst['by'])]}"
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:

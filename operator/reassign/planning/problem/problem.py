@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from reassign.api.goal import By
+from reassign.api.goal import COUNTED
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
@@ -22,7 +22,7 @@ from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
 from reassign.text import listed
 
-RESOURCES = (By.DISK, By.REPLICAS, By.LEADERS)
+RESOURCES = tuple(COUNTED)
 """The rows of `Problem.target`, `low` and `high`."""
 
 UNLIMITED = 1 << 62
