@@ -10,7 +10,7 @@ from reassign.core.cluster import brake_of
 from reassign.core.model.memory import RETRY_SECONDS, Recent
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
-from reassign.core.moves.brake import documents, foreign, held_by, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import documents, foreign, partitions_held_by, refusals, undo_foreign, undone_by
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, ready_reason, refused, resource, states, true_conditions
 
@@ -116,7 +116,7 @@ def test_moves_of_others_are_those_that_no_resource_holds() -> None:
     driver = drive(kafka, resource({P0: (4, 2, 3)}))
     driver.ticks(3)
     kafka.perform(Alter(P2, (4, 2, 3)))
-    assert foreign(held_by(driver.resources.values()), kafka.snapshot()) == [P2]
+    assert foreign(partitions_held_by(driver.resources.values()), kafka.snapshot()) == [P2]
 
 
 def test_a_move_of_others_that_may_go_back_is_cancelled_as_it_was_seen() -> None:

@@ -10,3 +10,5 @@ RATES = (LEADER_RATE, FOLLOWER_RATE)
 """Rates of a broker, between brokers."""
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Lists of a topic's replicas that these rates hold for."""
+BROKER_RATES = (*RATES, LOG_DIR_RATE)
+"""All rates of a broker."""

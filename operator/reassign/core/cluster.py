@@ -22,7 +22,7 @@ from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.moves.brake import foreign, held_by
+from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
@@ -163,7 +163,7 @@ def cluster_status(
     cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold, now: datetime
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen."""
-    others = foreign(held_by(resources), snapshot)
+    others = foreign(partitions_held_by(resources), snapshot)
     status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
     return status.model_copy(
         update={

@@ -29,7 +29,7 @@ from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
 from reassign.core.moves.adopt import with_adopted
-from reassign.core.moves.brake import Moves, Undo, foreign, held_by, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import Moves, Undo, foreign, partitions_held_by, refusals, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import settle_steps
@@ -169,7 +169,7 @@ def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
     decision = replace(decision, verdicts=tuple(verdicts), unready=unready)
     if decision.execution is not Execution.CANCEL_ALL:
         return replace(decision, memory=replace(decision.memory, kept={}))
-    others = foreign(held_by(v.resource for v in verdicts), decision.snapshot)
+    others = foreign(partitions_held_by(v.resource for v in verdicts), decision.snapshot)
     decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
     undone = undone_by(decision.steps, decision.snapshot)
     kept = decision.memory.kept

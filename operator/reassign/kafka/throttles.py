@@ -12,7 +12,7 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from reassign.api.throttle_configs import LISTS, LOG_DIR_RATE, RATES
+from reassign.api.throttle_configs import BROKER_RATES, LISTS
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.model.problem import Problem
 from reassign.core.model.steps import APPLIED, Outcome, Result
@@ -38,7 +38,7 @@ BROKER_SECONDS = 2.0
 RESOURCE_TYPES = {ConfigResourceType.TOPIC: 2, ConfigResourceType.BROKER: 4}
 SET_AT = {ConfigResourceType.TOPIC: 1, ConfigResourceType.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
-THROTTLES = {ConfigResourceType.TOPIC: LISTS, ConfigResourceType.BROKER: (*RATES, LOG_DIR_RATE)}
+THROTTLES = {ConfigResourceType.TOPIC: LISTS, ConfigResourceType.BROKER: BROKER_RATES}
 KEPT = {
     ConfigResourceType.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS),
     ConfigResourceType.BROKER: THROTTLES[ConfigResourceType.BROKER],

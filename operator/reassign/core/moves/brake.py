@@ -50,7 +50,7 @@ def foreign(ours: Collection[TopicPartition], snapshot: Snapshot) -> list[TopicP
     return sorted(snapshot.reassignments.keys() - set(ours))
 
 
-def held_by(resources: Iterable[Resource]) -> set[TopicPartition]:
+def partitions_held_by(resources: Iterable[Resource]) -> set[TopicPartition]:
     """The partitions that these resources hold."""
     return {tp for resource in resources for tp in active(resource.record)}
 

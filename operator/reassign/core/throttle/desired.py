@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
@@ -33,6 +33,7 @@ from reassign.errors import Reason
 class InterBrokerMove:
     """A partition whose replicas are, or are about to be, copied; without a user, no resource holds it any more."""
 
+    kind: ClassVar = "inter_broker"
     configs: ClassVar = RATES
     tp: TopicPartition
     sources: frozenset[int]
@@ -57,6 +58,7 @@ class InterBrokerMove:
 class LogDirMove:
     """A partition that is, or is about to be, copied from one log directory of these brokers to another."""
 
+    kind: ClassVar = "log_dir"
     configs: ClassVar = (LOG_DIR_RATE,)
     tp: TopicPartition
     brokers: frozenset[int]
@@ -68,16 +70,15 @@ class LogDirMove:
 
 
 ThrottledMove = InterBrokerMove | LogDirMove
-"""What one rate of its `configs` is wanted for."""
+"""What one rate of its `configs` is wanted for. The rate of its `kind` is a field of `Throttle` and of the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedConfigs:
-    """The configurations that throttle some partitions: single values, and items of lists; with the rates, and what
-    is copied between the directories of which broker."""
+    """The configurations that throttle some partitions: single values, and items of lists; with the rates by
+    kind, and what is copied between the directories of which broker."""
 
-    inter_broker: int | None = None
-    log_dir: int | None = None
+    rates: Mapping[str, int | None] = field(default_factory=dict)
     users: tuple[ThrottleUser, ...] = ()
     values: Mapping[ConfigKey, str] = field(default_factory=dict)
     items: Mapping[ConfigKey, frozenset[str]] = field(default_factory=dict)
@@ -203,18 +204,16 @@ def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[Topic
 def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> WantedConfigs:
     """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
     moves = list(moves)
-    rates = {
-        InterBrokerMove: _least(moves, InterBrokerMove, record.inter_broker if record else None),
-        LogDirMove: _least(moves, LogDirMove, record.log_dir if record else None),
-    }
+    kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})
+    rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in kinds}
     values: dict[ConfigKey, str] = {}
     listed: dict[ConfigKey, set[str]] = defaultdict(set)
     log_dir_moves: dict[int, set[TopicPartition]] = defaultdict(set)
     users: dict[str, ThrottleUser] = {}
-    for move in (move for move in moves if rates[type(move)] is not None):
+    for move in (move for move in moves if rates[move.kind] is not None):
         for broker in move.brokers:
             resource = ConfigResource(ConfigResourceType.BROKER, str(broker))
-            values |= {ConfigKey(resource, config): str(rates[type(move)]) for config in move.configs}
+            values |= {ConfigKey(resource, config): str(rates[move.kind]) for config in move.configs}
             if isinstance(move, LogDirMove):
                 log_dir_moves[broker].add(move.tp)
         for key, those in move.items().items():
@@ -222,8 +221,7 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None
         if move.user:
             users[move.user.uid] = move.user
     return WantedConfigs(
-        inter_broker=rates[InterBrokerMove],
-        log_dir=rates[LogDirMove],
+        rates=rates,
         users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
         values=values,
         items={key: frozenset(those) for key, those in listed.items()},
@@ -231,7 +229,7 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None
     )
 
 
-def _least(moves: Iterable[ThrottledMove], kind: type[ThrottledMove], last: int | None) -> int | None:
+def _least(moves: Iterable[ThrottledMove], kind: str, last: int | None) -> int | None:
     """The least rate that is asked for moves of this kind; where none is asked for any more, what was set last."""
-    rates = [move.rate for move in moves if isinstance(move, kind)]
+    rates = [move.rate for move in moves if move.kind == kind]
     return min((rate for rate in rates if rate is not None), default=last) if rates else None

@@ -63,7 +63,7 @@ class Diff:
     drift: Problem | None = None
 
 
-class Judged(NamedTuple):
+class ConfigDiff(NamedTuple):
     """One configuration: its resource in the record (None: forget it), what to change, what drifted."""
 
     ours: Ours | None
@@ -90,51 +90,51 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
 
 def _judge(
     key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, *, settled: bool
-) -> Judged:
+) -> ConfigDiff:
     if key.resource not in seen:
-        return Judged(ours)
+        return ConfigDiff(ours)
     configs = seen[key.resource]
     if configs is None:
-        return Judged(None if settled else ours)
+        return ConfigDiff(None if settled else ours)
     text = configs.get(key.config)
     if key.resource.type is ConfigResourceType.TOPIC:
         return _list(key, ours, text, aim.items.get(key, frozenset()), settled=settled)
     read = (observed[key.resource] or {}).get(key.config)
     if ours and not settled and read not in (ours.value, ours.replacing, ours.prior):
-        return Judged(ours)  # another client's, over what we wrote a moment ago
+        return ConfigDiff(ours)  # another client's, over what we wrote a moment ago
     return _value(key, ours, text, aim.values.get(key), settled=settled)
 
 
-def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool) -> Judged:
+def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool) -> ConfigDiff:
     if ours is None:
         if aim is None or text == aim or not settled:
-            return Judged(None)
-        return Judged(Ours(aim, prior=text), (Change(key, Op.SET, aim),))
+            return ConfigDiff(None)
+        return ConfigDiff(Ours(aim, prior=text), (Change(key, Op.SET, aim),))
     set_by_us = text is not None and text in (ours.value, ours.replacing)
     if aim is None:
         if set_by_us and text != ours.prior:
-            return Judged(ours, (_back(key, ours.prior),))
-        return Judged(None if settled else ours)
+            return ConfigDiff(ours, (_back(key, ours.prior),))
+        return ConfigDiff(None if settled else ours)
     theirs = not set_by_us and text != ours.prior
     if not settled and (theirs or aim != ours.value):
-        return Judged(ours)
+        return ConfigDiff(ours)
     changes = () if text == aim else (Change(key, Op.SET, aim),)
     if not settled:
-        return Judged(ours, changes)
+        return ConfigDiff(ours, changes)
     after = Ours(aim, text if theirs else ours.prior, text if set_by_us and text != aim else None)
     drift = None if set_by_us else f"{key} was {'absent' if text is None else text} instead of {ours.value}"
-    return Judged(after, changes, drift)
+    return ConfigDiff(after, changes, drift)
 
 
-def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool) -> Judged:
+def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool) -> ConfigDiff:
     there = items(text)
     mine = frozenset(items(ours.value)) if ours else frozenset()
     others = [item for item in there if item not in mine]
     need = frozenset() if there == ALL else aim.difference(others)
     if not need:
-        return _restored(key, ours, text, settled=settled) if ours else Judged(None)
+        return _restored(key, ours, text, settled=settled) if ours else ConfigDiff(None)
     if ours is None and not settled:
-        return Judged(None)
+        return ConfigDiff(None)
     append = _change(key, Op.APPEND, need.difference(there))
     subtract = _change(key, Op.SUBTRACT, (mine - need).intersection(there))
     lost = sorted((mine & need).difference(there)) if settled else []
@@ -143,10 +143,10 @@ def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[st
         prior = ",".join(others) if mine.intersection(there) else text
     kept = need | (mine.intersection(there) if settled else mine)
     after = Ours(_joined(kept), prior)
-    return Judged(after, (*append, *subtract), f"{key} had lost {','.join(lost)}" if lost else None)
+    return ConfigDiff(after, (*append, *subtract), f"{key} had lost {','.join(lost)}" if lost else None)
 
 
-def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) -> Judged:
+def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) -> ConfigDiff:
     """Nothing of it is wanted any more: byte for byte what was there, or what others have made of it since."""
     mine, there = set(items(ours.value)), items(text)
     left = mine.intersection(there)
@@ -159,7 +159,7 @@ def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) ->
         changes = subtract
     else:
         changes = (_back(key, ours.prior),) if settled else subtract  # a whole text replaces what others have added
-    return Judged(None if settled and not changes else ours, changes)
+    return ConfigDiff(None if settled and not changes else ours, changes)
 
 
 def _back(key: ConfigKey, prior: str | None) -> Change:
@@ -265,9 +265,7 @@ def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
     brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
-    return ThrottleStatus(
-        inter_broker=aim.inter_broker,
-        log_dir=aim.log_dir,
+    status = ThrottleStatus(
         users=aim.users,
         brokers=tuple(
             BrokerThrottle(
@@ -277,6 +275,7 @@ def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
         ),
         topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
     )
+    return status.model_copy(update=dict(aim.rates))
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[CopiedTopic, ...]:
