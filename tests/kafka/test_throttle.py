@@ -101,7 +101,7 @@ def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: 
 def restore(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> None:
     over = [ended(verdict) for verdict in verdicts]
     eventually(lambda: not tick(operator, kafka, *over))
-    assert operator.api.throttle is None
+    assert operator.api.recorded is None
 
 
 def test_a_prior_rate_and_a_foreign_list_are_byte_for_byte_what_they_were(kafka: Kafka, operator: Operator) -> None:
@@ -238,7 +238,7 @@ def test_a_log_dir_copy_has_its_rate_and_the_prior_one_is_restored(kafka: Kafka,
         eventually(lambda: bool(copy.reconcile("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
         eventually(lambda: copy.done)
         operator.restart()
-        eventually(lambda: bool(copy.reconcile("1Gi")) and operator.api.throttle is None)
+        eventually(lambda: bool(copy.reconcile("1Gi")) and operator.api.recorded is None)
         assert everything(kafka, name) == before
     finally:
         edit(kafka, broker(0), LOG_DIR_RATE, Op.DELETE)

@@ -24,7 +24,7 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, write_record
+from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.decide import decide_plan
@@ -75,10 +75,9 @@ class SimWave:
             observed_generation=1,
             conditions=tuple(said),
             completion_time=START if self.outcome else None,
-            record=write_record(record),
         )
         deleted = START if self.deleted else None
-        return Resource(self.uid, 1, "kafka", self.name, 1, START, self.spec, status, True, deleted=deleted)
+        return Resource(self.uid, 1, "kafka", self.name, 1, START, self.spec, status, True, record, deleted=deleted)
 
 
 def condition(type: str, reason: str = "Because") -> Condition:

@@ -11,12 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 from reassign.api.kafka_cluster import Execution, Limits, ThrottleStatus
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef
 from reassign.core.model.configs import Change, put
 from reassign.core.model.log_dir_reports import remembered
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
+from reassign.core.model.record import Record, read_record, spread, write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import (
     Broker,
@@ -31,8 +33,8 @@ from reassign.core.model.snapshot import (
 )
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.report.statuses import report
-from reassign.core.throttle.diff import read_record
+from reassign.core.report.statuses import comes_first, report
+from reassign.core.throttle.diff import read_record as read_throttles
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded, settle
 from reassign.errors import Reason
@@ -238,8 +240,12 @@ def resource(entries: Mapping[TopicPartition, Sequence[int]], uid: str = "a", **
         spec=spec(entries, **fields),
         status=PartitionReassignmentStatus(observed_generation=1),
         has_finalizer=True,
-        finalizer_is_ours=True,
     )
+
+
+def without_record(resource: Resource) -> Resource:
+    """The resource after somebody else removed its ReassignmentRecords."""
+    return replace(resource, record={}, record_lost=True)
 
 
 @dataclass
@@ -306,7 +312,8 @@ class Driver:
                 del self.resources[uid]
                 self.gone.add(uid)
             elif verdict.must_record:
-                self._write(verdict, snapshot)
+                status = self._report(verdict, snapshot) if comes_first(verdict.resource) else verdict.resource.status
+                self.resources[uid] = replace(verdict.resource, status=status, record=written(verdict.record))
         if left == 0:
             self.restart()
             return
@@ -344,7 +351,7 @@ class Driver:
     def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
         """What becomes of the changes that were decided."""
         for change in decision.throttle.changes:
-            assert change.key in read_record(self.throttle.record), f"{change} is not recorded"
+            assert change.key in read_throttles(self.throttle.record), f"{change} is not recorded"
             put(self.configs[change.key.resource], change)
         return dict.fromkeys(decision.throttle.changes, APPLIED)
 
@@ -384,11 +391,27 @@ class Driver:
         old = self.resources[uid]
         self.resources[uid] = replace(old, spec=spec(entries, **fields), generation=old.generation + 1)
 
-    def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
+    def _report(self, verdict: Verdict, snapshot: Snapshot) -> PartitionReassignmentStatus:
         status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
-        status = PartitionReassignmentStatus.parse(status.wire())
+        return PartitionReassignmentStatus.parse(status.wire())
+
+    def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:
+        status = self._report(verdict, snapshot)
         kstatus.check(kstatus.seen(status, verdict.resource.generation, verdict.resource.deleted))
-        self.resources[verdict.resource.uid] = replace(verdict.resource, status=status)
+        record = written(verdict.record)
+        uid = verdict.resource.uid
+        self.resources[uid] = replace(verdict.resource, status=status, record=record, record_lost=False)
+
+
+def written(record: Record) -> Record:
+    """A record as the API server reads it back from the wire, part by part."""
+    parts = [ReassignmentRecordSpec.parse(_part(n, entries)) for n, entries in spread(record, {}).items()]
+    return read_record(topic for part in parts for topic in part.topics)
+
+
+def _part(number: int, entries: Record) -> dict[str, object]:
+    ref = RecordedClusterRef(name="main", namespace="kafka")
+    return ReassignmentRecordSpec(cluster_ref=ref, part=number, topics=write_record(entries)).wire()
 
 
 def drive(kafka: SimKafka, *resources: Resource, **options: object) -> Driver:

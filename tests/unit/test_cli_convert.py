@@ -129,7 +129,7 @@ def moved() -> dict[str, Any]:
         {"partition": 1, "originalReplicas": [1, 0], "targetReplicas": [1, 0], "state": "Completed"},
     ]
     found = manifest(entry(0, 2, 3), entry(1, 1, 0), entry(2, 4, 5), namespace="kafka", throttle={"interBroker": "1Mi"})
-    return found | {"status": {"record": [{"topic": "orders", "topicId": "x", "partitions": done}]}}
+    return found | {"status": {"partitions": [{"topic": "orders", **partition} for partition in done]}}
 
 
 def test_a_live_reassignment_is_turned_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,9 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     two.both(2)
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
-    two.change("main", lambda obj: obj["status"]["throttle"].pop("topics"))
-    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters()) is None
+    two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
+    assert younger_throttles(*found) is None
     two.kafka.brokers[4] = Broker(4)
-    assert younger_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters())
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
+    assert younger_throttles(*found)

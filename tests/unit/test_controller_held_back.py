@@ -17,7 +17,6 @@ from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import undo_foreign
 from reassign.core.moves.settle import settle_steps
-from reassign.core.report.statuses import report
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
@@ -126,8 +125,7 @@ def test_a_foreign_move_is_cancelled_once_ours_is_throttled(
 def test_a_cancel_possibly_sent_continues_without_a_throttle(
     operator: Operator, kafka: SimKafka, superseding: Resource
 ) -> None:
-    status = report(judged(superseding, kafka), kafka.snapshot(), (), START)
-    verdict = judged(replace(superseding, status=status), kafka)
+    verdict = judged(replace(superseding, record=judged(superseding, kafka).record), kafka)
     operator.tick(kafka.snapshot(), [verdict])
     assert operator.after(verdict).steps == (Cancel(P0, (1, 3)),)
 

@@ -26,7 +26,6 @@ from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.events import EventRecorder
-from reassign.kube.managed import field_manager
 from tests.unit import kstatus
 from tests.unit.sim import SimKafka
 
@@ -35,7 +34,7 @@ Object = dict[str, Any]
 
 
 class Kube:
-    """Objects with resource versions and managedFields, and the ConfigMaps that were made."""
+    """Objects with resource versions, and the ConfigMaps that were made."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
@@ -45,21 +44,21 @@ class Kube:
         self.unwritable: set[str] = set()
         """The uids of those whose status a webhook that fails keeps from being written."""
 
-    def write(self, uid: str, manager: str, change: Callable[[Object], None]) -> Object:
-        """The object after a field manager has changed it."""
+    def write(self, uid: str, change: Callable[[Object], None]) -> Object:
+        """The object after a client has changed it."""
         before = self.objects[uid]
         after = self.objects[uid] = deepcopy(before)
         change(after)
-        after["status"].setdefault("observedGeneration", NEVER_WRITTEN)  # the schema's default
+        if "status" in after:
+            after["status"].setdefault("observedGeneration", NEVER_WRITTEN)  # the schema's default
         after["metadata"]["resourceVersion"] = str(int(before["metadata"]["resourceVersion"]) + 1)
-        sign(after, before, manager)
         return deepcopy(after)
 
     def _write(self, obj: Object, change: Callable[[Object], None]) -> Object:
         uid = obj["metadata"]["uid"]
         if self.objects[uid]["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
             raise ConflictError("another version")
-        return self.write(uid, field_manager(uid), change)
+        return self.write(uid, change)
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return deepcopy(self.objects.get(f"uid-{name}"))
@@ -70,7 +69,10 @@ class Kube:
         return self._write(obj, lambda new: new["metadata"].update(finalizers=[FINALIZER]))
 
     async def remove_finalizer(self, obj: Object) -> Object:
-        return self._write(obj, lambda new: new["metadata"].update(finalizers=[]))
+        left = self._write(obj, lambda new: new["metadata"].update(finalizers=[]))
+        if left["metadata"].get("deletionTimestamp"):
+            del self.objects[left["metadata"]["uid"]]
+        return left
 
     async def write_status(self, obj: Object, status: Object) -> Object:
         if obj["metadata"]["uid"] in self.unwritable:
@@ -83,9 +85,17 @@ class Kube:
         if uid in self.objects:
             raise ConflictError("already exists")
         given = {"uid": uid, "resourceVersion": "1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
-        status = {"observedGeneration": NEVER_WRITTEN}
-        self.objects[uid] = deepcopy(obj) | {"metadata": obj["metadata"] | given, "status": status}
+        status = {} if obj["kind"] == "ReassignmentRecord" else {"status": {"observedGeneration": NEVER_WRITTEN}}
+        self.objects[uid] = deepcopy(obj) | {"metadata": obj["metadata"] | given} | status
         return deepcopy(self.objects[uid])
+
+    async def write_record(self, obj: Object, spec: Object, *, held: bool) -> Object:
+        def change(new: Object) -> None:
+            new["spec"] = spec
+            if held:
+                new["metadata"]["finalizers"] = [FINALIZER]
+
+        return self._write(obj, change)
 
     async def suspend(self, obj: Object, suspended: bool) -> Object:
         def change(new: Object) -> None:
@@ -206,11 +216,11 @@ class World:
             change(obj)
             obj["metadata"]["generation"] += 1
 
-        self.store.put(self.kube.write(f"uid-{name}", "kubectl", edit))
+        self.store.put(self.kube.write(f"uid-{name}", edit))
 
     def change_status(self, name: str, change: Callable[[Object], None]) -> None:
         """Write the status of an object as another client; the watch brings it."""
-        self.store.put(self.kube.write(f"uid-{name}", "kubectl", lambda obj: change(obj["status"])))
+        self.store.put(self.kube.write(f"uid-{name}", lambda obj: change(obj["status"])))
 
     def restart(self) -> None:
         """The process is new: what it knew is lost."""
@@ -247,30 +257,6 @@ def connect(loop: ClusterLoop, client: Any, cluster: KafkaCluster) -> None:
 def forget(loop: ClusterLoop, **recent: Any) -> None:
     """Have it remember this of its last seconds instead."""
     loop.memory = replace(loop.memory, recent=replace(loop.memory.recent, **recent))
-
-
-def sign(obj: Object, before: Object, manager: str) -> None:
-    """Set managedFields of the finalizer and the record as the API server does: the last writer owns a field."""
-    obj["metadata"]["managedFields"] = []
-    for fields, value in ((FINALIZER_FIELDS, _has_finalizer), (RECORD_FIELDS, _record)):
-        entry = {"manager": manager, "fieldsV1": fields}
-        if value(obj) == value(before):
-            entries = before["metadata"].get("managedFields", [])
-            obj["metadata"]["managedFields"] += [e for e in entries if e["fieldsV1"] == fields]
-        elif value(obj) is not None:
-            obj["metadata"]["managedFields"].append(entry)
-
-
-FINALIZER_FIELDS = {"f:metadata": {"f:finalizers": {f'v:"{FINALIZER}"': {}}}}
-RECORD_FIELDS = {"f:status": {"f:record": {}}}
-
-
-def _has_finalizer(obj: Object) -> bool | None:
-    return FINALIZER in obj["metadata"].get("finalizers", ()) or None
-
-
-def _record(obj: Object) -> object:
-    return obj.get("status", {}).get("record")
 
 
 def _object(kind: str, name: str, spec: Object) -> Object:
@@ -386,28 +372,28 @@ def test_a_change_during_a_record_write_is_decided_again(
 ) -> None:
     entry = {"topic": "later", "partition": 0, "replicas": [4, 2, 3], "expectedReplicas": [1, 2, 3]}
     world.change("move", lambda obj: obj["spec"]["partitions"].append(entry))
-    write_status = world.kube.write_status
+    write_record = world.kube.write_record
 
-    async def meanwhile(obj: Object, status: Object) -> Object:
-        if any(topic["topic"] == "later" for topic in status.get("record", ())) and not changed:
+    async def meanwhile(obj: Object, spec: Object, *, held: bool) -> Object:
+        if any(topic["topic"] == "later" for topic in spec.get("topics", ())) and not changed:
             changed.append(change)
             if change == "moved":
                 world.kafka.move_as_another(LATER, (5, 2, 3))
                 world.kafka.copy(LATER)
             else:
                 world.kafka.topic_ids["later"] = "another"
-        return await write_status(obj, status)
+        return await write_record(obj, spec, held=held)
 
     changed: list[str] = []
-    monkeypatch.setattr(world.kube, "write_status", meanwhile)
+    monkeypatch.setattr(world.kube, "write_record", meanwhile)
     world.tick(5)
     assert changed == [change]
     assert LATER not in world.kafka.reassignments
     assert world.kafka.replicas[LATER] == ((5, 2, 3) if change == "moved" else (1, 2, 3))
 
 
-def test_a_resource_with_a_lost_status_reports_its_wait_and_is_rebuilt(world: World) -> None:
-    world.change_status("move", Object.clear)
+def test_a_resource_with_a_lost_record_reports_its_wait(world: World) -> None:
+    del world.kube.objects["uid-uid-move-0"]
     world.restart()
     world.delete("move")
     world.brokers.reachable = False
@@ -417,7 +403,7 @@ def test_a_resource_with_a_lost_status_reports_its_wait_and_is_rebuilt(world: Wo
     assert world.ready("move")["reason"] == "ClusterUnreachable"
     move = world.store.resource("uid-move")
     assert move
-    assert move.status_lost
+    assert move.record_lost
 
 
 def test_a_cluster_being_deleted_waits_only_for_what_is_not_settled(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The record of throttles is taken out of the KafkaCluster's status: nothing of ours is left, or it is named."""
+"""The record of throttles is no status: nothing of ours is left behind, or it is named."""
 
 from __future__ import annotations
 
@@ -41,33 +41,39 @@ def pass_seconds(world: World) -> None:
 
 
 def throttle_of(world: World) -> Any:
-    return (world.store.get("uid-main") or {})["status"].get("throttle")
+    """The record that the API server has."""
+    record = world.kube.objects["uid-uid-main-0"]
+    return record["spec"].get("throttle")
 
 
-def test_a_record_wiped_in_flight_is_written_again_and_all_is_restored(world: World, client: Client) -> None:
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_status_wiped_changes_nothing_and_all_is_restored(world: World, client: Client, deleted: bool) -> None:
     before = throttle_of(world)
+    assert before
     world.change("main", lambda obj: obj.update(status={}))
     world.tick()
     assert throttle_of(world) == before
-    assert world.kube.events.count("ThrottleRecordLost") == 1
-    world.kafka.copy(OURS)
-    for _ in range(6):
-        pass_seconds(world)
-        world.tick()
-    assert (client.store, throttle_of(world)) == (START, None)
-    assert world.kube.events.count("ThrottleRecordLost") == 1
-
-
-def test_a_record_wiped_during_deletion_is_still_restored_from(world: World, client: Client) -> None:
-    for name in ("main", "move"):
-        world.delete(name)
-    world.change("main", lambda obj: obj.update(status={}))
+    if deleted:
+        for name in ("main", "move"):
+            world.delete(name)
+    else:
+        world.kafka.copy(OURS)
     for _ in range(20):
         pass_seconds(world)
         world.tick()
         if world.store.get("uid-main") is None:
             break
-    assert client.store == START
+    assert (client.store, throttle_of(world)) == (START, None)
+
+
+def test_a_status_says_what_is_set_and_for_whom_alone(world: World) -> None:
+    world.tick()
+    throttle = (world.store.get("uid-main") or {})["status"]["throttle"]
+    assert throttle["interBroker"] == 1024 * 1024
+    assert [user["name"] for user in throttle["users"]] == ["move"]
+    assert not throttle.get("topics")
+    assert not throttle.get("brokers")
+    assert throttle_of(world)["topics"]
 
 
 def test_the_record_of_a_cluster_made_anew_under_the_same_name_is_its_own(world: World) -> None:
@@ -100,7 +106,7 @@ def starts_anew(operator: Operator) -> list[str]:
 def test_a_new_process_names_unrecorded_throttles_and_deletes_nothing(
     operator: Operator,
 ) -> None:
-    operator.api.status = {}
+    operator.api.recorded = None
     before = copy(operator.client.store)
     [note] = starts_anew(operator)
     assert f"{FOLLOWER_REPLICAS} of topic orders has 0:2; {LEADER_REPLICAS} of topic orders has 0:0,0:1" in note

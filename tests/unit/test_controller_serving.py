@@ -178,11 +178,12 @@ class Refusals:
 def test_a_resource_not_allowed_is_refused_but_its_moves_are_followed() -> None:
     moving = move("moving", "team-b", finalizers=["kafka.reassign.dev/cancel"])
     partition = {"partition": 0, "originalReplicas": [0], "targetReplicas": [1], "state": "InFlight"}
-    moving["status"] = {
-        "observedGeneration": 1,
-        "record": [{"topic": "t", "topicId": "id", "partitions": [partition]}],
-    }
-    known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving)
+    topics = [{"topic": "t", "topicId": "id", "partitions": [partition]}]
+    record = move("moving-0", "team-b") | {"kind": "ReassignmentRecord"}
+    record["spec"] = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 0, "topics": topics}
+    owner = {"kind": "PartitionReassignment", "name": "moving", "uid": moving["metadata"]["uid"]}
+    record["metadata"]["ownerReferences"] = [owner]
+    known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving, record)
     reporter: Any = Refusals()
     unused: Any = None
     unserved = Unserved(("kafka", "main"), known, reporter, unused, unused)

@@ -105,7 +105,7 @@ def operator(client: Client) -> Operator:
 def test_without_a_throttle_nothing_is_asked_and_nothing_written(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None)
     assert not operator.tick(snapshot(), [verdict])
-    assert (client.asked, operator.api.status) == (0, {})
+    assert (client.asked, operator.api.recorded) == (0, None)
     assert operator.after(verdict).steps == (Alter(P0, NEW),)
 
 
@@ -150,8 +150,8 @@ def test_a_move_that_cannot_be_throttled_is_blocked_with_the_reason(
     assert problem.reason is Reason.NOT_AUTHORIZED
     assert operator.after(free).steps == (Alter(P1, NEW),)
     operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
-    assert operator.api.throttle is not None
-    assert operator.api.throttle.reason == "NotAuthorized"
+    assert operator.api.recorded is not None
+    assert operator.api.recorded.reason == "NotAuthorized"
     assert operator.api.told == []
 
 
@@ -181,7 +181,7 @@ def test_a_cluster_waits_until_its_throttles_are_restored(operator: Operator, cl
     operator.show_changes()
     assert not operator.tick(snapshot())
     assert not operator.restores(brokers)
-    assert operator.api.throttle is None
+    assert operator.api.recorded is None
 
 
 def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch) -> ClusterLoop:
@@ -219,8 +219,8 @@ def test_a_cluster_does_not_wait_for_an_unregistered_broker(operator: Operator) 
         left = snapshot()
         left = replace(left, brokers={b: found for b, found in left.brokers.items() if b != 2})
         operator.tick(left)
-    assert operator.api.throttle is not None
-    assert [b.broker for b in operator.api.throttle.brokers] == [2]
+    assert operator.api.recorded is not None
+    assert [b.broker for b in operator.api.recorded.brokers] == [2]
     assert not operator.restores(left.brokers)
     assert operator.restores(snapshot().brokers)
 
@@ -436,7 +436,7 @@ def test_a_move_of_a_deleted_topic_is_throttled_no_more(
         operator.tick(gone, [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
         operator.show_changes()
     assert client.store == {**START, topic(): {}}
-    assert operator.api.throttle is None
+    assert operator.api.recorded is None
 
 
 def test_a_foreign_move_on_a_recreated_topic_gets_no_throttle_of_ours(operator: Operator, client: Client) -> None:

@@ -386,7 +386,7 @@ def test_an_alter_that_lands_after_a_kill_is_undone_by_a_deletion(
     if state == "Cancelling":
         driver.delete("a")
         driver.tick()
-    assert driver.resources["a"].status.record[0].partitions[0].state == state
+    assert driver.resources["a"].record[P0].state == state
     driver.restart()
     driver.delete("a")
     driver.ticks(5)

@@ -152,7 +152,7 @@ def test_silent_brokers_block_the_partition_only_when_it_lasts(silent_for: float
 UNSETTLED = Recent(now=0.0)
 COPY = kafka(log_dirs=with_dirs(**COPIED))
 MOVE = kafka(moving_to=(4, 1, 2))
-LOST = {"status": PartitionReassignmentStatus()}
+LOST = {"record_lost": True}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 
-from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.core.checks.brokers import fenced_broker, unknown_broker
 from reassign.core.checks.budget import budget
 from reassign.core.checks.chain import ADMISSION, Check
@@ -358,9 +357,9 @@ TABLES: dict[Check, list[Case]] = {
         case("it was in flight a moment ago", Reason.CONNECTING, recent=Recent(now=NOW, busy={TP: NOW - 2.9})),
         case("our finalizer is not there yet", Reason.CONNECTING, resource_is={"has_finalizer": False}),
         case(
-            "the resource has lost its status",
+            "the resource has lost its record",
             Reason.CONNECTING,
-            resource_is={"status": PartitionReassignmentStatus()},
+            resource_is={"record_lost": True},
             **TO_FOUR,
         ),
     ],

@@ -12,7 +12,16 @@ from reassign.core.model.snapshot import Broker, Reassignment
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.report.events import cancellations
 from reassign.errors import Reason
-from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import (
+    SimKafka,
+    detail,
+    drive,
+    partitions,
+    resource,
+    states,
+    true_conditions,
+    without_record,
+)
 
 P0, P1, P2 = partitions(3)
 
@@ -357,20 +366,20 @@ def test_an_idle_start_comes_before_what_is_to_happen_to_others_moves(mode: str)
     assert kafka.replicas[P0] == (3, 1, 2)
 
 
-def test_a_status_wiped_while_superseding_does_not_change_the_end() -> None:
+def test_a_record_lost_while_superseding_does_not_change_the_end() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     driver.tick()
-    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.resources["a"] = without_record(driver.resources["a"])
     driver.finish()
     assert driver.kafka.replicas[P0] == (3, 1, 2)
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
 
 
 @pytest.mark.parametrize("mode", ["Wait", "Fail", "Supersede"])
-def test_a_status_wiped_in_flight_does_not_make_our_move_foreign(mode: str) -> None:
+def test_a_record_lost_in_flight_does_not_make_our_move_foreign(mode: str) -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, whenInFlight=mode))
     driver.ticks(3)
-    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.resources["a"] = without_record(driver.resources["a"])
     driver.finish()
     assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
@@ -379,7 +388,7 @@ def test_a_status_wiped_in_flight_does_not_make_our_move_foreign(mode: str) -> N
 @pytest.mark.parametrize("mode", ["Wait", "Fail"])
 def test_a_copied_finalizer_does_not_make_a_foreign_move_ours(mode: str) -> None:
     copy = resource({P0: (4, 1, 2)}, whenInFlight=mode)
-    copy = replace(copy, status=PartitionReassignmentStatus(), finalizer_is_ours=False)
+    copy = replace(copy, status=PartitionReassignmentStatus())
     driver = drive(moved_by_another(), copy)
     driver.ticks(5)
     kinds = ("Reconciling",) if mode == "Wait" else ("Failed", "Stalled")

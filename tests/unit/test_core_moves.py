@@ -6,12 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
-from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import (
+    Driver,
+    SimKafka,
+    detail,
+    drive,
+    partitions,
+    resource,
+    states,
+    true_conditions,
+    without_record,
+)
 
 P0, P1, P2 = partitions(3)
 
@@ -37,9 +46,8 @@ def test_an_unanswered_request_is_retried_with_backoff_and_reported(
 def test_a_partition_is_recorded_before_it_is_altered() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.tick(die_after=0)
-    record = driver.resources["a"].status.record
     assert driver.kafka.writes == []
-    assert record[0].partitions[0].original_replicas == (0, 1, 2)
+    assert driver.resources["a"].record[P0].original == (0, 1, 2)
 
 
 def test_a_move_is_submitted_once_and_completed_with_its_leader() -> None:
@@ -152,10 +160,10 @@ def test_a_refused_alter_blocks_its_partition_and_is_retried_later() -> None:
     assert [s.tp for s in driver.kafka.writes].count(P0) == 2
 
 
-def test_a_lost_status_is_rebuilt_from_what_is_in_flight() -> None:
+def test_a_lost_record_is_rebuilt_from_what_is_in_flight() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}))
     driver.ticks(3)
-    driver.resources["a"] = replace(driver.resources["a"], status=PartitionReassignmentStatus())
+    driver.resources["a"] = without_record(driver.resources["a"])
     driver.tick()
     detail = driver.resources["a"].status.partitions[0]
     assert (detail.state, detail.reason) == ("InFlight", "OrderUnknown")
@@ -164,6 +172,18 @@ def test_a_lost_status_is_rebuilt_from_what_is_in_flight() -> None:
     driver.ticks(10)
     assert set(driver.kafka.replicas[P0]) == {0, 1, 2}
     assert driver.gone == {"a"}
+
+
+def test_nothing_moves_again_whose_record_was_lost_after_its_end() -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
+    driver.finish()
+    driver.kafka.replicas[P1] = (0, 1, 2)  # another client moved it back
+    writes = len(driver.kafka.writes)
+    driver.resources["a"] = without_record(driver.resources["a"])
+    driver.finish()
+    assert len(driver.kafka.writes) == writes
+    assert states(driver) == {P0: "Completed", P1: "Cancelled"}
+    assert detail(driver, P1).reason == "CancelledExternally"
 
 
 @pytest.mark.parametrize("stale", [1, 2])

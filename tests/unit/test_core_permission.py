@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.core.model.permission import Permission
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
-from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.sim import (
+    SimKafka,
+    drive,
+    partitions,
+    resource,
+    states,
+    true_conditions,
+    without_record,
+)
 
 ALLOWED = Permission({"kafka": ("*",), "team-a": ("team-a-*", "shared.?")})
 
@@ -96,10 +103,10 @@ def test_a_move_without_permission_is_still_cancelled_by_deletion() -> None:
     assert driver.kafka.replicas[MINE] == (1, 2)
 
 
-def test_a_forged_lost_status_takes_over_no_foreign_moves() -> None:
+def test_a_forged_loss_of_the_record_takes_over_no_foreign_moves() -> None:
     kafka = SimKafka({OTHERS: (1, 2)})
     kafka.perform(Alter(OTHERS, (3, 2)))
-    looks_lost = replace(of_team_a(resource({OTHERS: (3, 2)})), status=PartitionReassignmentStatus())
+    looks_lost = without_record(of_team_a(resource({OTHERS: (3, 2)})))
     driver = drive(kafka, looks_lost, permission=ALLOWED)
     driver.ticks(2)
     driver.delete("a")

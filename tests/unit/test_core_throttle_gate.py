@@ -162,7 +162,7 @@ def test_a_move_that_cannot_be_throttled_is_never_recorded_and_is_stalled() -> N
     seen = []
     for _ in range(60):
         driver.tick()
-        seen.append((detail(driver, P0).reason, len(driver.resources["a"].status.record)))
+        seen.append((detail(driver, P0).reason, len(driver.resources["a"].record)))
     first = seen.index(("NotAuthorized", 0))
     assert set(seen[first:]) == {("NotAuthorized", 0)}
     assert true_conditions(driver) == {"Stalled": "NotAuthorized"}

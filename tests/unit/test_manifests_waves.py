@@ -25,7 +25,7 @@ from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.core.checks.size import too_large
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest, digest, plan_label
-from reassign.manifests.rollback import rollback
+from reassign.manifests.rollback import lists_all, rollback
 from reassign.manifests.waves import check_stored, reassignments
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem.model import UNKNOWN, Certificate, Cluster, Directories, Plan
@@ -247,7 +247,7 @@ def live(entries: list[dict[str, Any]], record: list[dict[str, Any]], **spec: An
     return {
         "metadata": {"name": "moves", "namespace": "kafka", "labels": {PLAN_LABEL: "drain-5"}},
         "spec": {"clusterRef": {"name": "main"}, "partitions": entries, **spec},
-        "status": {"record": [{"topic": "orders", "topicId": "t", "partitions": record}]},
+        "status": {"partitions": [{"topic": "orders", **partition} for partition in record]},
     }
 
 
@@ -292,6 +292,24 @@ def test_where_nothing_was_moved_there_is_nothing_to_roll_back(record: list[dict
     with pytest.raises(PlanningError, match="nothing to roll back") as refusal:
         rollback(live([entry(0, 3, 1)], record))
     assert refusal.value.reason is Reason.NOTHING_SELECTED
+
+
+def test_a_rollback_of_what_status_does_not_describe_whole_reads_the_records() -> None:
+    moved = live([entry(0, 3, 1), entry(1, 3, 1)], [])
+    moved["metadata"]["uid"] = "u"
+    moved["status"]["progress"] = {"partitionsTotal": 2}
+    assert not lists_all(moved)
+    topics = [{"topic": "orders", "topicId": "t", "partitions": [done(1, [0, 1], [3, 1])]}]
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 1, "topics": topics}
+    owner = {"kind": "PartitionReassignment", "name": "moves", "uid": "u"}
+    ours = {"metadata": {"name": "u-1", "namespace": "kafka", "ownerReferences": [owner]}, "spec": spec}
+    theirs = {
+        "metadata": {"name": "v-1", "namespace": "kafka", "ownerReferences": [owner | {"uid": "v"}]},
+        "spec": spec,
+    }
+    assert [e["replicas"] for e in rollback(moved, [ours, theirs])["spec"]["partitions"]] == [[0, 1]]
+    with pytest.raises(PlanningError, match="nothing to roll back"):
+        rollback(moved, [theirs])
 
 
 def test_a_rollback_of_something_else_is_refused() -> None:

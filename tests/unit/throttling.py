@@ -31,6 +31,7 @@ from reassign.core.throttle.stage import (
     left_to_restore,
     readable,
 )
+from reassign.errors import ConflictError
 from tests.unit.sim import resource
 
 KEY = ("kafka", "main")
@@ -43,6 +44,7 @@ class ApiServer:
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
     told: list[Event] = field(default_factory=list)
+    recorded: ThrottleStatus | None = None
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
@@ -53,15 +55,29 @@ class ApiServer:
             metadata["deletionTimestamp"] = self.deleted
         return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
 
-    async def restore(self, key: object) -> None:
-        """No other client writes here."""
-
     async def answer_for_unreadable(self, key: object) -> None:
         """Everything can be read."""
 
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
-        if not self.refuses and status != self.parsed.status:
-            self.status = status.wire()
+        self.status = status.wire()
+
+    async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+        if self.refuses:
+            raise ConflictError("another version")
+        self.recorded = throttle and ThrottleStatus.parse(throttle.wire())
+
+    @property
+    def records(self) -> ApiServer:
+        return self
+
+    def parts(self, uid: str) -> list[str]:
+        return ["of this version"]
+
+    async def look_for_owners(self, key: tuple[str, str]) -> None:
+        """Every resource is there."""
+
+    def throttle(self, uid: str) -> ThrottleStatus | None:
+        return self.recorded
 
     async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:
         self.told.append(tell)
@@ -76,9 +92,6 @@ class ApiServer:
         return [self.parsed]
 
     def resources(self, _: tuple[str, str]) -> list[Any]:
-        return []
-
-    def overwritten(self, _: tuple[str, str]) -> list[Any]:
         return []
 
     def unreadable(self, _: tuple[str, str]) -> list[Any]:
@@ -96,10 +109,6 @@ class ApiServer:
     @property
     def parsed(self) -> KafkaCluster:
         return KafkaCluster.parse(self.cluster(KEY))
-
-    @property
-    def throttle(self) -> ThrottleStatus | None:
-        return self.parsed.status.throttle
 
 
 class Operator:
@@ -120,6 +129,7 @@ class Operator:
         api: Any = self.api
         unused: Any = None
         record = ThrottleRecord(KEY, api, api, Metrics())
+        record.made_anew(self.api.parsed)
         self.actor = Actor(KEY, api, unused, api, Metrics(), record)
         self.memory = ThrottleMemory(RecentChanges(started=time.monotonic()))
         self.recent = Recent(started=-100.0)
@@ -139,9 +149,9 @@ class Operator:
 
     async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
         self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
-        policy = ThrottlePolicy.of(self.api.parsed.spec, self.api.throttle)
+        policy = ThrottlePolicy.of(self.api.parsed.spec, self.api.recorded)
         _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, policy)
-        wanted = readable(self.api.throttle, first.reads, snapshot.brokers)
+        wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
         began = time.monotonic()
         read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
         decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, policy)
@@ -159,11 +169,11 @@ class Operator:
 
     def restores(self, brokers: Mapping[int, Broker]) -> bool:
         """Whether any throttle is left to restore."""
-        return left_to_restore(self.api.throttle, brokers)
+        return left_to_restore(self.api.recorded, brokers)
 
     def copied_between_dirs(self) -> set[TopicPartition]:
         """The partitions that are recorded as copied between directories."""
-        return {tp for tps in log_dir_moves_of(self.api.throttle).values() for tp in tps}
+        return {tp for tps in log_dir_moves_of(self.api.recorded).values() for tp in tps}
 
     def verdict(
         self,

@@ -24,8 +24,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
-status; the PartitionReassignments of a ReassignmentPlan it makes and deletes; a ConfigMap is made when the brake is
-pulled. */}}
+status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan it makes and deletes; a
+ConfigMap is made when the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters, partitionreassignments, reassignmentplans]
@@ -36,6 +36,9 @@ pulled. */}}
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters/status, partitionreassignments/status, reassignmentplans/status]
   verbs: [patch]
+- apiGroups: [kafka.reassign.dev]
+  resources: [reassignmentrecords]
+  verbs: [get, list, watch, create, patch]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]

@@ -310,6 +310,14 @@ Conditions = Annotated[
 ]
 
 
+class OwnerReference(Model):
+    """The object that an object belongs to, in the same namespace."""
+
+    kind: str
+    name: str
+    uid: str
+
+
 class ObjectMeta(Model):
     """The part of an object's metadata that the operator reads."""
 
@@ -321,13 +329,14 @@ class ObjectMeta(Model):
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
     finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
 
 class Resource(Model):
-    """One object of a kind of ours; subclasses add its `spec` and `status`."""
+    """One object of a kind of ours; subclasses add its `spec`, and its `status` if it has one."""
 
     KIND: ClassVar[str]
     PLURAL: ClassVar[str]
-    SHORT_NAME: ClassVar[str]
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ()
 
     metadata: ObjectMeta

@@ -17,6 +17,7 @@ from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VE
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from reassign.api.reassignment_record import ReassignmentRecord
 
 Json = dict[str, Any]
 HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
@@ -30,6 +31,7 @@ def definitions() -> dict[str, Json]:
             (KafkaCluster, _CLUSTER_COLUMNS),
             (PartitionReassignment, _REASSIGNMENT_COLUMNS),
             (ReassignmentPlan, _PLAN_COLUMNS),
+            (ReassignmentRecord, _RECORD_COLUMNS),
         )
     }
 
@@ -94,15 +96,17 @@ def _inlined(node: Json, types: Mapping[str, Json]) -> Json:
 def _definition(resource: type[Resource], columns: list[Json]) -> Json:
     whole = schema(resource)
     properties = whole["properties"]
-    properties["status"]["default"] = {"observedGeneration": NEVER_WRITTEN}
     whole["required"] = ["spec"]
     whole["properties"] = {
         "apiVersion": {"type": "string", "description": "Group and version of this resource's schema."},
         "kind": {"type": "string", "description": "Kind of the resource."},
         "metadata": {"type": "object"},
         "spec": properties["spec"],
-        "status": properties["status"],
     }
+    if status := properties.get("status"):
+        status["default"] = {"observedGeneration": NEVER_WRITTEN}
+        whole["properties"]["status"] = status
+    names = {"shortNames": [*resource.SHORT_NAMES], "categories": ["kafka-reassign"]} if resource.SHORT_NAMES else {}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -114,8 +118,7 @@ def _definition(resource: type[Resource], columns: list[Json]) -> Json:
                 "listKind": f"{resource.KIND}List",
                 "plural": resource.PLURAL,
                 "singular": resource.KIND.lower(),
-                "shortNames": [resource.SHORT_NAME],
-                "categories": ["kafka-reassign"],
+                **names,
             },
             "scope": "Namespaced",
             "versions": [
@@ -123,7 +126,7 @@ def _definition(resource: type[Resource], columns: list[Json]) -> Json:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    **({"subresources": {"status": {}}} if status else {}),
                     "additionalPrinterColumns": columns,
                     "schema": {"openAPIV3Schema": whole},
                 }
@@ -173,6 +176,13 @@ _PLAN_COLUMNS = [
     _column("Least-Bytes", ".status.lowerBound.bytes", "integer", wide=True),
     _column("Digest", ".status.digest", wide=True),
     _column("Message", f"{_READY}.message", wide=True),
+]
+_RECORD_COLUMNS = [
+    _column("Owner", ".metadata.ownerReferences[0].name"),
+    _column("Part", ".spec.part", "integer"),
+    _AGE,
+    _column("Kind", ".metadata.ownerReferences[0].kind", wide=True),
+    _column("Cluster", ".spec.clusterRef.name", wide=True),
 ]
 
 

@@ -354,8 +354,11 @@ class TopicThrottle(Model):
 
 
 class ThrottleStatus(Model):
-    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
-    they are set."""
+    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards.
+
+    The operator's record has all of it, written before they are set. The status of a KafkaCluster has no brokers and
+    topics but what an earlier version recorded there.
+    """
 
     inter_broker: Count | None = None
     """Rate between brokers, bytes per second."""
@@ -407,7 +410,8 @@ class KafkaClusterStatus(Model):
     pacing: PacingStatus | None = None
     """How many partitions may be in flight now, with limits.pacing Adaptive. A restarted operator continues from it."""
     throttle: ThrottleStatus | None = None
-    """Throttles that are set, and what to restore afterwards."""
+    """The rates that are set, and for which PartitionReassignments. What was there before is in a
+    ReassignmentRecord."""
 
 
 class KafkaCluster(Resource):
@@ -416,7 +420,7 @@ class KafkaCluster(Resource):
 
     KIND = "KafkaCluster"
     PLURAL = "kafkaclusters"
-    SHORT_NAME = "kcl"
+    SHORT_NAMES = ("kcl",)
 
     spec: KafkaClusterSpec
     """How to reach the cluster, and what the operator may do to it."""

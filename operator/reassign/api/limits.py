@@ -38,20 +38,17 @@ MAX_DETAILS = 100
 """Partitions that status describes one by one."""
 MAX_RECORDED_TOPICS = 10_000
 MAX_RECORDED_PARTITIONS = 10_000
-"""Partitions of one recorded topic."""
+"""Partitions of one recorded topic in status.record, which an earlier version wrote."""
+
+# --- ReassignmentRecord ---
+
+MAX_PART_PARTITIONS = 100
+"""Partitions in one part of a record: what one write of it costs at most."""
 
 # --- PartitionReassignment: the largest status that a resource can come to, in bytes ---
 
 DETAIL_BYTES = 1_000
 """One partition in status.partitions, without its topic's name."""
-RECORD_BYTES = 120
-"""One partition in status.record, without its replicas."""
-RECORD_TOPIC_BYTES = 80
-"""One topic in status.record, without its name."""
-BROKER_BYTES = 6
-"""One broker id in status.record."""
-LOG_DIR_BYTES = 3
-"""Quotes and comma of one log directory in status.record."""
 
 # --- A planned wave: the largest object for any names and ids, in bytes ---
 

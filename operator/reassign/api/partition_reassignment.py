@@ -348,9 +348,8 @@ class PartitionReassignmentStatus(Model):
     """Replicas being removed now, over all partitions."""
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
-    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] = ()
-    """Every partition that was altered; written before the alter. The operator resumes and rolls back
-    from it: do not edit it."""
+    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] | None = None
+    """What an earlier version recorded here. Read once, after an upgrade; the records are ReassignmentRecords now."""
 
 
 class PartitionReassignment(Resource):
@@ -359,7 +358,7 @@ class PartitionReassignment(Resource):
 
     KIND = "PartitionReassignment"
     PLURAL = "partitionreassignments"
-    SHORT_NAME = "kpr"
+    SHORT_NAMES = ("kpr",)
 
     spec: PartitionReassignmentSpec
     """Where replicas should be, and how to move them there."""

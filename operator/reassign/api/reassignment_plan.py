@@ -314,7 +314,7 @@ class ReassignmentPlan(Resource):
 
     KIND = "ReassignmentPlan"
     PLURAL = "reassignmentplans"
-    SHORT_NAME = "krp"
+    SHORT_NAMES = ("krp",)
 
     RULES: ClassVar = (
         rule(

@@ -9,12 +9,13 @@ from pathlib import Path
 from reassign.cli import output as out
 from reassign.cli.options import cluster_ref, template
 from reassign.cli.source import namespace_or_default
-from reassign.errors import MissingReferenceError, Reason
+from reassign.errors import MissingReferenceError, PlanningError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind
 from reassign.manifests import documents, stock
 from reassign.manifests.objects import Manifest
-from reassign.manifests.rollback import rollback
+from reassign.manifests.rollback import lists_all, rollback
+from reassign.text import listed
 
 
 def run(
@@ -47,21 +48,25 @@ def _is_stock(text: str) -> bool:
 def roll_back(name: str | None, namespace: str | None, file: Path | None) -> None:
     """Write the reverse of the PartitionReassignment of that name, or of each one in a file."""
     namespace = namespace_or_default(namespace)
-    if file is not None:
-        manifests = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
-    else:
-        manifests = [asyncio.run(_live(namespace, name or ""))]
+    if file is None:
+        out.write(documents.write([asyncio.run(_reverse(namespace, name or ""))]))
+        return
+    manifests = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
+    if long := [manifest["metadata"]["name"] for manifest in manifests if not lists_all(manifest)]:
+        message = f"the status of {listed(long)} does not describe every partition: roll it back by its name"
+        raise PlanningError(Reason.NOTHING_SELECTED, message)
     out.write(documents.write([rollback(manifest) for manifest in manifests]))
 
 
-async def _live(namespace: str, name: str) -> Manifest:
+async def _reverse(namespace: str, name: str) -> Manifest:
     async with live.api_server() as kube:
         obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
-    if obj is None:
-        message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
-        raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
-    documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
-    return obj
+        if obj is None:
+            message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
+            raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
+        documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
+        records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
+    return rollback(obj, records)
 
 
 def _placed(manifest: Manifest, namespace: str) -> Manifest:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -32,7 +33,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import Moves, documents
-from reassign.core.report.statuses import report
+from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ConflictError, ReassignError
 from reassign.kafka.client import KafkaClient
@@ -59,6 +60,8 @@ class Actor:
     """Whether the last decision changed any object."""
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     """Bytes copied by resource, for the rate."""
+    _unreported: set[str] = field(default_factory=set)
+    """The resources, by uid, whose last status could not be made, or written."""
 
     async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
         """Record the throttles, then change them; what each change met.
@@ -72,13 +75,12 @@ class Actor:
         """Write the records that the steps need; the resources that may act, by uid."""
         self.written = False
         resources: dict[str, Resource] = {}
-        for verdict in decision.verdicts:
-            async with attempts.at(verdict.resource):
-                if recorded := await self._record(verdict, decision, policy):
-                    resources[recorded.uid] = recorded
-        # nothing is done on what a status says that could not be written back: it would not outlive us
-        exposed = {resource.uid for resource in self.store.overwritten(self.key)}
-        return {uid: resource for uid, resource in resources.items() if uid not in exposed}
+        with suppress(ApiServerError):  # what is being undone waits for no record
+            for verdict in decision.verdicts:
+                async with attempts.at(verdict.resource):
+                    if recorded := await self._record(verdict, decision, policy):
+                        resources[recorded.uid] = recorded
+        return resources
 
     async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
         """Take the steps, and say what each met."""
@@ -91,7 +93,15 @@ class Actor:
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
-        """Write the status of a resource, and remove the finalizer when everything of it is settled."""
+        """Write record and status of a resource, and remove the finalizer when everything of it is settled."""
+        uid = verdict.resource.uid
+        self._unreported.add(uid)
+        resource = await self.reporter.record(verdict.resource, verdict.record, held=verdict.unsettled)
+        if not resource.owner_gone:
+            await self._report(replace(verdict, resource=resource), snapshot, policy)
+        self._unreported.discard(uid)
+
+    async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource, samples = verdict.resource, self._samples[verdict.resource.uid]
         status = report(verdict, policy.view(resource, snapshot), samples, datetime.now(UTC))
         if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
@@ -107,7 +117,9 @@ class Actor:
     ) -> None:
         """Write the status of the KafkaCluster. Raises ConflictError when it has become another one's duplicate."""
         try:
-            status = cluster_status(cluster, snapshot, resources, hold, datetime.now(UTC))
+            status = cluster_status(
+                cluster, snapshot, resources, hold, datetime.now(UTC), self.throttle_record.recorded
+            )
             await self.reporter.write_cluster(self.key, status)
         except ApiServerError:
             if cluster.spec.execution is Execution.RUN:
@@ -122,18 +134,25 @@ class Actor:
         if verdict.release:
             await self.reporter.release(verdict)
             self._samples.pop(resource.uid, None)
+            self._unreported.discard(resource.uid)
             self.written = True
             return None
-        if not verdict.must_record and not (resource.status.observed_generation is None and not resource.deleted):
-            if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
-                await self.reporter.hold(resource)
-                self.written = True
+        if comes_first(resource):
+            status = report(verdict, policy.view(resource, decision.snapshot), (), datetime.now(UTC))
+            self.written = True
+            if (written := await self.reporter.write(resource, status)) is None:
                 return None
+            resource = replace(written, unsupported=resource.unsupported or written.unsupported)
+        if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
+            self.written = True
+            if (written := await self.reporter.hold(resource)) is None:
+                return None
+            resource = replace(written, unsupported=resource.unsupported or written.unsupported)
+        if not verdict.must_record:
             return resource
-        status = report(verdict, policy.view(resource, decision.snapshot), (), datetime.now(UTC))
-        written = await self.reporter.write(resource, status)
-        self.written |= written is None or not verdict.steps
-        return written and replace(written, unsupported=resource.unsupported or written.unsupported)
+        if resource.uid in self._unreported:  # a move begins only where its status can be written
+            return None
+        return await self.reporter.record(resource, verdict.record, held=True)
 
     async def keep(self, moves: Moves) -> Problem | None:
         """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""

@@ -160,7 +160,6 @@ class Supervisor:
             self._store.put(found)
             self._wake((namespace, name))
             return
-        await self._reporter.restore((namespace, name))
         await self._reporter.answer_for_unreadable((namespace, name))
         attempts = Attempts(self._reporter)
         for resource in self._store.resources((namespace, name)):

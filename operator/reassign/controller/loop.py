@@ -1,6 +1,6 @@
 """The loop of one KafkaCluster: observe, decide, act, report.
 
-What must survive a crash is in status before the act that needs it, and nothing is altered before our finalizer
+What must survive a crash is recorded before the act that needs it, and nothing is altered before our finalizer
 has been seen on the object. Events only wake the loop; it ticks anyway.
 """
 
@@ -19,6 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
+from reassign.controller.migration import take_over_statuses
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
@@ -127,7 +128,6 @@ class ClusterLoop:
         obj = self.store.cluster(self.key)
         if obj is None:
             return None
-        await self.reporter.restore(self.key)
         try:
             return await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
@@ -142,11 +142,11 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        if await self.actor.throttle_record.write_back(cluster):
-            return AT_ONCE_SECONDS
+        await take_over_statuses(cluster, self.store, self.reporter.records)
+        await self.reporter.look_for_owners(self.key)
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(admitted)
-        if cluster.metadata.deletion_timestamp and not awaited and cluster.status.throttle is None:
+        if cluster.metadata.deletion_timestamp and not awaited and self.actor.throttle_record.recorded is None:
             await self.reporter.release_cluster(obj)
             return None
         await self.reporter.keep_cluster(obj)
@@ -155,9 +155,10 @@ class ClusterLoop:
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
         resources = self._due(admitted)
         try:
-            observed = await self.observer.observe(cluster, resources)
+            observed = await self.observer.observe(cluster, resources, self.actor.throttle_record.recorded)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
-            observed = await self.observer.complete(observed, cluster, resources, self._reads)
+            recorded = self.actor.throttle_record.recorded
+            observed = await self.observer.complete(observed, cluster, resources, self._reads, recorded)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None
@@ -168,7 +169,7 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
         await self.actor.report_cluster(cluster, observed.snapshot, resources, hold)
-        sleep = await self._serve(resources, observed, policy_of(cluster, hold))
+        sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
@@ -200,7 +201,7 @@ class ClusterLoop:
         for verdict in decision.verdicts:
             async with attempts.at(verdict.resource):
                 await self.actor.report(verdict, decision.snapshot, policy)
-        verdicts = (*decision.verdicts, *decision.unready)
+        verdicts = decision.verdicts
         self.metrics.count_moves(self.name, verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
@@ -227,7 +228,7 @@ class ClusterLoop:
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
-        hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited)
+        hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited, self.store.throttle)
         pause = brake_of(cluster.spec.execution) or observed.pause
         return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
 

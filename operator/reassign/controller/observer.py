@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen, ThrottleStatus
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.model.configs import ConfigResource
@@ -89,15 +89,17 @@ class Observer:
     _sized: frozenset[tuple[str, int]] = frozenset()
     _listed_topics: frozenset[str] = frozenset()
 
-    async def observe(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Observation:
-        """Read what is in flight, metadata, and log directories when they are due.
+    async def observe(
+        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: ThrottleStatus | None
+    ) -> Observation:
+        """Read what is in flight, metadata, and log directories when they are due; `throttle` is the record of those.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
         async with self._disconnecting():
             client = await self._connected(cluster)
             began = time.monotonic()
-            snapshot = await self._snapshot(client, cluster, resources)
+            snapshot = await self._snapshot(client, throttle, resources)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
             return Observation(snapshot, began, time.monotonic(), reported)
@@ -108,12 +110,13 @@ class Observer:
         cluster: KafkaCluster,
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
+        throttle: ThrottleStatus | None,
     ) -> Observation:
         """Read these configurations, and all partitions when that is due; raises as `observe`."""
         async with self._disconnecting():
             client, snapshot = await self._connected(cluster), observed.snapshot
             check_identity(cluster, snapshot.cluster_id)
-            wanted = readable(cluster.status.throttle, reads, snapshot.brokers)
+            wanted = readable(throttle, reads, snapshot.brokers)
             read_at = time.monotonic()
             configs = ConfigRead(read_at, await client.configs(sorted(wanted)) if wanted else {})
             if cluster.spec.execution is not Execution.RUN:
@@ -134,8 +137,10 @@ class Observer:
         if client:
             await client.close()
 
-    async def _snapshot(self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource]) -> Snapshot:
-        between_dirs = {tp for tps in log_dir_moves_of(cluster.status.throttle).values() for tp in tps}
+    async def _snapshot(
+        self, client: KafkaClient, throttle: ThrottleStatus | None, resources: Sequence[Resource]
+    ) -> Snapshot:
+        between_dirs = {tp for tps in log_dir_moves_of(throttle).values() for tp in tps}
         topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in between_dirs}
         unsettled = {(r.uid, r.generation): r for r in resources if not r.settled}
         new = not unsettled.keys() <= self._sized

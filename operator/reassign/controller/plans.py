@@ -15,8 +15,9 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
+from reassign.controller.reading import version
 from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import Store, Unreadable, holds, version
+from reassign.controller.store import Store, Unreadable
 from reassign.core.cluster import permission_of
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
@@ -222,7 +223,7 @@ def _unread(wave: Unreadable) -> Unread:
         version=version(wave.obj),
         namespace=wave.namespace,
         name=wave.name,
-        ended=bool(status.get("completionTime")) and not holds(wave.obj),
+        ended=bool(status.get("completionTime")) and not wave.holds,
         deleted=bool(meta.get("deletionTimestamp")),
         problem=wave.problem,
     )

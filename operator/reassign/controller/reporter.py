@@ -5,20 +5,24 @@ What the API server answers goes into the store at once, so the next tick builds
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.common import is_written
-from reassign.api.kafka_cluster import KafkaClusterStatus
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.store import Store, Unreadable, version
+from reassign.controller.reading import version
+from reassign.controller.records import Records
+from reassign.controller.store import Store, Unreadable
 from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
+from reassign.controller.write_budget import WriteBudget
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, active
@@ -36,18 +40,8 @@ log = structlog.get_logger()
 
 Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
 
-PROGRESS_SECONDS = 2.0
-STATUS_RESTORED = Event(
-    True,
-    "StatusRestored",
-    "another client wiped the status or changed its record, which is what the operator works from; it was written back",
-)
-RECORD_NOT_BELIEVED = Event(
-    True,
-    "RecordNotBelieved",
-    "another client wrote the status's record before this process of the operator knew one: "
-    "its entries for moves in flight were ignored and removed",
-)
+PROGRESS_SECONDS = 5.0
+PROGRESS_BYTES_PER_SECOND = 1_000_000
 UNREAD_AT_DEADLINE = Event(
     True,
     "CancelAbandoned",
@@ -63,14 +57,20 @@ class Reporter:
         self._events = events
         self._store = store
         self._metrics = metrics
+        self.records = Records(kube, store)
+        self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
         self._written: dict[str, float] = {}
 
-    async def hold(self, resource: Resource | Plan) -> None:
-        """Put our finalizer on a resource: from now on its deletion waits for us."""
+    async def hold(self, resource: Resource | Plan) -> Resource | None:
+        """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
         self._learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
+        return self._store.resource(resource.uid) if isinstance(resource, Resource) else None
 
     async def remove_finalizer(self, resource: Resource | Plan) -> None:
         """Take our finalizer off: there is nothing that a deletion would have to cancel."""
+        await self.records.release(resource.uid)
+        if isinstance(resource, Resource) and resource.owner_gone:
+            return
         self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
         self._written.pop(resource.uid, None)
 
@@ -91,55 +91,67 @@ class Reporter:
             event = Event(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
         else:
             event = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
-        if record:
+        if resource.owner_gone:
+            log.warning(
+                "undone without its resource", resource=f"{resource.namespace}/{resource.name}", note=event.note
+            )
+        elif record:
             await self._record_event(self._object(resource), event)
         await self.remove_finalizer(resource)
-
-    async def restore(self, key: ClusterKey) -> None:
-        """Write back the statuses that another client has changed: what we know counts, and is to outlive us.
-
-        What cannot be written back now holds nothing else up, the brake least of all.
-        """
-        attempts = Attempts(self)
-        with suppress(ApiServerError):
-            for resource in self._store.overwritten(key):
-                async with attempts.at(resource):
-                    obj = self._object(resource)
-                    written = await self._kube.write_status(obj, obj["status"])
-                    self._metrics.status_patch()
-                    self._learn(resource.uid, written)
-                    if written:
-                        known = is_written(obj["status"])
-                        await self._record_event(obj, STATUS_RESTORED if known else RECORD_NOT_BELIEVED)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
         """Write a status if it changed, with the events about it; the resource as it is then, None if gone.
 
-        What is progress alone is written every PROGRESS_SECONDS at most. Raises ConflictError when the object is
-        not the one that was judged.
+        What is progress alone is written every PROGRESS_SECONDS at most, and within a budget over all objects. Raises
+        ConflictError when the object is not the one that was judged.
         """
         before, uid = resource.status, resource.uid
-        if status == before or (self._lately(uid) and _without_progress(status) == _without_progress(before)):
+        if status == before:
             return resource
-        if not await self._write_status(self._object(resource), before, status):
+        obj = self._object(resource)
+        if _without_progress(status) == _without_progress(before):
+            lately = time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
+            if lately or not self._budget.take(len(json.dumps(obj))):
+                return resource
+        if not await self._write_status(obj, before, status):
             return None
         self._written[uid] = time.monotonic()
-        written = self._store.resource(uid)
-        if written and resource.status_lost and not written.status_lost:
-            await self._record_event(self._object(written), rebuilt(written))
-        return written
+        return self._store.resource(uid)
+
+    async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
+        """Write the record of a resource; the resource with it. With our finalizer where it is to be `held`."""
+        if record == resource.record and not resource.record_lost and self.records.up_to_date(resource):
+            return resource
+        await self.records.write(resource, record, held=held)
+        if resource.record_lost and not resource.owner_gone:
+            await self._record_event(self._object(resource), rebuilt(record))
+        return replace(resource, record=record, record_lost=False)
+
+    async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+        """Write the record of the throttles of a KafkaCluster."""
+        await self.records.write_throttle(cluster, throttle)
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""
         record = resource.record
         if resource.deleted:
             at_deadline = released(resource, record, now)
-            idle = not resource.status_lost and not active(record)
+            idle = not resource.record_lost and not active(record)
             if at_deadline is not None or idle:
                 await self._release(resource, record, bool(at_deadline))
                 return
         if not resource.settled:
             await self.write(resource, blind(resource, problem, now))
+
+    async def look_for_owners(self, key: ClusterKey) -> None:
+        """Ask the API server for the resources that are not known, and have a record that may need undoing."""
+        for owner in self._store.unowned(key):
+            found = await self._kube.get(owner.kind, owner.namespace, owner.name)
+            if found and found["metadata"]["uid"] == owner.uid:
+                self._store.put(found)
+            else:
+                log.warning("gone without its finalizer", resource=f"{owner.namespace}/{owner.name}")
+                self._store.is_gone(owner, datetime.now(UTC))
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say that a resource is not served, and nothing else; let it go if it is deleted."""
@@ -158,10 +170,11 @@ class Reporter:
 
     async def _answer_for(self, unreadable: Unreadable, now: datetime) -> None:
         obj = unreadable.obj
-        if need_not_wait(obj):
-            self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
-        elif deletion_deadline_passed(obj, now):
-            await self._record_event(obj, UNREAD_AT_DEADLINE)
+        at_deadline = deletion_deadline_passed(obj, now)
+        if need_not_wait(unreadable) or at_deadline:
+            if at_deadline:
+                await self._record_event(obj, UNREAD_AT_DEADLINE)
+            await self.records.release(unreadable.uid)
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
             await self.write_unreadable(obj, unreadable.problem, now)
@@ -238,9 +251,6 @@ class Reporter:
         found = await self._kube.get(kind, resource.namespace, resource.name)
         self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
 
-    def _lately(self, uid: str) -> bool:
-        return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
-
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
@@ -265,11 +275,6 @@ def bug(error: Exception, keeps: str) -> Problem:
     )
 
 
-def _without_progress(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
-    progress = status.progress and status.progress.model_copy(
-        update=dict.fromkeys(
-            ("bytes_total", "bytes_copied", "percent", "bytes_per_second", "estimated_completion_time")
-        )
-    )
-    partitions = tuple(p.model_copy(update={"bytes_copied": None, "bytes_total": None}) for p in status.partitions)
-    return status.model_copy(update={"progress": progress, "partitions": partitions, "summary": None})
+def _without_progress(status: PartitionReassignmentStatus) -> object:
+    conditions = {(c.type, c.status, c.reason, c.observed_generation) for c in status.conditions}
+    return status.observed_generation, conditions, status.start_time, status.completion_time

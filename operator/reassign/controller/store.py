@@ -1,35 +1,25 @@
 """What the watches and our own writes brought: the newest version known of each object.
 
-Of a status only what we wrote counts. Where another client wiped it, or changed its record, the known one stays until
-it is written back. Where none was known, of a record that another client wrote counts what holds nothing: it can only
-keep partitions from being moved again.
+A PartitionReassignment is read together with its ReassignmentRecords, which have its uid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-import structlog
-from pydantic import ValidationError
-
-from reassign.api.common import FINALIZER, is_written
-from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.partition_reassignment import PartitionReassignment
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
-from reassign.core.checks.size import too_large
+from reassign.api.common import FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.reassignment_plan import PLAN_UID_LABEL
+from reassign.controller.reading import joined, left_of, once, parse_plan, parse_resource, version
+from reassign.controller.records import Owner, Part, owner_of
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import ACTIVE
+from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
-from reassign.errors import Reason, ReassignError
+from reassign.errors import ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key
-from reassign.kube.managed import finalizer_is_ours, record_is_foreign
-from reassign.text import first_error
-
-log = structlog.get_logger()
-
-T = TypeVar("T")
 
 
 class Unreadable(NamedTuple):
@@ -37,6 +27,8 @@ class Unreadable(NamedTuple):
 
     obj: Object
     problem: Problem
+    holds: bool = False
+    """Whether it is a PartitionReassignment that may have something in flight."""
 
     @property
     def uid(self) -> str:
@@ -54,18 +46,18 @@ class Unreadable(NamedTuple):
         return name
 
 
-def version(obj: Object) -> int:
-    """Resource versions of one object can be compared as numbers; a larger one is newer."""
-    return int(obj["metadata"]["resourceVersion"])
-
-
 class Store:
     """The objects of our kinds by uid, which no two objects of any kind share."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
-        self._overwritten: set[str] = set()
+        self._parts: dict[str, dict[str, Object]] = {}
+        """The ReassignmentRecords of an owner's uid, by their own."""
+        self._gone: dict[str, datetime] = {}
+        """The uids of owners that a GET did not find, and since when."""
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
+        self._parsed_parts: dict[str, tuple[int, Part | Problem]] = {}
+        self._joined: dict[str, tuple[tuple[int, ...], Resource]] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
 
@@ -78,20 +70,22 @@ class Store:
             return known is not None
         if known is not None and version(known) >= version(obj):
             return False
-        if _overwritten(obj, known):
-            obj = obj | {"status": known.get("status", {}) if known else _believed(obj)}
-            self._overwritten.add(uid)
-        else:
-            self._overwritten.discard(uid)
         self._objects[uid] = obj
+        if obj["kind"] == Kind.REASSIGNMENT_RECORD:
+            self._parts.setdefault(owner_of(obj).uid, {})[uid] = obj
         return True
 
     def drop(self, uid: str) -> None:
-        self._objects.pop(uid, None)
-        self._overwritten.discard(uid)
-        self._parsed.pop(uid, None)
-        self._parsed_clusters.pop(uid, None)
-        self._parsed_plans.pop(uid, None)
+        obj = self._objects.pop(uid, None)
+        for parsed in (self._parsed, self._parsed_clusters, self._parsed_plans, self._parsed_parts, self._joined):
+            parsed.pop(uid, None)
+        if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
+            owner = owner_of(obj).uid
+            self._parts[owner].pop(uid)
+            if not self._parts[owner]:
+                del self._parts[owner]
+                self._gone.pop(owner, None)
+                self._joined.pop(owner, None)
 
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
@@ -114,14 +108,14 @@ class Store:
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
-        parsed = _once(self._parsed_clusters, KafkaCluster.parse, cluster)
+        parsed = once(self._parsed_clusters, KafkaCluster.parse, cluster)
         if isinstance(parsed, Problem):
             raise ReassignError(parsed.reason, parsed.message)
         return parsed
 
     def readable_clusters(self) -> list[KafkaCluster]:
         """Those that this version of the operator can read: the others are not served."""
-        parsed = (_once(self._parsed_clusters, KafkaCluster.parse, obj) for obj in self.clusters())
+        parsed = (once(self._parsed_clusters, KafkaCluster.parse, obj) for obj in self.clusters())
         return [cluster for cluster in parsed if isinstance(cluster, KafkaCluster)]
 
     def resource(self, uid: str) -> Resource | None:
@@ -130,43 +124,72 @@ class Store:
         return self._readable(obj) if obj else None
 
     def resources(self, key: ClusterKey) -> list[Resource]:
-        """The PartitionReassignments that refer to a cluster; not those that only others still hold back."""
-        return [resource for resource in map(self._readable, self._referring(key)) if resource]
+        """The PartitionReassignments that refer to a cluster; not those that only others still hold back.
+
+        Of one that went without us, its record.
+        """
+        readable = [resource for resource in map(self._readable, self._referring(key)) if resource]
+        left = (left_of(self.parts(uid), since) for uid, since in self._gone.items() if self._held(uid))
+        return readable + [resource for of, resource in left if of == key]
 
     def unreadable(self, key: ClusterKey) -> list[Unreadable]:
         """Those of them that cannot be read."""
-        referring = ((obj, _once(self._parsed, _parse, obj)) for obj in self._referring(key))
-        return [Unreadable(obj, parsed) for obj, parsed in referring if isinstance(parsed, Problem)]
+        referring = ((obj, self._read(obj)) for obj in self._referring(key))
+        return [self._unreadable(obj, parsed) for obj, parsed in referring if isinstance(parsed, Problem)]
 
-    def overwritten(self, key: ClusterKey) -> list[Resource]:
-        """Those whose status another client has changed, each with the one that counts."""
-        return [resource for resource in self.resources(key) if resource.uid in self._overwritten]
+    def parts(self, owner: str) -> list[Part]:
+        """The parts of the record of an owner, by its uid; those that can be read."""
+        parsed = (once(self._parsed_parts, Part.parse, obj) for obj in self._parts.get(owner, {}).values())
+        return sorted((part for part in parsed if isinstance(part, Part)), key=lambda part: part.spec.part)
+
+    def throttle(self, cluster: str) -> ThrottleStatus | None:
+        """The record of the throttles that are set on a KafkaCluster, by its uid."""
+        return next((part.spec.throttle for part in self.parts(cluster)), None)
+
+    def unowned(self, key: ClusterKey) -> set[Owner]:
+        """The PartitionReassignments that are not known, and have a record of what may be in flight."""
+        records = (obj for obj in self._all(Kind.REASSIGNMENT_RECORD) if has_finalizer(obj) and cluster_key(obj) == key)
+        owners = {owner for obj in records if (owner := owner_of(obj)).kind is Kind.PARTITION_REASSIGNMENT}
+        return {owner for owner in owners if owner.uid not in self._objects and owner.uid not in self._gone}
+
+    def is_gone(self, owner: Owner, since: datetime) -> None:
+        """A GET has said so."""
+        self._gone[owner.uid] = since
 
     def plan(self, uid: str) -> Plan | None:
         """A ReassignmentPlan, parsed, if it is there."""
         obj = self.get(uid)
         if obj is None:
             return None
-        parsed = _once(self._parsed_plans, _parse_plan, obj)
+        parsed = once(self._parsed_plans, parse_plan, obj)
         return parsed if isinstance(parsed, Plan) else None
 
     def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
         """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
         referring = self._referring(key, Kind.REASSIGNMENT_PLAN)
-        all_parsed = ((obj, _once(self._parsed_plans, _parse_plan, obj)) for obj in referring)
+        all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
         return [parsed if isinstance(parsed, Plan) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
     def waves(self, plan: Plan) -> list[Resource | Unreadable]:
         """The PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
         labelled = [obj for obj in self._referring(key) if _is_wave(obj, plan)]
-        all_parsed = ((obj, _once(self._parsed, _parse, obj)) for obj in labelled)
-        waves = [parsed if isinstance(parsed, Resource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
+        all_parsed = ((obj, self._read(obj)) for obj in labelled)
+        waves = [r if isinstance(r, Resource) else self._unreadable(obj, r) for obj, r in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
 
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
         return {cluster_key(obj) for kind in Kind if kind is not Kind.KAFKA_CLUSTER for obj in self._all(kind)}
+
+    def _held(self, owner: str) -> bool:
+        return any(part.held for part in self.parts(owner))
+
+    def _unreadable(self, obj: Object, problem: Problem) -> Unreadable:
+        uid = obj["metadata"]["uid"]
+        parts = self.parts(uid)
+        holds = len(parts) < len(self._parts.get(uid, ())) or any(active(part.record) for part in parts)
+        return Unreadable(obj, problem, holds)
 
     def _referring(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
         return [obj for obj in self._all(kind) if cluster_key(obj) == key and _counts(obj)]
@@ -175,8 +198,23 @@ class Store:
         return [obj for obj in self._objects.values() if obj["kind"] == kind]
 
     def _readable(self, obj: Object) -> Resource | None:
-        parsed = _once(self._parsed, _parse, obj)
+        parsed = self._read(obj)
         return None if isinstance(parsed, Problem) else parsed
+
+    def _read(self, obj: Object) -> Resource | Problem:
+        """A PartitionReassignment with its record."""
+        uid = obj["metadata"]["uid"]
+        parsed = once(self._parsed, parse_resource, obj)
+        if isinstance(parsed, Problem):
+            return parsed
+        objects = list(self._parts.get(uid, {}).values())
+        versions = (version(obj), *map(version, objects))
+        if uid not in self._joined or self._joined[uid][0] != versions:
+            for part in objects:
+                if isinstance(problem := once(self._parsed_parts, Part.parse, part), Problem):
+                    return problem
+            self._joined[uid] = versions, joined(parsed, self.parts(uid))
+        return self._joined[uid][1]
 
 
 def _counts(obj: Object) -> bool:
@@ -189,105 +227,5 @@ def _is_wave(obj: Object, plan: Plan) -> bool:
     return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid
 
 
-def full_name(obj: Object) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
 def has_finalizer(obj: Object) -> bool:
     return FINALIZER in obj["metadata"].get("finalizers", ())
-
-
-def holds(obj: Object) -> bool:
-    """Whether a PartitionReassignment, readable or not, has something in flight, or may have."""
-    status = obj.get("status", {})
-    return not is_written(status) or _holds(status.get("record", ()))
-
-
-def _once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
-    """An object parsed, each version once; what cannot be read of it is logged once, too."""
-    uid = obj["metadata"]["uid"]
-    if uid not in known or known[uid][0] != version(obj):
-        parsed: T | Problem
-        try:
-            parsed = parse(obj)
-        except ValidationError as error:
-            parsed = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
-            log.error("cannot be read", resource=full_name(obj), error=parsed.message)
-        known[uid] = (version(obj), parsed)
-    return known[uid][1]
-
-
-def _cannot_read(error: ValidationError) -> str:
-    advice = "correct it" if error.errors()[0]["loc"][0] == "spec" else "run the version that wrote it"
-    return f"this version of the operator cannot read {first_error(error)}: {advice}; until then it is left alone"
-
-
-def _overwritten(obj: Object, known: Object | None) -> bool:
-    """Whether another client wiped a status or changed its record; what we have once written we never remove.
-
-    Of an object that is new to this process, a record that holds nothing counts, by any writer.
-    """
-    if obj["kind"] != Kind.PARTITION_REASSIGNMENT:
-        return False  # what a KafkaCluster must not lose is the record of its throttles, which comes and goes
-    status, before = obj.get("status", {}), (known or {}).get("status", {})
-    if (is_written(before) and not is_written(status)) or ("record" in before and "record" not in status):
-        return True
-    record = status.get("record")
-    news = record != before.get("record") if known else _holds(record or ())
-    return news and record_is_foreign(obj)
-
-
-def _believed(obj: Object) -> Object:
-    """The status of an object that is new to this process, and whose record another client wrote."""
-    record = [
-        topic | {"partitions": kept}
-        for topic in obj["status"]["record"]
-        if (kept := [partition for partition in topic["partitions"] if partition["state"] not in ACTIVE])
-    ]
-    return {"record": record} if record else {}
-
-
-def _holds(record: Sequence[Object]) -> bool:
-    return any(partition["state"] in ACTIVE for topic in record for partition in topic["partitions"])
-
-
-def _parse(obj: Object) -> Resource:
-    parsed = PartitionReassignment.parse(obj)
-    meta = parsed.metadata
-    assert meta.creation_timestamp is not None
-    return Resource(
-        uid=meta.uid,
-        version=version(obj),
-        namespace=meta.namespace,
-        name=meta.name,
-        generation=meta.generation,
-        created=meta.creation_timestamp,
-        spec=parsed.spec,
-        status=parsed.status,
-        has_finalizer=FINALIZER in meta.finalizers,
-        finalizer_is_ours=finalizer_is_ours(obj),
-        deleted=meta.deletion_timestamp,
-        unsupported=too_large(obj, parsed.spec),
-        plan=_plan_of(obj),
-    )
-
-
-def _plan_of(obj: Object) -> str | None:
-    labels = obj["metadata"].get("labels") or {}
-    return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
-
-
-def _parse_plan(obj: Object) -> Plan:
-    parsed = ReassignmentPlan.parse(obj)
-    meta = parsed.metadata
-    return Plan(
-        uid=meta.uid,
-        version=version(obj),
-        namespace=meta.namespace,
-        name=meta.name,
-        generation=meta.generation,
-        spec=parsed.spec,
-        status=parsed.status,
-        has_finalizer=FINALIZER in meta.finalizers,
-        deleted=meta.deletion_timestamp is not None,
-    )

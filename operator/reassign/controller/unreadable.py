@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pydantic import ValidationError
 
 from reassign.api.common import Condition
-from reassign.controller.store import has_finalizer, holds
+from reassign.controller.store import Unreadable, has_finalizer
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.kube.client import Kind, Object
@@ -19,10 +19,10 @@ from reassign.kube.client import Kind, Object
 ORPHAN = "deletionPolicy: Orphan releases the resource as it is"
 
 
-def need_not_wait(obj: Object) -> bool:
+def need_not_wait(unread: Unreadable) -> bool:
     """Whether a PartitionReassignment that is being deleted need not wait until it can be read."""
-    deleted = obj["metadata"].get("deletionTimestamp") and has_finalizer(obj)
-    return bool(deleted) and (obj["spec"].get("deletionPolicy") == "Orphan" or not holds(obj))
+    deleted = unread.obj["metadata"].get("deletionTimestamp") and has_finalizer(unread.obj)
+    return bool(deleted) and (unread.obj["spec"].get("deletionPolicy") == "Orphan" or not unread.holds)
 
 
 def deletion_deadline_passed(obj: Object, now: datetime) -> bool:

@@ -84,7 +84,7 @@ class Unserved:
         What waits for it, allowed or not, learns no more than that.
         """
         resources = self.store.resources(self.key)
-        unused = not self.unsettled(resources) and not obj.get("status", {}).get("throttle")
+        unused = not self.unsettled(resources) and not self.store.throttle(obj["metadata"]["uid"])
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return True

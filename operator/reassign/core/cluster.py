@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from reassign.api.kafka_cluster import (
     KafkaClusterStatus,
     PacingStatus,
     ReplicationFactorGuard,
+    ThrottleStatus,
 )
 from reassign.api.limits import MAX_FOREIGN
 from reassign.core.model.permission import Permission
@@ -26,6 +27,9 @@ from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
+
+Throttles = Callable[[str], ThrottleStatus | None]
+"""The record of the throttles of a KafkaCluster, by its uid."""
 
 
 def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None:
@@ -64,11 +68,13 @@ def duplicate_of(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaC
     )
 
 
-def younger_throttles(cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster]) -> Problem | None:
+def younger_throttles(
+    cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
+) -> Problem | None:
     """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
     known to be a duplicate. Were both to set rates, each would restore the other's."""
     for other in _same(cluster, snapshot.cluster_id, others):
-        if _age(other) > _age(cluster) and left_to_restore(other.status.throttle, snapshot.brokers):
+        if _age(other) > _age(cluster) and left_to_restore(throttles(other.metadata.uid), snapshot.brokers):
             return Problem(
                 Reason.THROTTLE_NOT_SET,
                 f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
@@ -115,23 +121,26 @@ class ClusterHold:
 
 
 def hold_now(
-    cluster: KafkaCluster, snapshot: Snapshot, others: Sequence[KafkaCluster], unsettled: Collection[str]
+    cluster: KafkaCluster,
+    snapshot: Snapshot,
+    others: Sequence[KafkaCluster],
+    unsettled: Collection[str],
+    throttles: Throttles,
 ) -> ClusterHold:
     """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
     older = duplicate_of(cluster, snapshot.cluster_id, others)
     return ClusterHold(
         hold=hold_of(cluster, unsettled) or older,
         older=older,
-        younger=younger_throttles(cluster, snapshot, others),
+        younger=younger_throttles(cluster, snapshot, others, throttles),
     )
 
 
-def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
-    """What the cluster says to its resources now."""
+def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus | None = None) -> Policy:
+    """What the cluster says to its resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
-    throttle = ThrottlePolicy.of(cluster.spec, cluster.status.throttle)
     execution = cluster.spec.execution
     if hold.older and execution is Execution.CANCEL_ALL:
         execution = Execution.CANCEL_OURS  # other clients' moves are the older one's
@@ -140,7 +149,7 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold) -> Policy:
         hold=hold.hold or hold.pause,
         execution=execution,
         permission=permission_of(cluster),
-        throttle=replace(throttle, older=hold.older, younger=hold.younger),
+        throttle=replace(ThrottlePolicy.of(cluster.spec, throttle), older=hold.older, younger=hold.younger),
     )
 
 
@@ -160,9 +169,14 @@ def brake_of(execution: Execution) -> Problem | None:
 
 
 def cluster_status(
-    cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold, now: datetime
+    cluster: KafkaCluster,
+    snapshot: Snapshot,
+    resources: Sequence[Resource],
+    hold: ClusterHold,
+    now: datetime,
+    throttle: ThrottleStatus | None = None,
 ) -> KafkaClusterStatus:
-    """The status of a cluster that can be seen."""
+    """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
     others = foreign(partitions_held_by(resources), snapshot)
     status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
     return status.model_copy(
@@ -174,6 +188,7 @@ def cluster_status(
             ),
             "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
             "pacing": hold.pacing,
+            "throttle": throttle and throttle.model_copy(update={"brokers": (), "topics": ()}),
             "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
                 count=len(others),

@@ -3,7 +3,7 @@
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
 after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. The
 controller's loop, the simulator of the tests and `kubectl kafka-reassign verify` call these same functions. Nothing is
-remembered but the records, which are in status, and the `Memory`, which comes in and goes out.
+remembered but the records, and the `Memory`, which comes in and goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -34,7 +34,7 @@ from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import settle_steps
 from reassign.core.moves.stall import stalls
-from reassign.core.moves.undo import release, undo
+from reassign.core.moves.undo import release, undo, undoing
 from reassign.core.throttle.desired import bounded
 from reassign.core.throttle.stage import (
     ConfigRead,
@@ -65,9 +65,8 @@ class Memory:
 class Decision:
     """What a tick is to do, and by which observation. Each function of the tick returns a new one.
 
-    `unready` are the verdicts whose records are not written, so that their steps may not be taken. `brake` are the
-    cancels of other clients' moves, `keep` the moves to keep before anything is cancelled. `errors` are the resources
-    that a bug keeps from being judged. `memory` is what the next tick remembers.
+    `brake` are the cancels of other clients' moves, `keep` the moves to keep before anything is cancelled. `errors` are
+    the resources that a bug keeps from being judged. `memory` is what the next tick remembers.
     """
 
     snapshot: Snapshot
@@ -76,7 +75,6 @@ class Decision:
     verdicts: tuple[Verdict, ...]
     memory: Memory
     throttle: ThrottleDecision = field(default_factory=ThrottleDecision)
-    unready: tuple[Verdict, ...] = ()
     brake: Undo | None = None
     keep: Moves = field(default_factory=dict)
     errors: tuple[tuple[Resource, Exception], ...] = ()
@@ -108,7 +106,7 @@ def decide(
         if not errors:
             raise
     failing = {resource.uid: resource for resource, _ in errors}
-    holding = [f"{r.namespace}/{r.name}" for r in failing.values() if r.status_lost or active(r.record)]
+    holding = [f"{r.namespace}/{r.name}" for r in failing.values() if r.record_lost or active(r.record)]
     if holding:
         policy = replace(policy, hold=policy.hold or _wait_for(holding[0]))
     others = [resource for resource in resources if resource.uid not in failing]
@@ -160,13 +158,15 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
 def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
     """The decision for the resources, by uid, whose records are written; with what CancelAll undoes of all others.
 
-    What a resource holds that could not be judged, or recorded, counts as another client's.
+    Of a resource that could not be recorded, what is being undone goes on: its record says how already. What a resource
+    holds that could not be judged counts as another client's.
     """
     verdicts = [
-        replace(v, resource=resources[v.resource.uid]) for v in decision.verdicts if v.resource.uid in resources
+        replace(v, resource=resources[v.resource.uid]) if v.resource.uid in resources else undoing(v)
+        for v in decision.verdicts
+        if not v.release
     ]
-    unready = tuple(v for v in decision.verdicts if v.resource.uid not in resources)
-    decision = replace(decision, verdicts=tuple(verdicts), unready=unready)
+    decision = replace(decision, verdicts=tuple(verdicts))
     if decision.execution is not Execution.CANCEL_ALL:
         return replace(decision, memory=replace(decision.memory, kept={}))
     others = foreign(partitions_held_by(v.resource for v in verdicts), decision.snapshot)

@@ -31,6 +31,7 @@ RIGHTS = (
     Right(GROUP, "partitionreassignments/status", ("patch",)),
     Right(GROUP, "reassignmentplans", ("get", "list", "watch", "patch")),
     Right(GROUP, "reassignmentplans/status", ("patch",)),
+    Right(GROUP, "reassignmentrecords", ("get", "list", "watch", "create", "patch")),
     Right("", "secrets", ("get",)),
     Right("", "configmaps", ("create",)),
     Right("events.k8s.io", "events", ("create", "patch")),

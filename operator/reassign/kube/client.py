@@ -1,10 +1,9 @@
 """Our side of the API server: reads, the finalizer, the status, Secrets; each with one request and a time-out.
 
 The only writes to a user's object are our finalizer and the status, both bound to the resourceVersion that was
-read: the client that changed the object in between wins, and a `ConflictError` says so. They are told from those of
-others by the name of our field manager (`managed`). What we make is a ConfigMap, when the brake is pulled, and the
-PartitionReassignments of a plan, which we suspend, resume and delete as well. Nothing is retried here, since the loop
-reconciles again from what it observes.
+read: the client that changed the object in between wins, and a `ConflictError` says so. What we make is our own
+ReassignmentRecords, a ConfigMap, when the brake is pulled, and the PartitionReassignments of a plan, which we suspend,
+resume and delete as well. Nothing is retried here, since the loop reconciles again from what it observes.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
-from reassign.kube.managed import FIELD_MANAGER, field_manager
 
 __all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key"]
 
@@ -38,6 +37,8 @@ Strings = list[str]
 ClusterKey = tuple[str, str]
 """Namespace and name of a KafkaCluster."""
 
+FIELD_MANAGER = "kafka-reassign-operator"
+"""The name of our writes in managedFields."""
 REQUEST_SECONDS = 10.0
 MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
 _JSON_PATCH = "application/json-patch+json"
@@ -49,13 +50,16 @@ class Kind(StrEnum):
     KAFKA_CLUSTER = KafkaCluster.KIND
     PARTITION_REASSIGNMENT = PartitionReassignment.KIND
     REASSIGNMENT_PLAN = ReassignmentPlan.KIND
+    REASSIGNMENT_RECORD = ReassignmentRecord.KIND
 
     @property
     def plural(self) -> str:
         return _PLURALS[self.value]
 
 
-_PLURALS = {kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment, ReassignmentPlan)}
+_PLURALS = {
+    kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment, ReassignmentPlan, ReassignmentRecord)
+}
 
 
 def cluster_key(obj: Object) -> ClusterKey:
@@ -99,13 +103,11 @@ class KubeClient:
 
     async def add_finalizer(self, obj: Object) -> Object | None:
         """Put our finalizer on the object; None when the object is gone."""
-        others = [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
-        return await self._write_finalizers(obj, [*others, FINALIZER])
+        return await self._write_finalizers(obj, [*_others(obj), FINALIZER])
 
     async def remove_finalizer(self, obj: Object) -> Object | None:
         """Take our finalizer off the object; None when the object is gone."""
-        others = [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
-        return await self._write_finalizers(obj, others)
+        return await self._write_finalizers(obj, _others(obj))
 
     async def _write_finalizers(self, obj: Object, finalizers: Strings) -> Object | None:
         if finalizers == obj["metadata"].get("finalizers", []):
@@ -128,6 +130,16 @@ class KubeClient:
         assert made is not None
         return made
 
+    async def write_record(self, obj: Object, spec: Object, *, held: bool) -> Object | None:
+        """Make this the content of a ReassignmentRecord, with our finalizer on it where `held`; None when it is gone.
+
+        Nothing can put a finalizer on what is being deleted.
+        """
+        changes = [{"op": "add", "path": "/spec", "value": spec}]
+        if held and not obj["metadata"].get("deletionTimestamp"):
+            changes.append({"op": "add", "path": "/metadata/finalizers", "value": [*_others(obj), FINALIZER]})
+        return await self._patch(obj, "", *changes)
+
     async def suspend(self, obj: Object, suspended: bool) -> Object | None:
         """Write spec.suspend of a PartitionReassignment that we made; None when it is gone."""
         return await self._patch(obj, "", {"op": "add", "path": "/spec/suspend", "value": suspended})
@@ -140,7 +152,7 @@ class KubeClient:
         answer = await self.request("DELETE", path, {"preconditions": same}, missing_ok=True)
         return answer if answer and answer["kind"] == obj["kind"] else None  # else a Status, which says that it is gone
 
-    async def _patch(self, obj: Object, subresource: str, change: Object) -> Object | None:
+    async def _patch(self, obj: Object, subresource: str, *changes: Object) -> Object | None:
         """One JSON patch. The resourceVersion in it, when it is not the current one, makes the answer 409."""
         meta = obj["metadata"]
         same = {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
@@ -148,9 +160,9 @@ class KubeClient:
         answer = await self.request(
             "PATCH",
             path,
-            [same, change],
+            [same, *changes],
             content_type=_JSON_PATCH,
-            manager=field_manager(meta["uid"]),
+            manager=FIELD_MANAGER,
             missing_ok=True,
         )
         if answer is not None and answer["metadata"]["uid"] != meta["uid"]:
@@ -211,6 +223,11 @@ class KubeClient:
         types = {"2XX": "object", "4XX": "object", "5XX": "object"}
         answer: Any = self._api.response_deserialize(response, types).data
         return cast(Object, answer)
+
+
+def _others(obj: Object) -> Strings:
+    """The finalizers of other clients."""
+    return [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
 
 
 def _path(plural: str, namespace: str | None, name: str | None = None) -> str:

@@ -1,40 +1,54 @@
-"""The reverse of a PartitionReassignment, by the record in its status."""
+"""The reverse of a PartitionReassignment, by its status or its records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reassign.api.partition_reassignment import PartitionReassignment, ReplicationFactorChange
+from reassign.api.partition_reassignment import (
+    PartitionReassignment,
+    PartitionReassignmentStatus,
+    ReplicationFactorChange,
+)
+from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest, manifest, parsed, short_hash, shortened, spec_of
 
 KEPT = ("clusterRef", "throttle", "concurrency", "preferredLeader")
 
+Moves = dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
+"""Original and target replicas, by topic and partition."""
 
-def rollback(live: Mapping[str, Any]) -> Manifest:
+
+def lists_all(live: Mapping[str, Any]) -> bool:
+    """Whether a status describes every partition, so that a rollback needs no records."""
+    status = parsed(PartitionReassignment, live).status
+    return status.progress is None or status.progress.partitions_total <= len(status.partitions)
+
+
+def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ()) -> Manifest:
     """Return the reassignment that moves the partitions of this one, given with its status, back to their brokers.
 
-    It has the entries in the record, each with the replicas that this one reached as `expectedReplicas`. Log
-    directories are not restored.
+    Where the status does not describe every partition, its ReassignmentRecords are needed. It has the entries that were
+    moved, each with the replicas that this one reached as `expectedReplicas`. Log directories are not restored.
     """
     moved = parsed(PartitionReassignment, live)
-    record = {(topic.topic, each.partition): each for topic in moved.status.record for each in topic.partitions}
+    moves = _in_records(records, moved.metadata.uid) or _in_status(moved.status)
+    name = moved.metadata.name
     entries: list[Manifest] = [
         {
             "topic": entry.topic,
             "partition": entry.partition,
-            "replicas": list(done.original_replicas),
-            "expectedReplicas": list(done.target_replicas),
+            "replicas": list(done[0]),
+            "expectedReplicas": list(done[1]),
         }
         for entry in moved.spec.partitions
-        if (done := record.get((entry.topic, entry.partition))) and done.original_replicas != done.target_replicas
+        if (done := moves.get((entry.topic, entry.partition))) and done[0] != done[1]
     ]
-    name = moved.metadata.name
     if not entries:
         raise PlanningError(
             Reason.NOTHING_SELECTED,
-            f"{name} has nothing to roll back: its status.record has no replicas that it moved; "
+            f"{name} has nothing to roll back: its status has no replicas that it moved; "
             "give the object as it is in the cluster, with its status",
         )
     spec = {key: live["spec"][key] for key in KEPT if key in live["spec"]} | {"partitions": entries}
@@ -42,3 +56,13 @@ def rollback(live: Mapping[str, Any]) -> Manifest:
         spec["replicationFactorChange"] = ReplicationFactorChange.ALLOW.value
     content = short_hash([name, entries])
     return manifest(shortened(name, f"-rollback-{content}"), moved.metadata.namespace, spec_of(spec))
+
+
+def _in_records(records: Iterable[Mapping[str, Any]], owner: str) -> Moves:
+    read = (parsed(ReassignmentRecord, record) for record in records)
+    topics = [t for r in read if [o.uid for o in r.metadata.owner_references] == [owner] for t in r.spec.topics]
+    return {(t.topic, p.partition): (p.original_replicas, p.target_replicas) for t in topics for p in t.partitions}
+
+
+def _in_status(status: PartitionReassignmentStatus) -> Moves:
+    return {(p.topic, p.partition): (p.original_replicas or (), p.target_replicas or ()) for p in status.partitions}

@@ -26,7 +26,7 @@ def idle(i: Input) -> Problem | None:
 def settled(i: Input) -> Problem | None:
     """What is observed may be stale, or the resource is not ours to serve yet. What is in flight is never stale."""
     sure = i.in_flight is not None or i.recent.settled(i.tp)
-    return None if sure and i.resource.has_finalizer and not i.resource.status_lost else UNSETTLED
+    return None if sure and i.resource.has_finalizer and not i.resource.record_lost else UNSETTLED
 
 
 def _suspended(resource: Resource) -> Problem | None:

@@ -11,13 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from reassign.api.limits import (
-    BROKER_BYTES,
     DETAIL_BYTES,
-    LOG_DIR_BYTES,
     MAX_DETAILS,
     MAX_OBJECT_BYTES,
-    RECORD_BYTES,
-    RECORD_TOPIC_BYTES,
 )
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.core.model.problem import Problem
@@ -27,11 +23,8 @@ from reassign.errors import Reason
 def too_large(obj: Mapping[str, Any], spec: PartitionReassignmentSpec) -> Problem | None:
     """Judges the object as it is, without its status, and the largest status that it can come to."""
     body = {key: value for key, value in obj.items() if key != "status"}
-    record = sum(RECORD_BYTES + 2 * BROKER_BYTES * len(e.replicas) for e in spec.partitions)
-    record += sum(len(path) + LOG_DIR_BYTES for e in spec.partitions for path in e.log_dirs or ())
-    names = sum(len(topic) + RECORD_TOPIC_BYTES for topic in {e.topic for e in spec.partitions})
     details = sum(DETAIL_BYTES + len(e.topic) for e in spec.partitions[:MAX_DETAILS])
-    total = len(json.dumps(body, separators=(",", ":"))) + record + names + details
+    total = len(json.dumps(body, separators=(",", ":"))) + details
     if total <= MAX_OBJECT_BYTES:
         return None
     return Problem(

@@ -1,18 +1,18 @@
 """The record of what was done about the partitions of a PartitionReassignment.
 
-The record is the only memory that outlives the process. An entry is written to status before the alter that
-needs it, so that a later process knows what to follow, what to undo, and to which order.
+The record is the only memory that outlives the process. An entry is written before the alter that needs it, so that a
+later process knows what to follow, what to undo, and to which order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from reassign.api.limits import MAX_PART_PARTITIONS
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
     PartitionEntry,
-    PartitionReassignmentStatus,
     RecordPartition,
     RecordState,
     RecordTopic,
@@ -105,8 +105,8 @@ def _known_problem(reason: str | None) -> Problem | None:
     return recorded(Reason(reason))
 
 
-def read_record(status: PartitionReassignmentStatus) -> dict[TopicPartition, Entry]:
-    """The record as it stands in a status."""
+def read_record(topics: Iterable[RecordTopic]) -> dict[TopicPartition, Entry]:
+    """A record, or a part of one, from its shape on the wire."""
     return {
         TopicPartition(topic.topic, p.partition): Entry(
             topic_id=topic.topic_id,
@@ -116,7 +116,7 @@ def read_record(status: PartitionReassignmentStatus) -> dict[TopicPartition, Ent
             problem=_known_problem(p.reason),
             log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
         )
-        for topic in status.record
+        for topic in topics
         for p in topic.partitions
     }
 
@@ -127,7 +127,7 @@ def _log_dirs(entry: Entry) -> tuple[str, ...] | None:
 
 
 def write_record(record: Record) -> tuple[RecordTopic, ...]:
-    """The record in the shape of the status, ordered, so that equal records are equal bytes."""
+    """A record, or a part of one, in its shape on the wire, ordered, so that equal records are equal bytes."""
     topics: dict[tuple[str, str], list[RecordPartition]] = {}
     for tp, entry in sorted(record.items()):
         topics.setdefault((tp.topic, entry.topic_id), []).append(
@@ -144,3 +144,25 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
         RecordTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
         for (topic, topic_id), partitions in topics.items()
     )
+
+
+def spread(record: Record, parts: Mapping[int, Record]) -> dict[int, Record]:
+    """The parts of a record from now on, by number, each of at most MAX_PART_PARTITIONS.
+
+    An entry stays in its part, so that a change writes as few parts as it can. A new one goes to the first part with
+    room, in the order of the first alter. A part that others lost is there again, and no part goes away.
+    """
+    known = {tp: number for number, part in parts.items() for tp in part}
+    found: dict[int, dict[TopicPartition, Entry]] = {n: {} for n in range(max(parts, default=-1) + 1)}
+    new = []
+    for tp, entry in record.items():
+        if (number := known.get(tp)) is None:
+            new.append((tp, entry))
+        else:
+            found[number][tp] = entry
+    number = 0
+    for tp, entry in new:
+        while len(found.setdefault(number, {})) >= MAX_PART_PARTITIONS:
+            number += 1
+        found[number][tp] = entry
+    return dict(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentStatus,
 )
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Record, active, read_record
+from reassign.core.model.record import Record, active
 from reassign.core.model.snapshot import TopicPartition
 
 
@@ -35,8 +35,11 @@ class Resource:
     spec: PartitionReassignmentSpec
     status: PartitionReassignmentStatus
     has_finalizer: bool
-    finalizer_is_ours: bool = False
-    """Whether we put it on this very object; it came along where the object is a copy."""
+    record: Record = field(default_factory=dict)
+    record_lost: bool = False
+    """Whether parts of the record are gone that status tells of: somebody else removed them."""
+    owner_gone: bool = False
+    """Whether only the record is left: the object went without us, and what it has in flight is undone."""
     deleted: datetime | None = None
     unsupported: Problem | None = None
     plan: str | None = None
@@ -46,11 +49,6 @@ class Resource:
     def age_key(self) -> tuple[datetime, str]:
         """Sorts resources by who came first; the uid breaks a tie."""
         return (self.created, self.uid)
-
-    @property
-    def status_lost(self) -> bool:
-        """We only ever put our finalizer on after a first status: where we did and there is none, it was lost."""
-        return self.has_finalizer and self.finalizer_is_ours and self.status.observed_generation is None
 
     @property
     def up_to_date(self) -> bool:
@@ -71,11 +69,6 @@ class Resource:
     def dry_run(self) -> bool:
         """Whether it is only judged."""
         return self.spec.mode is Mode.DRY_RUN
-
-    @cached_property
-    def record(self) -> Record:
-        """The record as it stands in status."""
-        return read_record(self.status)
 
     @cached_property
     def digest(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reassign.api.partition_reassignment import DeletionPolicy, RecordState
+from reassign.api.partition_reassignment import DeletionPolicy, PartitionState, RecordState
 from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
@@ -19,7 +19,7 @@ from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, ReplicationFactorGuard, Snapshot
 from reassign.core.model.steps import Alter, Cancel, Judged
-from reassign.core.model.verdict import Verdict
+from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.moves.advance import Held, Move, advance, held_by, with_true_original
 from reassign.errors import Reason
 
@@ -39,15 +39,32 @@ def release(verdict: Verdict) -> Verdict:
     return replace(verdict, release=verdict.release or gone)
 
 
+def undoing(verdict: Verdict) -> Verdict:
+    """A verdict with the steps that bring something back, and without all others, as if these had not been decided."""
+    before, record, waiting = verdict.resource.record, dict(verdict.record), dict(verdict.waiting)
+    steps = [s for s in verdict.steps if _brings_back(record[s.tp])]
+    for tp in {step.tp for step in verdict.steps} - {step.tp for step in steps}:
+        if entry := before.get(tp):
+            record[tp] = entry
+        else:
+            del record[tp]
+            waiting[tp] = Waiting(PartitionState.PENDING)
+    return replace(verdict, record=record, steps=tuple(steps), waiting=waiting)
+
+
 def released(resource: Resource, record: Record, now: datetime) -> bool | None:
     """Whether a resource being deleted is released as it stands: True at its deadline, False as an orphan."""
     if resource.spec.deletion_policy is DeletionPolicy.ORPHAN:
         return False
     deadline = resource.spec.deletion_deadline_seconds
-    holds = resource.status_lost or active(record)
+    holds = resource.record_lost or active(record)
     if holds and resource.deleted and deadline and now >= resource.deleted + timedelta(seconds=deadline):
         return True
     return None
+
+
+def _brings_back(entry: Entry) -> bool:
+    return entry.state is RecordState.CANCELLING and not entry.superseding
 
 
 def goes_back(held: Held) -> bool:

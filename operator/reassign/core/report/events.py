@@ -9,8 +9,7 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
-from reassign.core.model.record import active, recorded
-from reassign.core.model.resource import Resource
+from reassign.core.model.record import Record, active, recorded
 from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
 from reassign.text import listed
@@ -43,14 +42,14 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
     return [Event(False, "MovesCancelled", listed(moves, most=3, separator="; "))]
 
 
-def rebuilt(resource: Resource) -> Event:
-    """The event of a status that was lost, with what counts as the resource's own since."""
-    adopted = [e for e in active(resource.record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
+def rebuilt(record: Record) -> Event:
+    """The event of a record that was lost, with what counts as the resource's own since."""
+    adopted = [e for e in active(record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
     note = (
-        f"the status was lost; {len(adopted)} partitions that are in flight to the replicas asked for "
+        f"its ReassignmentRecords were lost; {len(adopted)} partitions that are in flight to the replicas asked for "
         "count as its own now, and the order that they came from is not known"
     )
-    return Event(True, "StatusRebuilt", note)
+    return Event(True, "RecordRebuilt", note)
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:

@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import (
 from reassign.core.checks.deadline import begins_anew, start_time
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import Bytes, completion_time, duration, percent, rate, together
-from reassign.core.model.record import active, write_record
+from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import STATES, Verdict
@@ -38,6 +38,11 @@ DETAIL_ORDER = (
 UNSETTLED = (PartitionState.PENDING, PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
 UNCOUNTED = (PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED)
 """States whose bytes are not part of the progress."""
+
+
+def comes_first(resource: Resource) -> bool:
+    """Whether the status is written before the record: the first one, and one that starts the clock anew."""
+    return not resource.deleted and (resource.status.observed_generation is None or begins_anew(resource))
 
 
 def report(
@@ -68,7 +73,6 @@ def report(
             _detail(verdict, line, targets[line.tp], snapshot)
             for line in sorted(lines, key=lambda x: (DETAIL_ORDER.index(x.state), x.tp))[:MAX_DETAILS]
         ),
-        record=write_record(verdict.record),
     )
     return unless_only_grown(before, status) if resource.dry_run else status
 
@@ -163,14 +167,11 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
 
 
 def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReassignmentStatus:
-    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still.
-
-    A status that was lost is still to be rebuilt, once the cluster is seen: it has no observedGeneration until then.
-    """
+    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
     before = resource.status
     return before.model_copy(
         update={
-            "observed_generation": None if resource.status_lost else resource.generation,
+            "observed_generation": resource.generation,
             "start_time": None if begins_anew(resource) else before.start_time,
             "completion_time": before.completion_time if resource.up_to_date else None,
             "conditions": _conditions(resource, unseen(resource, problem), now),

@@ -1,0 +1,143 @@
+"""Reading: from objects of the API server to values of the core, each version once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+from pydantic import ValidationError
+
+from reassign.api.common import FINALIZER
+from reassign.api.partition_reassignment import (
+    ClusterRef,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+)
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
+from reassign.controller.records import Part, owner_of
+from reassign.core.checks.size import too_large
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.plans.model import Plan
+from reassign.errors import Reason
+from reassign.kube.client import ClusterKey, Object
+from reassign.text import first_error
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+def version(obj: Object) -> int:
+    """Resource versions of one object can be compared as numbers; a larger one is newer."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
+def full_name(obj: Object) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
+    """An object parsed, each version once; what cannot be read of it is logged once, too."""
+    uid = obj["metadata"]["uid"]
+    if uid not in known or known[uid][0] != version(obj):
+        parsed: T | Problem
+        try:
+            parsed = parse(obj)
+        except ValidationError as error:
+            parsed = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
+            log.error("cannot be read", resource=full_name(obj), error=parsed.message)
+        known[uid] = (version(obj), parsed)
+    return known[uid][1]
+
+
+def _cannot_read(error: ValidationError) -> str:
+    advice = "correct it" if error.errors()[0]["loc"][0] == "spec" else "run the version that wrote it"
+    return f"this version of the operator cannot read {first_error(error)}: {advice}; until then it is left alone"
+
+
+def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
+    """A resource with its record; parts that are gone, or that status tells of and nobody has, were lost."""
+    record: dict[TopicPartition, Entry] = {}
+    for part in parts:
+        record |= part.record
+    progress = resource.status.progress
+    told = progress and any((progress.partitions_in_flight, progress.partitions_completed, progress.partitions_failed))
+    lost = (
+        bool(told) and not resource.dry_run if not parts else [part.spec.part for part in parts] != [*range(len(parts))]
+    )
+    return replace(resource, record=record, record_lost=lost)
+
+
+def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resource]:
+    """What is left of a PartitionReassignment that is gone, and of which cluster: as if it were being deleted."""
+    first, owner = parts[0], owner_of(parts[0].obj)
+    created = datetime.fromisoformat(first.obj["metadata"]["creationTimestamp"])
+    ref = first.spec.cluster_ref
+    spec = PartitionReassignmentSpec.model_construct(
+        cluster_ref=ClusterRef(name=ref.name, namespace=ref.namespace),
+        partitions=(),
+        deletion_policy=first.spec.deletion_policy,
+        deletion_deadline_seconds=first.spec.deletion_deadline_seconds,
+    )
+    gone = Resource(
+        uid=owner.uid,
+        version=version(first.obj),
+        namespace=owner.namespace,
+        name=owner.name,
+        generation=0,
+        created=created,
+        spec=spec,
+        status=PartitionReassignmentStatus(),
+        has_finalizer=True,
+        owner_gone=True,
+        deleted=since,
+    )
+    return (ref.namespace, ref.name), joined(gone, parts)
+
+
+def parse_resource(obj: Object) -> Resource:
+    parsed = PartitionReassignment.parse(obj)
+    meta = parsed.metadata
+    assert meta.creation_timestamp is not None
+    return Resource(
+        uid=meta.uid,
+        version=version(obj),
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        spec=parsed.spec,
+        status=parsed.status,
+        has_finalizer=FINALIZER in meta.finalizers,
+        deleted=meta.deletion_timestamp,
+        unsupported=too_large(obj, parsed.spec),
+        plan=_plan_of(obj),
+    )
+
+
+def _plan_of(obj: Object) -> str | None:
+    labels = obj["metadata"].get("labels") or {}
+    return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
+
+
+def parse_plan(obj: Object) -> Plan:
+    parsed = ReassignmentPlan.parse(obj)
+    meta = parsed.metadata
+    return Plan(
+        uid=meta.uid,
+        version=version(obj),
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        spec=parsed.spec,
+        status=parsed.status,
+        has_finalizer=FINALIZER in meta.finalizers,
+        deleted=meta.deletion_timestamp is not None,
+    )

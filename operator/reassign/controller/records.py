@@ -1,0 +1,147 @@
+"""The operator's own records of its resources, as ReassignmentRecords: read in parts, written in parts.
+
+Only the operator may write them, so they are believed as they are read. A part has our finalizer as long as its owner
+has something in flight, or waits for something: the deletion of a namespace, or one in the foreground, begins with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from reassign.api.common import API_VERSION, FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRecordSpec, RecordedClusterRef
+from reassign.core.model.record import Record, read_record, spread, write_record
+from reassign.core.model.resource import Resource
+from reassign.errors import ConflictError
+from reassign.kube.client import Kind, KubeClient, Object
+
+if TYPE_CHECKING:
+    from reassign.controller.store import Store
+
+
+class Owner(NamedTuple):
+    """The object that a record belongs to."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One ReassignmentRecord, as it was read."""
+
+    obj: Object
+    spec: ReassignmentRecordSpec
+    record: Record
+
+    @classmethod
+    def parse(cls, obj: Object) -> Part:
+        spec = ReassignmentRecord.parse(obj).spec
+        return cls(obj, spec, read_record(spec.topics))
+
+    @property
+    def held(self) -> bool:
+        """Whether it has our finalizer."""
+        return FINALIZER in self.obj["metadata"].get("finalizers", ())
+
+
+def owner_of(obj: Object) -> Owner:
+    """The owner of a ReassignmentRecord."""
+    owner = obj["metadata"]["ownerReferences"][0]
+    return Owner(Kind(owner["kind"]), obj["metadata"]["namespace"], owner["name"], owner["uid"])
+
+
+def by_number(parts: Iterable[Part]) -> dict[int, Part]:
+    return {part.spec.part: part for part in parts}
+
+
+class Records:
+    """Writes the records; what the API server answers goes into the store at once.
+
+    Each method raises ConflictError when a part is not as it was known.
+    """
+
+    def __init__(self, kube: KubeClient, store: Store) -> None:
+        self._kube = kube
+        self._store = store
+
+    def up_to_date(self, resource: Resource) -> bool:
+        """Whether its records say how it is to be undone without it."""
+        spec = resource.spec
+        policy = spec.deletion_policy, spec.deletion_deadline_seconds
+        known = (part.spec for part in self._store.parts(resource.uid))
+        return all((part.deletion_policy, part.deletion_deadline_seconds) == policy for part in known)
+
+    async def write(self, resource: Resource, record: Record, *, held: bool) -> None:
+        """Write the parts that change; with our finalizer where they are to be `held`."""
+        ref = resource.spec.cluster_ref
+        cluster = RecordedClusterRef(namespace=ref.namespace or resource.namespace, name=ref.name)
+        owner = Owner(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name, resource.uid)
+        known = by_number(self._store.parts(resource.uid))
+        for number, entries in spread(record, {n: part.record for n, part in known.items()}).items():
+            part = known.get(number)
+            spec = ReassignmentRecordSpec(
+                cluster_ref=cluster,
+                part=number,
+                deletion_policy=resource.spec.deletion_policy,
+                deletion_deadline_seconds=resource.spec.deletion_deadline_seconds,
+                topics=part.spec.topics if part and part.record == entries else write_record(entries),
+            )
+            await self._write(owner, part, spec, held)
+
+    async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+        """Write the throttles that are set, and the values to restore."""
+        meta = cluster.metadata
+        spec = ReassignmentRecordSpec(
+            cluster_ref=RecordedClusterRef(namespace=meta.namespace, name=meta.name), part=0, throttle=throttle
+        )
+        owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
+        await self._write(owner, next(iter(self._store.parts(meta.uid)), None), spec, throttle is not None)
+        if throttle is None:
+            await self.release(meta.uid)
+
+    async def release(self, uid: str) -> None:
+        """Remove our finalizer from the parts of an owner: nothing in them has to be undone."""
+        for part in self._store.parts(uid):
+            if part.held:
+                self._learn(part.obj, await self._kube.remove_finalizer(part.obj))
+
+    async def _write(self, owner: Owner, part: Part | None, spec: ReassignmentRecordSpec, held: bool) -> None:
+        if part and part.spec == spec and (part.held or not held):
+            return
+        obj = part.obj if part else _made(owner, spec, held)
+        try:
+            written = await (self._kube.write_record(obj, spec.wire(), held=held) if part else self._kube.create(obj))
+        except ConflictError:
+            found = await self._kube.get(Kind.REASSIGNMENT_RECORD, owner.namespace, obj["metadata"]["name"])
+            self._learn(obj, found)
+            raise
+        self._learn(obj, written)
+        if written is None:
+            raise ConflictError(f"the record {obj['metadata']['name']} is gone")
+
+    def _learn(self, before: Object, obj: Object | None) -> None:
+        if obj is not None:
+            self._store.put(obj)
+        elif uid := before["metadata"].get("uid"):
+            self._store.drop(uid)
+
+
+def _made(owner: Owner, spec: ReassignmentRecordSpec, held: bool) -> Object:
+    reference = {"apiVersion": API_VERSION, "kind": owner.kind.value, "name": owner.name, "uid": owner.uid}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": Kind.REASSIGNMENT_RECORD.value,
+        "metadata": {
+            "name": f"{owner.uid}-{spec.part}",
+            "namespace": owner.namespace,
+            "ownerReferences": [reference],
+            "finalizers": [FINALIZER] if held else [],
+        },
+        "spec": spec.wire(),
+    }

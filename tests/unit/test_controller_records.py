@@ -1,0 +1,295 @@
+"""The operator's own records: what is resumed from is in no object that others write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reassign.api.common import FINALIZER
+from reassign.controller.handlers import Supervisor
+from reassign.errors import ApiServerError
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World
+
+Edit = Callable[[Object], None]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def parts(world: World, name: str = "move") -> list[Object]:
+    """The ReassignmentRecords that the API server has of a resource, by number."""
+    found = [o for o in world.kube.objects.values() if o["metadata"]["name"].startswith(f"uid-{name}-")]
+    return sorted(found, key=lambda part: part["spec"]["part"])
+
+
+def record(world: World, name: str = "move") -> dict[str, Object]:
+    """What the records of a resource say of the first partition of each topic."""
+    topics = [topic for part in parts(world, name) for topic in part["spec"].get("topics", ())]
+    return {topic["topic"]: topic["partitions"][0] for topic in topics}
+
+
+def held(world: World, name: str = "move") -> bool:
+    """Whether all of its records have our finalizer."""
+    return all(FINALIZER in part["metadata"].get("finalizers", ()) for part in parts(world, name))
+
+
+def claim_completed(status: Object) -> None:
+    entry = {"partition": 0, "originalReplicas": [5, 2, 3], "targetReplicas": [4, 2, 3], "state": "Completed"}
+    status["record"] = [{"topic": OURS.topic, "topicId": f"id-{OURS.topic}", "partitions": [entry]}]
+
+
+WRITTEN_BY_HAND: dict[str, Edit] = {
+    "wiped": Object.clear,
+    "generation removed": lambda status: status.pop("observedGeneration"),
+    "a record forged": claim_completed,
+}
+by_hand = pytest.mark.parametrize("by_hand", WRITTEN_BY_HAND.values(), ids=WRITTEN_BY_HAND)
+
+
+def test_a_record_belongs_to_its_resource_and_is_held_until_it_is_settled(world: World) -> None:
+    [part] = parts(world)
+    assert part["metadata"]["name"] == "uid-move-0"
+    [owner] = part["metadata"]["ownerReferences"]
+    assert owner == {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "name": "move",
+        "uid": "uid-move",
+    }
+    assert part["spec"]["clusterRef"] == {"namespace": "kafka", "name": "main"}
+    assert held(world)
+    assert "record" not in world.kube.objects["uid-move"]["status"]
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    world.tick(2)
+    assert record(world)[OURS.topic]["state"] == "Completed"
+    assert not held(world)
+
+
+@by_hand
+def test_what_others_write_into_a_status_changes_nothing(world: World, by_hand: Edit) -> None:
+    before = record(world)
+    world.change_status("move", by_hand)
+    world.tick(3)
+    assert record(world) == before
+    world.restart()
+    world.tick(3)
+    assert record(world) == before
+    assert world.conditions("move") == {"Reconciling": "PartitionsInFlight"}
+
+
+@by_hand
+def test_an_entry_removed_at_the_same_time_is_cancelled(world: World, by_hand: Edit) -> None:
+    world.change_status("move", by_hand)
+    later = {"topic": "later", "partition": 0, "replicas": [4, 2, 3]}
+    world.change("move", lambda obj: obj["spec"].update(partitions=[later]))
+    world.tick(until=lambda: set(world.kafka.reassignments) == {LATER, THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3))
+
+
+@by_hand
+def test_a_deletion_at_the_same_time_cancels(world: World, by_hand: Edit) -> None:
+    world.change_status("move", by_hand)
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+    assert not held(world)
+
+
+def test_statuses_that_cannot_be_written_do_not_delay_the_brake(world: World) -> None:
+    names = ("one", "two", "three", "four")
+    for name in names:
+        world.add(name, OURS, (5, 2, 3))
+    world.tick(2)
+    world.kube.unwritable = {f"uid-{name}" for name in names}
+    for name in names:
+        world.change_status(name, Object.clear)
+    world.pull("CancelOurs")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+
+
+def test_nothing_is_begun_whose_record_cannot_be_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> Object:
+        raise ApiServerError("500: failed calling webhook")
+
+    world.add("late", LATER, (4, 2, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(world.kube, "create", refuse)
+        world.tick(5)
+        assert LATER not in world.kafka.reassignments
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert record(world, "late")[LATER.topic]["originalReplicas"] == [1, 2, 3]
+
+
+def test_a_kill_after_the_record_and_before_the_alter_loses_nothing(world: World) -> None:
+    world.brokers.dies = True
+    world.add("late", LATER, (4, 2, 3))
+    with pytest.raises(KilledError):
+        world.tick(5)
+    assert record(world, "late")[LATER.topic]["state"] == "Submitting"
+    world.brokers.dies = False
+    world.restart()
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_what_is_settled_is_not_moved_again_when_its_status_is_wiped(world: World) -> None:
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    world.tick()
+    world.change_status("move", Object.clear)
+    world.kafka.move_as_another(OURS, (1, 2, 3))
+    world.kafka.copy(OURS)
+    world.tick(3)
+    assert OURS not in world.kafka.reassignments
+    assert "Succeeded" in world.conditions("move")
+
+
+def lose_record(world: World, name: str = "move") -> None:
+    """Somebody strips the finalizers of its records and deletes them, while no operator runs."""
+    for part in parts(world, name):
+        del world.kube.objects[part["metadata"]["uid"]]
+
+
+def test_a_record_lost_while_down_is_rebuilt_and_reported_once(world: World) -> None:
+    lose_record(world)
+    world.restart()
+    world.tick(3)
+    assert record(world)[OURS.topic]["reason"] == "OrderUnknown"
+    assert sorted(record(world)[OURS.topic]["originalReplicas"]) == [1, 2, 3]
+    assert world.kube.events.count("RecordRebuilt") == 1
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+
+
+def test_a_record_of_another_owner_of_the_same_name_counts_for_nothing(world: World) -> None:
+    [part] = parts(world)
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    copy = {**part, "metadata": part["metadata"] | {"uid": "uid-copy", "name": "another-0", "finalizers": []}}
+    copy["metadata"]["ownerReferences"] = [part["metadata"]["ownerReferences"][0] | {"uid": "uid-before"}]
+    world.put(copy)
+    world.tick(3)
+    move = world.store.resource("uid-move")
+    assert move
+    assert {str(entry.state) for entry in move.record.values()} == {"Completed"}
+
+
+def strip(world: World, name: str = "move") -> None:
+    """Somebody strips our finalizer of a resource by hand, and deletes it."""
+    del world.kube.objects[f"uid-{name}"]
+    world.store.drop(f"uid-{name}")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_a_resource_without_its_finalizer_left_in_flight_is_undone(world: World, restarted: bool) -> None:
+    strip(world)
+    if restarted:
+        world.restart()
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3) and not held(world))
+    assert not [uid for uid in world.store._gone if world.store._held(uid)]
+
+
+def test_what_was_to_be_orphaned_stays_in_flight_without_its_resource(world: World) -> None:
+    world.change("move", lambda obj: obj["spec"].update(deletionPolicy="Orphan"))
+    world.tick(2)
+    strip(world)
+    world.tick(until=lambda: not held(world))
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+
+
+def test_a_resource_that_a_get_finds_is_not_taken_for_gone(world: World) -> None:
+    world.store.drop("uid-move")  # a watch that is wrong
+    world.tick(3)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    assert world.store.resource("uid-move")
+
+
+def copied(world: World, mode: str = "Wait", **status: object) -> None:
+    """A manifest made from another object, of a resource that moved THEIRS to where another client moves it now."""
+    entry = {"topic": THEIRS.topic, "partition": 0, "replicas": [5, 2, 3]}
+    world.add("copy", THEIRS, (5, 2, 3))
+    obj = world.kube.objects["uid-copy"]
+    obj["spec"] = {"clusterRef": {"name": "main"}, "partitions": [entry], "whenInFlight": mode}
+    obj["status"] = status
+    obj["metadata"] |= {"finalizers": [FINALIZER], "resourceVersion": "2"}
+    world.restart()
+
+
+def in_flight_before(**more: Any) -> Object:
+    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
+    topic = {"topic": THEIRS.topic, "topicId": f"id-{THEIRS.topic}", "partitions": [entry]}
+    return {"observedGeneration": 1, "record": [topic], **more}
+
+
+@pytest.mark.parametrize("status", [{}, in_flight_before()], ids=["without its status", "with its status"])
+def test_a_copied_manifest_with_our_finalizer_takes_nothing_over(world: World, status: Object) -> None:
+    copied(world, **status)
+    world.tick(3)
+    assert world.conditions("copy") == {"Reconciling": "InFlightElsewhere"}
+    world.delete("copy")
+    world.tick(until=lambda: world.store.get("uid-copy") is None)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+
+
+def test_a_copied_manifest_is_carried_out_as_any_other(world: World) -> None:
+    copied(world)
+    world.kafka.perform_as_another(THEIRS)
+    world.tick(until=lambda: THEIRS in world.kafka.reassignments)
+    world.delete("copy")
+    world.tick(until=lambda: world.store.get("uid-copy") is None)
+    assert set(world.kafka.reassignments) == {OURS}
+
+
+def as_before(world: World) -> None:
+    """The objects as the version before left them: records in statuses, no ReassignmentRecords."""
+    for name in ("move", "main"):
+        for part in parts(world, name):
+            del world.kube.objects[part["metadata"]["uid"]]
+    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "InFlight"}
+    topic = {"topic": OURS.topic, "topicId": f"id-{OURS.topic}", "partitions": [entry]}
+    world.kube.objects["uid-move"]["status"]["record"] = [topic]
+    rate = {"name": "follower.replication.throttled.rate", "value": "1048576"}
+    throttle = {"interBroker": 1048576, "brokers": [{"broker": 9, "configs": [rate]}]}
+    world.kube.objects["uid-main"]["status"]["throttle"] = throttle
+    world.restart()
+
+
+def test_records_of_the_version_before_are_taken_over_once(world: World) -> None:
+    as_before(world)
+    world.tick()
+    assert record(world)[OURS.topic]["state"] == "InFlight"
+    [cluster] = parts(world, "main")
+    assert cluster["spec"]["throttle"]["brokers"][0]["broker"] == 9
+    assert held(world, "main")
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+    assert "RecordRebuilt" not in world.kube.events
+
+
+def test_no_status_of_a_cluster_that_is_new_is_taken_over(world: World) -> None:
+    as_before(world)
+    del world.kube.objects["uid-main"]["status"]["clusterId"]
+    world.restart()
+    world.tick(2)
+    [cluster] = parts(world, "main")
+    assert "throttle" not in cluster["spec"]
+
+
+def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> None:
+    world.store.drop("uid-main")
+    del world.kube.objects["uid-main"]
+    world.change_status("move", Object.clear)
+    kube, unused = world.kube, None
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
+    asyncio.run(supervisor._answer_for_missing("kafka", "main"))
+    assert record(world)
+    assert held(world)
+    assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
