@@ -454,3 +454,52 @@ def test_moves_started_again_after_a_pause_count_in_the_first_event(in_two_batch
     world.change("move", lambda obj: obj["spec"].update(suspend=False))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
     assert world.kube.events == ["ReassignmentStarted", "a repeat"]
+
+
+def test_a_failed_survey_stops_no_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails() -> Mapping[str, Topic]:
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    world.add("waits", LATER, (4, 2, 3))
+    monkeypatch.setattr(world.brokers, "observe_shortages", fails)
+    world.loop.observer._survey._at = float("-inf")
+    world.delete("move")
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert world.conditions("main")["Paused"] == "ClusterUnreachable"
+    assert LATER not in world.kafka.reassignments
+
+
+@pytest.mark.parametrize("error", [ApiServerError("500"), ConflictError("another version")], ids=["500", "409"])
+def test_a_status_that_is_refused_stops_no_cancel(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: ReassignError
+) -> None:
+    async def refuse(*_: object, **__: object) -> Object:
+        raise error
+
+    world.add("late", LATER, (4, 2, 3))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.pull("CancelOurs")
+    for method in ("write_status", "write_record", "create"):
+        monkeypatch.setattr(world.kube, method, refuse)
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+
+
+def test_a_conflict_on_the_cluster_is_resolved_by_a_get(world: World) -> None:
+    world.kube.write("uid-main", lambda obj: obj["metadata"].update(labels={"a": "b"}))  # the watch is late
+    world.change_status("main", lambda status: status.update(inFlight=7))
+    world.store._objects["uid-main"]["metadata"]["resourceVersion"] = "1"
+    world.add("late", LATER, (4, 2, 3))
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_nothing_begins_under_a_brake_that_the_watch_has_not_brought(world: World) -> None:
+    def brake(obj: Object) -> None:
+        obj["spec"]["execution"] = "Pause"
+        obj["metadata"]["generation"] += 1
+
+    world.add("late", LATER, (4, 2, 3))
+    world.kube.write("uid-main", brake)
+    world.tick(5)
+    assert LATER not in world.kafka.reassignments
+    assert world.conditions("main")["Paused"] == "Paused"

@@ -17,25 +17,25 @@ from datetime import UTC, datetime
 import structlog
 
 from reassign.api.common import GROUP
-from reassign.api.kafka_cluster import Execution, KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.controller.throttle_record import ThrottleRecord
-from reassign.core.cluster import ClusterHold, cluster_status, duplicate_of
+from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.configs import Change, Op
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import WINDOW_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.model.steps import Outcome, Step
+from reassign.core.model.steps import Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import Moves, documents
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
-from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.errors import ApiServerError, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kube.client import ClusterKey, KubeClient
 
@@ -64,12 +64,14 @@ class Actor:
     """The resources, by uid, whose last status could not be made, or written."""
 
     async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
-        """Record the throttles, then change them; what each change met.
-
-        Raises ConflictError when the KafkaCluster has changed.
-        """
-        await self.throttle_record.write(decision.throttle)
-        return await self._change(client, decision.throttle.changes)
+        """Record the throttles, then change them; what each change met. Without the record no change is made."""
+        changes = decision.throttle.changes
+        try:
+            await self.throttle_record.write(decision.throttle)
+        except ReassignError as error:
+            log.warning("throttles not recorded", cluster=self.key, reason=error.reason, error=error.message)
+            return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
+        return await self._change(client, changes)
 
     async def record(self, decision: Decision, policy: Policy, attempts: Attempts) -> Mapping[str, Resource]:
         """Write the records that the steps need; the resources that may act, by uid."""
@@ -115,18 +117,9 @@ class Actor:
     async def report_cluster(
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
-        """Write the status of the KafkaCluster. Raises ConflictError when it has become another one's duplicate."""
-        try:
-            status = cluster_status(
-                cluster, snapshot, resources, hold, datetime.now(UTC), self.throttle_record.recorded
-            )
-            await self.reporter.write_cluster(self.key, status)
-        except ApiServerError:
-            if cluster.spec.execution is Execution.RUN:
-                raise  # what is to be undone waits for no status
-        if duplicate_of(cluster, snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
-            message = f"another KafkaCluster has just been seen to stand for the brokers of {'/'.join(self.key)}"
-            raise ConflictError(message)
+        """Write the status of the KafkaCluster."""
+        status = cluster_status(cluster, snapshot, resources, hold, datetime.now(UTC), self.throttle_record.recorded)
+        await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from reassign.core.cluster import (
     ClusterHold,
     brake_of,
     cluster_status,
+    duplicate_of,
     hold_now,
     policy_of,
 )
@@ -115,6 +116,8 @@ class ClusterLoop:
             self._bug = None
             return pause
         except ConflictError:
+            with suppress(ReassignError):
+                await self.reporter.refresh_cluster(self.key)
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("reconciliation failed", cluster=self.key, reason=error.reason, error=error.message)
@@ -143,13 +146,13 @@ class ClusterLoop:
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         await take_over_statuses(cluster, self.store, self.reporter.records)
-        await self.reporter.look_for_owners(self.key)
+        unsure = await self._met(self.reporter.look_for_owners(self.key))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(admitted)
         if cluster.metadata.deletion_timestamp and not awaited and self.actor.throttle_record.recorded is None:
             await self.reporter.release_cluster(obj)
             return None
-        await self.reporter.keep_cluster(obj)
+        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
@@ -158,7 +161,8 @@ class ClusterLoop:
             observed = await self.observer.observe(cluster, resources, self.actor.throttle_record.recorded)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
             recorded = self.actor.throttle_record.recorded
-            observed = await self.observer.complete(observed, cluster, resources, self._reads, recorded)
+            explain = self.unserved.problem_of
+            observed = await self.observer.complete(observed, cluster, resources, self._reads, recorded, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None
@@ -168,14 +172,29 @@ class ClusterLoop:
             await self.reporter.write_cluster(self.key, first)
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
-        await self.actor.report_cluster(cluster, observed.snapshot, resources, hold)
+        unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
+        if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
+            raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
+        hold = replace(hold, hold=hold.hold or unsure)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
-        return min(sleep, plans or sleep)
+        return min(sleep, plans or sleep, CONFLICT_SECONDS if unsure else sleep)
+
+    async def _met(self, write: Awaitable[None]) -> Problem | None:
+        """What a write to our own objects met, if anything: nothing begins then, and what is to be undone goes on."""
+        try:
+            await write
+        except ReassignError as error:
+            log.warning("not written", cluster=self.key, reason=error.reason, error=error.message)
+            if isinstance(error, ConflictError):
+                with suppress(ReassignError):
+                    await self.reporter.refresh_cluster(self.key)
+            return Problem(error.reason, error.message)
+        return None
 
     def _restores(self, snapshot: Snapshot) -> bool:
         """Whether throttles are left to restore."""
@@ -192,6 +211,8 @@ class ClusterLoop:
                 raise error
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory = decision.memory
+        if decision.begins and not await self._still_so():
+            return AT_ONCE_SECONDS
         decision = recorded(decision, await self.actor.record(decision, policy, attempts))
         decision = kept(decision, await self.actor.keep(decision.keep))
         self.memory = decision.memory
@@ -212,6 +233,13 @@ class ClusterLoop:
         if moving or decision.brake or self._restores(observed.snapshot):
             return MOVING_SECONDS
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
+
+    async def _still_so(self) -> bool:
+        """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
+        before = self.store.cluster(self.key)
+        await self.reporter.refresh_cluster(self.key)
+        now = self.store.cluster(self.key)
+        return before is not None and now is not None and _wish(before) == _wish(now)
 
     def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """The resources to judge now. Settled ones are judged for drift, now and then."""
@@ -243,6 +271,11 @@ class ClusterLoop:
         await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
+
+
+def _wish(cluster: Object) -> tuple[object, ...]:
+    meta = cluster["metadata"]
+    return meta["uid"], meta["generation"], meta.get("deletionTimestamp")
 
 
 def _now() -> datetime:

@@ -100,6 +100,7 @@ class Observer:
             client = await self._connected(cluster)
             began = time.monotonic()
             snapshot = await self._snapshot(client, throttle, resources)
+            check_identity(cluster, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
             return Observation(snapshot, began, time.monotonic(), reported)
@@ -111,18 +112,27 @@ class Observer:
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
         throttle: ThrottleStatus | None,
+        explain: Callable[[Exception], Problem],
     ) -> Observation:
-        """Read these configurations, and all partitions when that is due; raises as `observe`."""
-        async with self._disconnecting():
-            client, snapshot = await self._connected(cluster), observed.snapshot
-            check_identity(cluster, snapshot.cluster_id)
-            wanted = readable(throttle, reads, snapshot.brokers)
-            read_at = time.monotonic()
+        """Read these configurations, and all partitions when that is due.
+
+        What cannot be read is a problem in the observation: it keeps moves from beginning, and no undo.
+        """
+        client, snapshot = self.client, observed.snapshot
+        assert client is not None
+        wanted = readable(throttle, reads, snapshot.brokers)
+        read_at = time.monotonic()
+        try:
             configs = ConfigRead(read_at, await client.configs(sorted(wanted)) if wanted else {})
-            if cluster.spec.execution is not Execution.RUN:
-                return replace(observed, configs=configs)
+        except Exception as error:
+            configs = ConfigRead(read_at, dict.fromkeys(wanted, explain(error)))
+        if cluster.spec.execution is not Execution.RUN:
+            return replace(observed, configs=configs)
+        try:
             pause, short = await self._survey.read(client, cluster, resources, snapshot)
-            return replace(observed, configs=configs, pause=pause, short=short)
+        except Exception as error:
+            pause, short = explain(error), None
+        return replace(observed, configs=configs, pause=pause, short=short)
 
     @asynccontextmanager
     async def _disconnecting(self) -> AsyncIterator[None]:

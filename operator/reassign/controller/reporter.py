@@ -207,6 +207,13 @@ class Reporter:
     async def release_cluster(self, obj: Object) -> None:
         self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
+    async def refresh_cluster(self, key: ClusterKey) -> None:
+        """Look at what the API server has, where a watch lags behind it."""
+        if obj := self._store.cluster(key):
+            found = await self._kube.get(Kind.KAFKA_CLUSTER, *key)
+            uid = obj["metadata"]["uid"]
+            self._learn(uid, found if found and found["metadata"]["uid"] == uid else None)
+
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
         if obj and (before := self._store.parse_cluster(obj).status) != status:

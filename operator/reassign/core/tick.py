@@ -80,6 +80,11 @@ class Decision:
     errors: tuple[tuple[Resource, Exception], ...] = ()
 
     @property
+    def begins(self) -> bool:
+        """Whether any move begins."""
+        return any(verdict.begins(step) for verdict in self.verdicts for step in verdict.steps)
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """All steps, each once."""
         own = (step for verdict in self.verdicts for step in verdict.steps)
