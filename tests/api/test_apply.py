@@ -9,9 +9,6 @@ from reassign.api.partition_reassignment import (
     PartitionDetail,
     PartitionReassignmentStatus,
     PartitionState,
-    RecordPartition,
-    RecordState,
-    RecordTopic,
 )
 from tests.api.kubectl import Kubectl, Object, RefusedError, by, entry, reassignment
 
@@ -82,7 +79,7 @@ def test_two_thousand_entries_fit(sandbox: Kubectl, characters: int, flags: tupl
 
 
 def full_status(topics: list[str]) -> Object:
-    """A status with every topic in the record and as many details as there may be."""
+    """A status with as many details as there may be."""
     original, target = (1, 2, 3), (101, 102, 103)
     return PartitionReassignmentStatus(
         observed_generation=1,
@@ -103,21 +100,6 @@ def full_status(topics: list[str]) -> Object:
             )
             for topic in topics[:MAX_DETAILS]
         ),
-        record=tuple(
-            RecordTopic(
-                topic=topic,
-                topic_id="i" * 22,
-                partitions=(
-                    RecordPartition(
-                        partition=0,
-                        original_replicas=original,
-                        target_replicas=target,
-                        state=RecordState.SUBMITTING,
-                    ),
-                ),
-            )
-            for topic in topics
-        ),
     ).wire()
 
 
@@ -129,6 +111,6 @@ def test_the_largest_resource_with_a_full_status_still_obeys_an_edit(sandbox: Ku
     sandbox.apply(reassignment(partitions=[entry(topic=topic) for topic in topics[1:]]), *by("argocd"))
     stored = sandbox.read("kpr", "move")
     assert [item["topic"] for item in stored["spec"]["partitions"]] == topics[1:]
-    assert len(stored["status"]["record"]) == MAX_PARTITIONS
+    assert len(stored["status"]["partitions"]) == MAX_DETAILS
     assert stored["metadata"]["managedFields"]
     assert len(json.dumps(stored, separators=(",", ":"))) < ETCD_LIMIT

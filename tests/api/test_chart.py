@@ -94,7 +94,7 @@ def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -
 
 def test_the_definitions_can_go_with_the_release_or_be_left_out(helm: Helm) -> None:
     gone = of_kind(helm.template(crds={"keep": False}), "CustomResourceDefinition")
-    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None, None]
+    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None, None, None]
     assert of_kind(helm.template(crds={"enabled": False}), "CustomResourceDefinition") == []
 
 
@@ -131,6 +131,9 @@ def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: He
         for label in role["metadata"]["labels"]
         if label.startswith(prefix)
     }
+    assert "reassignmentrecords" not in str(
+        [role for role in of_kind(helm.template(), "ClusterRole") if prefix in str(role["metadata"]["labels"])]
+    )
     assert aggregated == {
         "view": {"get", "list", "watch"},
         "edit": {"create", "update", "patch", "delete", "deletecollection"},
@@ -364,6 +367,8 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert may(kubectl, "patch", f"{resource}/status", "system")
     assert may(kubectl, "delete", resource, "default")
     assert not may(kubectl, "delete", "reassignmentplans.kafka.reassign.dev", "default")
+    assert may(kubectl, "create", "reassignmentrecords.kafka.reassign.dev", "default")
+    assert not may(kubectl, "delete", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")
     assert [verb for verb in ("get", "list", "update", "delete") if may(kubectl, verb, "configmaps", "default")] == []
 

@@ -58,21 +58,6 @@ REASSIGNMENT_STATUS: Object = {
             "message": "half of it is there",
         }
     ],
-    "record": [
-        {
-            "topic": "orders",
-            "topicId": "XbsmHWQ7T7aJbTZGRA8vGw",
-            "partitions": [
-                {
-                    "partition": 0,
-                    "originalReplicas": [0, 1, 2],
-                    "targetReplicas": [3, 1, 2],
-                    "state": "Failed",
-                    "reason": "CancelledExternally",
-                }
-            ],
-        }
-    ],
 }
 CONFIG: Object = {"name": "leader.replication.throttled.rate", "value": "1024"}
 CLUSTER_STATUS: Object = {

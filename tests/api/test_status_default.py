@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from localplatform.controlplane import ApiServer
-from reassign.api.common import FINALIZER, Resource, is_written
+from reassign.api.common import Resource, is_written
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
-from reassign.controller.store import Store, holds
-from reassign.kube.client import Kind, KubeClient
 from tests.api.kubectl import Kubectl, RefusedError, by, cluster, plan, reassignment
 from tests.api.test_chart import Helm
-from tests.api.test_kube_client import kubeconfig as kubeconfig
-from tests.api.test_kube_client import with_client
 
 Object = dict[str, Any]
 NEVER = {"observedGeneration": -1}
@@ -32,16 +28,6 @@ READY = {
     "reason": "Succeeded",
     "message": "",
 }
-RECORD = [
-    {
-        "topic": "orders",
-        "topicId": "id",
-        "partitions": [
-            {"partition": 0, "originalReplicas": [4, 2, 3], "targetReplicas": [1, 2, 3], "state": "InFlight"}
-        ],
-    }
-]
-
 KINDS = pytest.mark.parametrize(
     ("manifest", "kind", "model"),
     [
@@ -116,62 +102,6 @@ def test_a_wiped_status_gets_the_default_again(sandbox: Kubectl, wipe: Callable[
     sandbox.write_status("kpr", "move", WRITTEN)
     wipe(sandbox)
     assert not is_written(sandbox.read("kpr", "move")["status"])
-
-
-@WIPES
-def test_the_store_restores_a_status_that_another_client_wiped(
-    sandbox: Kubectl, kubeconfig: object, wipe: Callable[[Kubectl], None]
-) -> None:
-    async def begin(kube: KubeClient) -> None:
-        move = await kube.get(Kind.PARTITION_REASSIGNMENT, sandbox.namespace, "move")
-        assert move
-        first = await kube.write_status(move, WRITTEN)
-        assert first
-        held = await kube.add_finalizer(first)
-        assert held
-        await kube.write_status(held, WRITTEN | {"record": RECORD})
-
-    sandbox.apply(reassignment())
-    with_client(begin)
-    known = sandbox.read("kpr", "move")
-    wipe(sandbox)
-    wiped = sandbox.read("kpr", "move")
-    assert not is_written(wiped["status"])
-    assert holds(wiped)
-    store = Store()
-    store.put(known)
-    store.put(wiped)
-    [resource] = store.overwritten((sandbox.namespace, "main"))
-    assert set(resource.record)
-    restored = with_client(lambda kube: kube.write_status(wiped, (store.get(resource.uid) or {})["status"]))
-    assert restored
-    assert restored["status"] == WRITTEN | {"record": RECORD}
-    assert store.put(restored)
-    assert store.overwritten((sandbox.namespace, "main")) == []
-
-
-def test_a_new_process_sees_that_a_status_was_lost(sandbox: Kubectl, kubeconfig: object) -> None:
-    async def begin(kube: KubeClient) -> None:
-        move = await kube.get(Kind.PARTITION_REASSIGNMENT, sandbox.namespace, "move")
-        assert move
-        first = await kube.write_status(move, WRITTEN)
-        assert first
-        await kube.add_finalizer(first)
-
-    def status_lost() -> bool:
-        store, obj = Store(), sandbox.read("kpr", "move")
-        store.put(obj)
-        resource = store.resource(obj["metadata"]["uid"])
-        assert resource
-        return resource.status_lost
-
-    sandbox.apply(reassignment())
-    assert not status_lost()
-    with_client(begin)
-    assert FINALIZER in sandbox.read("kpr", "move")["metadata"]["finalizers"]
-    assert not status_lost()
-    wipe_by_patch(sandbox)
-    assert status_lost()
 
 
 def test_a_status_without_a_generation_reads_as_never_written(sandbox: Kubectl) -> None:
