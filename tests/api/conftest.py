@@ -25,7 +25,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def _served(kubectl: Kubectl) -> bool:
     """An established kind is not yet a served one: its documentation comes last."""
     try:
-        return bool(all(kubectl("explain", f"{kind}.spec") for kind in ("kcl", "kpr", "krp")))
+        kinds = ("kcl", "kpr", "krp", "reassignmentrecords")
+        for kind in kinds:
+            kubectl("get", kind)
+        return all(kubectl("explain", f"{kind}.spec") for kind in kinds)
     except RefusedError:
         return False
 
