@@ -85,11 +85,14 @@ class BalanceGoal(Model):
 
     by: Annotated[
         tuple[By, ...],
-        Field(min_length=1, max_length=len(By)),
+        Field(
+            min_length=1,
+            max_length=len(By),
+            description=f"What is balanced: {', '.join(f'{by} ({of.meaning})' for by, of in COUNTED.items())}. "
+            "Default: all.",
+        ),
         Schema(rule(_EACH_ONCE, "names a resource more than once")),
     ] = tuple(COUNTED)
-    """What is balanced: Disk (bytes), Replicas (their number), Leaders (partitions whose first replica it is).
-    Default: all three."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How far a broker's share may be from the best possible one, in percent."""
 
@@ -234,8 +237,7 @@ Share = Annotated[int, Field(ge=0, le=INT32_MAX)]
 class Shares(Model):
     """How evenly one resource is spread over the brokers: 100 is exactly a broker's share."""
 
-    by: By
-    """Disk, Replicas or Leaders."""
+    by: Annotated[By, Field(description=f"One of {', '.join(By)}.")]
     least_percent: Share
     """The least loaded broker, in percent of its share."""
     greatest_percent: Share

@@ -241,8 +241,7 @@ def _further(problem: Problem, state: State, order: Bytes, rows: Bools) -> Loads
     if not (problem.balanced & rows)[LEADERS + 1 :].any():
         return None
     low, high = (
-        np.where(problem.balanced[:, None], band, unbound)
-        for band, unbound in ((problem.low, 0), (problem.high, OPEN))
+        np.where(problem.balanced[:, None], band, unbound) for band, unbound in ((problem.low, 0), (problem.high, OPEN))
     )
     each = np.take(problem.each, order, axis=1)
     return Loads(each[rows], loads(state.row, each, len(problem.brokers))[rows], low[rows], high[rows])

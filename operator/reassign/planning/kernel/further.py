@@ -52,7 +52,7 @@ def transfer(of: Loads, giver: int, taker: int, p: int) -> None:
 @inlined
 def beyond(of: Loads, k: int, b: int) -> int:
     """Return how far a broker is outside its band: above 0 over it, below 0 under it."""
-    return max(0, of.load[k, b] - of.high[k, b]) - max(0, of.low[k, b] - of.load[k, b])
+    return int(max(0, of.load[k, b] - of.high[k, b]) - max(0, of.low[k, b] - of.load[k, b]))
 
 
 @inner

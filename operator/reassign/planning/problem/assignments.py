@@ -8,7 +8,6 @@ from reassign.api.goal import COUNTED
 from reassign.planning.machine_code import compiled
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Ints
 
-
 OF_LEADERS = np.array([counted.leaders for counted in COUNTED.values()])
 """(K,): which goals count preferred leaders alone."""
 

@@ -21,7 +21,8 @@ def evicted(
 ) -> Ints:
     """Return the rows (P, R) with those of `leaving` (P,) where they go. One without room that racks allow stays.
 
-    `keep` (P, R) are the replicas that may stay. `each` (K, P) is what a replica counts. The greatest partitions go first.
+    `keep` (P, R) are the replicas that may stay. `each` (K, P) is what a replica counts. The greatest
+    partitions go first.
     """
     rows = current.copy()
     size = each[DISK]

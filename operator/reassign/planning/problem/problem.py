@@ -30,7 +30,8 @@ UNLIMITED = 1 << 62
 """Bytes that may lie on a broker that does not report the size of its volumes."""
 
 MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
-"""Of all replicas together, and of one; of any other measure too. Sums of them, of bands and of the kernel's margins stay below 2^63 then."""
+"""Of all replicas together, and of one, in bytes or any other measure. Sums of them, of bands and of the kernel's
+margins stay below 2^63 then."""
 
 MOST_VOLUME_BYTES = 1 << 53
 """The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
@@ -68,7 +69,8 @@ class Problem:
     @property
     def size(self) -> Bytes:
         """(P,) the bytes of a replica."""
-        return self.each[DISK]
+        size: Bytes = self.each[DISK]
+        return size
 
     def loads(self, replicas: Ints, which: Bools | Bytes | slice = slice(None)) -> Bytes:
         """Return (K, B): what lies on each broker with these replicas (P, R'), of the partitions `which` (P,)."""
@@ -93,7 +95,6 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     each = what_counts(cluster)
-    size = each[DISK]
     for of, counted in zip(each, COUNTED.values(), strict=True):
         _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), counted.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))

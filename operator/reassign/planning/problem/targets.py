@@ -41,7 +41,8 @@ class Placement(NamedTuple):
     @property
     def size(self) -> Bytes:
         """(P,) the bytes of a replica."""
-        return self.each[DISK]
+        size: Bytes = self.each[DISK]
+        return size
 
     def loads(self, which: Bools | slice = slice(None)) -> Bytes:
         """Return (K, B): what lies on each broker of the partitions `which` (P,)."""
