@@ -16,6 +16,9 @@ from reassign.api.goal import COUNTED, MEASURES, Counted
 from reassign.fleet.tables import Tables
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
+SIZE = "size_bytes"
+COLUMNS = [measure.column for measure in MEASURES]
+
 
 def _sum_of(counted: Counted) -> str:
     """Return the sum of what a goal counts. Where a size is not known, `size` has a mean; other measures count as 0."""
@@ -32,9 +35,6 @@ REPLICAS = {
     "fixed_bytes": "try_sum(if(movable, 0L, size))",
 }
 """By directory; sums that overflow are null."""
-
-SIZE = "size_bytes"
-COLUMNS = [measure.column for measure in MEASURES]
 
 SAME = ("cluster", "rf", "has", "stay", "movable", "in_flight", "known", "racks")
 """Partitions that are alike, but for their bytes: `rf` is the replication factor that is wanted, `has` is theirs, and
