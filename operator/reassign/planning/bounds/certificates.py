@@ -107,8 +107,8 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
     nodes = len(tree.parent)
     need = np.maximum(excess[:LEADERS], (driven, covering))
     come = _sum(nodes, place, np.maximum(deficit[DISK], called), np.maximum(deficit[REPLICAS], filling))
-    illegal = np.flatnonzero(problem.movable & ~_done(problem, problem.current))
-    lies = problem.loads(problem.current, illegal)[DISK]
+    wrong = problem.movable & ~_done(problem, problem.current)
+    illegal, lies = np.flatnonzero(wrong), problem.loads(problem.current, wrong)[DISK]
 
     def must(stays: Bools) -> Bytes:
         return counting.forced(

@@ -12,22 +12,26 @@ OF_LEADERS = np.array([counted.leaders for counted in COUNTED.values()])
 """(K,): which goals count preferred leaders alone."""
 
 
-def loads(replicas: Ints | Bytes, each: Bytes, brokers: int) -> Bytes:
-    """Return (K, B): what lies on each broker; `each` (K, P) is what a replica of each partition counts."""
+def loads(replicas: Ints | Bytes, each: Bytes, brokers: int, which: Bools | None = None) -> Bytes:
+    """Return (K, B): what lies on each broker; `each` (K, P) is what a replica of each partition counts.
+
+    `which` (P,) are the partitions that count; None: all.
+    """
     load = np.zeros((len(each), brokers), np.int64)
-    _count(replicas, np.ascontiguousarray(each), OF_LEADERS, load)
+    some = np.ones(len(replicas), np.bool_) if which is None else which
+    _count(replicas, np.ascontiguousarray(each), some, OF_LEADERS, load)
     return load
 
 
 @compiled(nogil=True)
-def _count(replicas: Ints | Bytes, each: Bytes, of_leaders: Bools, load: Bytes) -> None:
-    for k in range(len(each)):
-        slots = min(replicas.shape[1], 1 if of_leaders[k] else replicas.shape[1])
-        for p in range(len(replicas)):
-            for slot in range(slots):
-                b = replicas[p, slot]
-                if b >= 0:
-                    load[k, b] += each[k, p]
+def _count(replicas: Ints | Bytes, each: Bytes, which: Bools, of_leaders: Bools, load: Bytes) -> None:
+    for p in range(len(replicas)):
+        for slot in range(replicas.shape[1]):
+            b = replicas[p, slot]
+            if which[p] and b >= 0:
+                for k in range(len(each)):
+                    if slot == 0 or not of_leaders[k]:
+                        load[k, b] += each[k, p]
 
 
 def by_factor(rf: Ints, which: Bools) -> list[tuple[int, Bools]]:

@@ -72,9 +72,9 @@ class Problem:
         size: Bytes = self.each[DISK]
         return size
 
-    def loads(self, replicas: Ints, which: Bools | Bytes | slice = slice(None)) -> Bytes:
+    def loads(self, replicas: Ints, which: Bools | None = None) -> Bytes:
         """Return (K, B): what lies on each broker with these replicas (P, R'), of the partitions `which` (P,)."""
-        return loads(replicas[which], self.each[:, which], len(self.brokers))
+        return loads(replicas, self.each, len(self.brokers), which)
 
 
 def pose(cluster: Cluster, goal: Goal) -> Problem:
@@ -96,7 +96,8 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     _check_enough(cluster, allowed, rf, movable)
     each = what_counts(cluster)
     for of, counted in zip(each, COUNTED.values(), strict=True):
-        _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), counted.what)
+        if counted.measure:
+            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), counted.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))
     weight = _weight(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))

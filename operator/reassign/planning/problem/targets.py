@@ -44,9 +44,9 @@ class Placement(NamedTuple):
         size: Bytes = self.each[DISK]
         return size
 
-    def loads(self, which: Bools | slice = slice(None)) -> Bytes:
+    def loads(self, which: Bools | None = None) -> Bytes:
         """Return (K, B): what lies on each broker of the partitions `which` (P,)."""
-        return loads(self.current[which], self.each[:, which], len(self.allowed))
+        return loads(self.current, self.each, len(self.allowed), which)
 
 
 class Targets(NamedTuple):
