@@ -32,6 +32,7 @@ from reassign.api.limits import (
     MAX_UNMET,
     MAX_WAVE_PARTITIONS,
     MAX_WAVES,
+    WAVE_PARTITIONS,
 )
 from reassign.api.partition_reassignment import (
     Admission,
@@ -138,7 +139,7 @@ class Racks(Model):
 class Waves(Model):
     """The largest PartitionReassignment that the plan makes. Waves run one after the other."""
 
-    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = 200
+    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = WAVE_PARTITIONS
     """Partitions of one wave, at most."""
     max_bytes: Bytes | None = None
     """Bytes that one wave copies, at most: from 1Ki to 1Pi, such as 500Gi. A larger partition is a wave of its own.

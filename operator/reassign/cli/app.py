@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from reassign.api.goal import By
-from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS
+from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS, WAVE_PARTITIONS
 from reassign.cli import options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
@@ -101,7 +101,9 @@ def plan(
             help="What stays free of a disk; by default the KafkaCluster's limit, or 10.",
         ),
     ] = None,
-    max_partitions: Annotated[int, typer.Option(min=1, max=MAX_WAVE_PARTITIONS, help="Partitions of one wave.")] = 200,
+    max_partitions: Annotated[
+        int, typer.Option(min=1, max=MAX_WAVE_PARTITIONS, help="Partitions of one wave.")
+    ] = WAVE_PARTITIONS,
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
     exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
