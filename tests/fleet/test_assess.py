@@ -18,8 +18,9 @@ from reassign.fleet.assess.terms import terms_of
 from reassign.planning.bounds.certificates import bound
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.measures import sizes_or_means, what_counts
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem.problem import Problem, pose, sizes_or_means, what_counts
+from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.problem.racks import levels
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by

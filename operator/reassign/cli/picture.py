@@ -15,8 +15,8 @@ from rich.text import Text
 from reassign.api.goal import COUNTED, Counted
 from reassign.core.model.progress import amount, duration
 from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import Bytes, Certificate, Cluster, Ints, Plan
-from reassign.planning.problem.problem import what_counts
 
 
 def load(cluster: Cluster, replicas: Ints) -> Bytes:

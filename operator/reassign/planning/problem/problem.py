@@ -15,6 +15,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.eviction import evicted
+from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.problem.racks import levels
 from reassign.planning.problem.selection import Selection, select
@@ -200,30 +201,6 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
         f"{listed(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
         "allow more brokers, or lower the replication factor",
     )
-
-
-def what_counts(cluster: Cluster) -> Bytes:
-    """Return (K, P): what a replica of each partition counts; means where that is not known (see Problem)."""
-    one = np.ones(len(cluster.topic), np.int64)
-    measures = (counted.measure for counted in COUNTED.values())
-    return np.stack([_or_means(cluster, getattr(cluster, of.field)) if of else one for of in measures])
-
-
-def sizes_or_means(cluster: Cluster) -> Bytes:
-    """Return (P,): bytes of a replica; means where they are not known (see Problem)."""
-    return _or_means(cluster, cluster.sizes)
-
-
-def _or_means(cluster: Cluster, measured: Bytes) -> Bytes:
-    known = measured >= 0
-    if known.all():
-        return measured
-    total = np.zeros(len(cluster.topics), np.int64)
-    np.add.at(total, cluster.topic[known], measured[known])
-    count = np.bincount(cluster.topic[known], minlength=len(total))
-    mean = int(total.sum()) // int(count.sum()) if known.any() else 1
-    guess = np.where(count > 0, total // np.maximum(count, 1), mean)
-    return np.where(known, measured, guess[cluster.topic])
 
 
 def _check_sums(cluster: Cluster, each: Bytes, replicas: Ints, what: str) -> None:
