@@ -30,7 +30,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reassign.planning.bounds import certificates, exact
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Certificate, Ints
 from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.solve import outside_bands, solve
@@ -80,7 +79,7 @@ def made(size: str, kind: str, seed: int) -> Made:
 
 
 def judge(problem: Problem, target: Ints, said: bool = False) -> Result:
-    load = loads(target, problem.size, len(problem.alive))
+    load = problem.loads(target)
     low, high = certificates.limits(problem)
     met = bool(((load >= low) & (load <= high)).all())
     not_spread = int((~spread(problem.groups, target, problem.allowed)).sum())

@@ -18,8 +18,9 @@ from reassign.fleet.assess.terms import terms_of
 from reassign.planning.bounds.certificates import bound
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.measures import sizes_or_means, what_counts
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem.problem import Problem, pose, sizes_or_means
+from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.problem.racks import levels
 from tests.fleet.made import tables_of
 from tests.fleet.rows import by
@@ -161,8 +162,7 @@ def test_brokers_have_the_loads_that_the_planner_sees(cases: list[Case], assesse
         seen = [
             [rows[c.name, b][what] for b in c.cluster.brokers.tolist()] for what in ("bytes", "replicas", "leaders")
         ]
-        size = sizes_or_means(c.cluster)
-        assert seen == loads(c.cluster.replicas, size, len(c.cluster.brokers)).tolist()
+        assert seen == loads(c.cluster.replicas, what_counts(c.cluster), len(c.cluster.brokers)).tolist()
 
 
 def test_capacities_count_each_volume_once(cases: list[Case], assessed: Assessed) -> None:
@@ -191,8 +191,7 @@ def test_racks_are_those_of_the_tree_at_each_level(cases: list[Case], assessed: 
         except PlanningError:
             assert mine == []
             continue
-        size = sizes_or_means(c.cluster)
-        load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
+        load = loads(c.cluster.replicas, what_counts(c.cluster), len(c.cluster.brokers))
         for level, group in enumerate(groups, 1):
             deep += level > 1
             expected = [
@@ -262,7 +261,7 @@ def test_a_cluster_has_its_counts_and_the_skew_of_its_fullest_broker(cases: list
     rows = by(assessed.cluster_load, "cluster")
     for c in cases:
         row, size = rows[c.name], sizes_or_means(c.cluster)
-        load = loads(c.cluster.replicas, size, len(c.cluster.brokers))
+        load = loads(c.cluster.replicas, what_counts(c.cluster), len(c.cluster.brokers))
         counts = row["brokers"], row["topics"], row["partitions"], row["unknown_sizes"], row["in_flight"]
         unknown, in_flight = (c.cluster.sizes < 0).sum(), c.cluster.in_flight.sum()
         assert counts == (len(c.cluster.brokers), 5, len(size), unknown, in_flight)

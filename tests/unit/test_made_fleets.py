@@ -41,5 +41,5 @@ def test_day_by_day_topics_grow_and_disks_fill(tmp_path: Path) -> None:
         assert (before.cluster.directories.usable > after.cluster.directories.usable).all()
         assert np.array_equal(before.cluster.replicas, after.cluster.replicas)
     for cluster in (day.cluster for day in days):
-        held = loads(cluster.replicas, cluster.sizes, len(cluster.brokers))[0]
+        held = loads(cluster.replicas, cluster.sizes[None], len(cluster.brokers))[0]
         assert np.array_equal(held, cluster.directories.total - cluster.directories.usable)

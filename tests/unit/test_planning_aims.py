@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reassign.api.goal import By
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Bytes, Cluster, Goal
 from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
@@ -25,7 +24,7 @@ def planned(made: Cluster, *balance: By, **goal: object) -> tuple[Problem, Bytes
     solution = solve(problem)
     assert solution.unmet == ()
     missed = [unmet.what.split()[0] for unmet in outside_bands(problem, solution.target)]
-    return problem, loads(solution.target, problem.size, len(problem.alive)), missed
+    return problem, problem.loads(solution.target), missed
 
 
 def skewed(partitions: int, replicas: int = 1, seed: int = 3) -> list[list[int]]:

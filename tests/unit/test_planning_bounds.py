@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import By
 from reassign.planning.bounds import certificates, counting, exact, exchange
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Floats, Goal
 from reassign.planning.problem.problem import Problem, pose
@@ -27,7 +26,7 @@ from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, t
 @given(problems(), st.data())
 def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(problem: Problem, data: st.DataObject) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
-    after = loads(target, problem.size, len(problem.alive))
+    after = problem.loads(target)
     load, bytes_, moves = every_plan(problem)
     for low, high, least in (
         (*certificates.limits(problem, after), certificates.bound(problem, after)),

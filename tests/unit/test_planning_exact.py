@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from reassign.api.goal import By
 from reassign.errors import PlanningError
 from reassign.planning.bounds import certificates, exact
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import Goal
 from reassign.planning.problem.problem import Problem, pose
 from tests.benchmarks.instances import Made, cluster, goal
@@ -44,7 +43,7 @@ def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Pr
 def test_a_polished_plan_balances_as_well_and_costs_no_more(problem: Problem, data: st.DataObject) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
     polished = exact.polish(problem, target)
-    before, after = (loads(plan, problem.size, len(problem.alive)) for plan in (target, polished))
+    before, after = (problem.loads(plan) for plan in (target, polished))
     low, high = certificates.limits(problem, before)
     assert ((after >= low) & (after <= high)).all()
     one, other = certificates.cost(problem, polished), certificates.cost(problem, target)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
 from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.solve import Solution, outside_bands, solve
@@ -419,7 +418,7 @@ def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
             assert all(problem.allowed[b] for b in after)
             assert even[p], "racks"
         added[list(new)] += problem.size[p]
-    load = loads(solution.target, problem.size, len(made.brokers))
+    load = problem.loads(solution.target)
     grown = added > 0
     assert (load[0, grown] <= problem.room[grown]).all(), "room"
     for k, by in enumerate((By.DISK, By.REPLICAS, By.LEADERS)):
@@ -436,7 +435,7 @@ def carried_out(made: Cluster, problem: Problem, solution: Solution) -> Cluster:
     disks = made.directories
     if disks.usable[0] == UNKNOWN:
         return again
-    grown = loads(solution.target, problem.size, len(made.brokers))[0] - problem.load[0]
+    grown = problem.loads(solution.target)[0] - problem.load[0]
     return replace(again, directories=replace(disks, usable=disks.usable - grown))
 
 

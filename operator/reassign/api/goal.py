@@ -7,6 +7,7 @@ level (KIP-879), as plain names, or not at all (forceSimpleAssignment).
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 EXCLUDED_BY_DEFAULT = ("__*",)
 """Internal topics. They are not balanced and keep their replication factor, but leave brokers that are drained."""
@@ -18,9 +19,32 @@ class By(StrEnum):
     LEADERS = "Leaders"
 
 
-COUNTED = {By.DISK: "bytes", By.REPLICAS: "replicas", By.LEADERS: "leaders"}
-"""The balance goals, in the order of the planner's rows, with what is counted for each. Of them only bytes are of any
-unit; the others are whole numbers."""
+class Measure(NamedTuple):
+    """What is measured of each partition; -1 or null where it is not known."""
+
+    field: str  # of the planner's Cluster
+    column: str  # of the partitions of a snapshot
+
+
+class Counted(NamedTuple):
+    """What a balance goal counts on each broker: a sum over the partitions that have a replica there."""
+
+    what: str  # a plural; the column of a fleet's tables too
+    meaning: str
+    measure: Measure | None = None  # None: each partition counts as one
+    unit: str = ""  # of bytes: B, or B/s
+    leaders: bool = False  # only partitions whose first replica is there
+
+
+COUNTED = {
+    By.DISK: Counted("bytes", "bytes", Measure("sizes", "size_bytes"), "B"),
+    By.REPLICAS: Counted("replicas", "their number"),
+    By.LEADERS: Counted("leaders", "partitions whose first replica it is", leaders=True),
+}
+"""The balance goals, in the order of the planner's rows. The planner's search is for bytes and replicas, and its last
+step for leaders. It balances any goal below these by `planning.kernel.further`, as far as these leave room for it."""
+
+MEASURES = tuple(dict.fromkeys(counted.measure for counted in COUNTED.values() if counted.measure))
 
 
 class Awareness(StrEnum):

@@ -102,3 +102,5 @@ MAX_ID_CHARACTERS = 64
 """A uid, the id of a topic or of a cluster."""
 MAX_OBSERVED_REPLICAS = 1000
 MAX_CONDITIONS = 32
+WAVE_PARTITIONS = 200
+"""Partitions of one wave where nothing else is asked for."""

@@ -32,6 +32,7 @@ from reassign.api.limits import (
     MAX_UNMET,
     MAX_WAVE_PARTITIONS,
     MAX_WAVES,
+    WAVE_PARTITIONS,
 )
 from reassign.api.partition_reassignment import (
     Admission,
@@ -85,11 +86,14 @@ class BalanceGoal(Model):
 
     by: Annotated[
         tuple[By, ...],
-        Field(min_length=1, max_length=len(By)),
+        Field(
+            min_length=1,
+            max_length=len(By),
+            description=f"What is balanced: {', '.join(f'{by} ({of.meaning})' for by, of in COUNTED.items())}. "
+            "Default: all.",
+        ),
         Schema(rule(_EACH_ONCE, "names a resource more than once")),
     ] = tuple(COUNTED)
-    """What is balanced: Disk (bytes), Replicas (their number), Leaders (partitions whose first replica it is).
-    Default: all three."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How far a broker's share may be from the best possible one, in percent."""
 
@@ -135,7 +139,7 @@ class Racks(Model):
 class Waves(Model):
     """The largest PartitionReassignment that the plan makes. Waves run one after the other."""
 
-    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = 200
+    max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = WAVE_PARTITIONS
     """Partitions of one wave, at most."""
     max_bytes: Bytes | None = None
     """Bytes that one wave copies, at most: from 1Ki to 1Pi, such as 500Gi. A larger partition is a wave of its own.
@@ -234,8 +238,7 @@ Share = Annotated[int, Field(ge=0, le=INT32_MAX)]
 class Shares(Model):
     """How evenly one resource is spread over the brokers: 100 is exactly a broker's share."""
 
-    by: By
-    """Disk, Replicas or Leaders."""
+    by: Annotated[By, Field(description=f"One of {', '.join(By)}.")]
     least_percent: Share
     """The least loaded broker, in percent of its share."""
     greatest_percent: Share

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS
+from reassign.api.goal import By
+from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS, WAVE_PARTITIONS
 from reassign.cli import options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
@@ -75,7 +76,8 @@ def plan(
         typer.Option(min=1, max=MAX_REPLICAS, help="How many replicas each partition has; by default as many as now."),
     ] = None,
     balance: Annotated[
-        str | None, typer.Option(metavar="disk,replicas,leaders", help="What is to lie evenly on the brokers.")
+        str | None,
+        typer.Option(metavar=",".join(map(str.lower, By)), help="What is to lie evenly on the brokers."),
     ] = None,
     tolerance: Annotated[
         int, typer.Option(min=1, max=100, help="How far a broker's share may be from the best reachable, in percent.")
@@ -99,7 +101,9 @@ def plan(
             help="What stays free of a disk; by default the KafkaCluster's limit, or 10.",
         ),
     ] = None,
-    max_partitions: Annotated[int, typer.Option(min=1, max=MAX_WAVE_PARTITIONS, help="Partitions of one wave.")] = 200,
+    max_partitions: Annotated[
+        int, typer.Option(min=1, max=MAX_WAVE_PARTITIONS, help="Partitions of one wave.")
+    ] = WAVE_PARTITIONS,
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
     exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,

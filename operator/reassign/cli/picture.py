@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from rich.bar import Bar
@@ -11,24 +12,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from reassign.api.goal import COUNTED, Counted
 from reassign.core.model.progress import amount, duration
 from reassign.planning.problem.assignments import loads
-from reassign.planning.problem.model import Certificate, Cluster, Ints, Plan
-from reassign.planning.problem.problem import sizes_or_means
+from reassign.planning.problem.measures import what_counts
+from reassign.planning.problem.model import Bytes, Certificate, Cluster, Ints, Plan
 
 
-class Load(NamedTuple):
-    """Bytes on disk, replicas and preferred leaders of each broker; each (B,) in the order of the brokers."""
-
-    disk: Any
-    replicas: Any
-    leaders: Any
-
-
-def load(cluster: Cluster, replicas: Ints) -> Load:
-    """Return the load of each broker with these replicas."""
-    sizes = sizes_or_means(cluster)
-    return Load(*loads(replicas, sizes, len(cluster.brokers)))
+def load(cluster: Cluster, replicas: Ints) -> Bytes:
+    """Return (K, B): what lies on each broker with these replicas."""
+    return loads(replicas, what_counts(cluster), len(cluster.brokers))
 
 
 def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
@@ -74,22 +67,33 @@ def _balance(certificate: Certificate) -> RenderableType:
     return Group(table, Text("in shares of what each broker should have", style="dim"))
 
 
-def _brokers(cluster: Cluster, before: Load, after: Load) -> RenderableType:
-    table = _table("BROKER", "disk before", "", "after", "", "replicas", "", "leaders")
-    disk, replicas = (max(1, *b.tolist(), *a.tolist()) for b, a in ((before.disk, after.disk), (before[1], after[1])))
+def _brokers(cluster: Cluster, before: Bytes, after: Bytes) -> RenderableType:
+    table = _table("BROKER", *(head for by, counted in COUNTED.items() for head in _heads(by.lower(), counted)))
+    loads = [*zip(COUNTED.values(), before.tolist(), after.tolist(), strict=True)]
     for i, broker in enumerate(cluster.brokers):
         down = "" if cluster.alive[i] else "(down)"
-        table.add_row(
-            " ".join(filter(None, (str(broker), cluster.racks[i], down))),
-            amount(int(before.disk[i])),
-            Bar(disk, 0, int(before.disk[i])),
-            amount(int(after.disk[i])),
-            Bar(disk, 0, int(after.disk[i])),
-            f"{before.replicas[i]} → {after.replicas[i]}",
-            Bar(replicas, 0, int(after.replicas[i])),
-            f"{before.leaders[i]} → {after.leaders[i]}",
-        )
+        cells = (_cells(counted, was[i], will[i], max(1, *was, *will)) for counted, was, will in loads)
+        table.add_row(" ".join(filter(None, (str(broker), cluster.racks[i], down))), *chain.from_iterable(cells))
     return table
+
+
+def _heads(name: str, counted: Counted) -> list[str]:
+    """Return the heads of the columns of a goal; numbers of leaders have no bar."""
+    if counted.unit:
+        return [f"{name} before", "", "after", ""]
+    return [name] if counted.leaders else [name, ""]
+
+
+def _cells(counted: Counted, before: int, after: int, greatest: int) -> list[RenderableType]:
+    """Return the cells of a broker below `_heads`."""
+    if counted.unit:
+        return [cell for load in (before, after) for cell in (_written(counted, load), Bar(greatest, 0, load))]
+    change = f"{before} → {after}"
+    return [change] if counted.leaders else [change, Bar(greatest, 0, after)]
+
+
+def _written(counted: Counted, load: int) -> str:
+    return amount(load) + counted.unit.removeprefix("B")
 
 
 def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
@@ -135,8 +139,8 @@ def _beside(cost: float | None, bound: float | None) -> dict[str, float | None]:
     return {"plan": cost, "bound": bound}
 
 
-def _of(load: Load, broker: int) -> dict[str, int]:
-    return {name: int(column[broker]) for name, column in load._asdict().items()}
+def _of(load: Bytes, broker: int) -> dict[str, int]:
+    return {by.lower(): int(row[broker]) for by, row in zip(COUNTED, load, strict=True)}
 
 
 def _ids(cluster: Cluster, row: Sequence[int] | Ints) -> list[int]:

@@ -70,11 +70,10 @@ def goal_of(
 
 
 def _by(name: str) -> By:
-    try:
-        return By(name.strip().capitalize())
-    except ValueError:
-        known = ", ".join(by.lower() for by in By)
-        raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="'--balance'") from None
+    known = {by.lower(): by for by in By}
+    if (by := known.get(name.strip().lower())) is None:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint="'--balance'")
+    return by
 
 
 def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:

@@ -137,7 +137,7 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
     """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
-    from reassign.planning.problem.problem import sizes_or_means
+    from reassign.planning.problem.measures import sizes_or_means
 
     size = sizes_or_means(cluster)
     rows = zip(cluster.topic.tolist(), cluster.partition.tolist(), size.tolist(), strict=True)

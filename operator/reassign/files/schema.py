@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from reassign.api.goal import MEASURES
+
 VERSION = 2
 METADATA_KEY = b"kafka.reassign.dev/snapshot"
 """Of each file's key-value metadata; its value is JSON: version, cluster_id, taken_at, and rows by table."""
@@ -43,7 +45,7 @@ SCHEMAS = {
             pa.field("partition", pa.int32(), nullable=False),
             pa.field("replicas", pa.list_(pa.int32()), nullable=False),  # the first is the preferred leader
             pa.field("log_dirs", pa.list_(pa.string()), nullable=False),  # of each replica; null: not known
-            pa.field("size_bytes", pa.int64()),  # of one replica; null: not known
+            *(pa.field(measure.column, pa.int64()) for measure in MEASURES),  # of one replica; null: not known
             pa.field("in_flight", pa.bool_(), nullable=False),  # then the replicas are those of its target
             pa.field("leader", pa.int32()),  # null: none
             pa.field("isr", pa.list_(pa.int32()), nullable=False),

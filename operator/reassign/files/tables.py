@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reassign.api.goal import MEASURES
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
@@ -56,7 +57,7 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
             cluster.partition,
             pa.ListArray.from_arrays(ends, _ids(cluster.brokers, cluster.replicas[there])),
             pa.ListArray.from_arrays(ends, _named(directories.path, places)),
-            _nullable(cluster.sizes),
+            *(_nullable(getattr(cluster, measure.field)) for measure in MEASURES),
             cluster.in_flight,
             _ids(cluster.brokers, snapshot.leader),
             pa.ListArray.from_arrays(_ends(snapshot.isr), _ids(cluster.brokers, snapshot.isr[snapshot.isr >= 0])),
@@ -147,6 +148,7 @@ def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster
     by_broker = np.sort(rows, axis=1)
     if ((np.diff(by_broker, axis=1) == 0) & (by_broker[:, 1:] >= 0)).any():
         refuse(folder, "a broker holds two replicas of one partition; take it again")
+    measured: dict[str, Any] = {measure.field: _bytes(partitions[measure.column]) for measure in MEASURES}
     return Cluster(
         id=id,
         brokers=broker_ids,
@@ -157,7 +159,7 @@ def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster
         topic=topic,
         partition=partition,
         replicas=rows,
-        sizes=_bytes(partitions["size_bytes"]),
+        **measured,
         in_flight=_bools(partitions["in_flight"]),
         directory=_rows(
             counts, _directory_index(folder, replicas, pc.list_flatten(partitions["log_dirs"]), directories)

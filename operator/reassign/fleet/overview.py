@@ -125,7 +125,7 @@ def _by_broker(rows: Rows, plan: Any) -> model.ByBroker | None:
     brokers = sorted(rows["broker_load"], key=lambda row: int(row["broker"]))
     if not brokers:
         return None
-    before: model.Loads = {by.value: [row[what] for row in brokers] for by, what in COUNTED.items()}
+    before: model.Loads = {by.value: [row[of.what] for row in brokers] for by, of in COUNTED.items()}
     return {
         "id": [row["broker"] for row in brokers],
         "rack": [row["rack"] or "" for row in brokers],
@@ -143,7 +143,7 @@ def _by_rack(rows: Rows, plan: Any) -> list[model.Rack]:
             "level": row["level"],
             "path": row["path"],
             "brokers": row["brokers"],
-            "before": {by.value: row[what] for by, what in COUNTED.items()},
+            "before": {by.value: row[of.what] for by, of in COUNTED.items()},
             "after": after.get((row["level"], row["path"])),
         }
         for row in sorted(rows["rack_load"], key=lambda row: (row["level"], row["path"]))

@@ -28,7 +28,7 @@ from reassign.fleet.tables import Tables, spark_schema
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
-from reassign.planning.problem.assignments import added, loads
+from reassign.planning.problem.assignments import added
 from reassign.planning.problem.model import Cluster, Plan
 from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
 from reassign.planning.waves.moves import moves_of
@@ -167,7 +167,7 @@ def planned(name: str, cluster: Cluster, terms: Terms) -> pa.Table:
 def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> dict[str, Any]:
     """Return the summary of a plan as plain JSON values. Lists are in the order of the brokers."""
     certificate = plan.certificate
-    after = loads(plan.target, problem.size, len(cluster.brokers))
+    after = problem.loads(plan.target)
     return {
         "cluster_id": cluster.id,
         "problem": None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from reassign.planning.bounds.exchange import Exchange, cheapest_exchange
 from reassign.planning.kernel.apply_exchange import apply_exchange
+from reassign.planning.kernel.further import Loads, exchange_leaders, exchange_replicas
 from reassign.planning.kernel.leaders import lead
 from reassign.planning.kernel.local_search import local_search, outside, plan_cost
 from reassign.planning.kernel.offload import level, offload, smallest
@@ -19,7 +20,7 @@ from reassign.planning.kernel.repair import choose_removals, repair
 from reassign.planning.kernel.rows import close_up, greatest_first
 from reassign.planning.kernel.state import State, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
-from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
 from reassign.planning.problem.problem import RESOURCES, Problem, around_evicted
 from reassign.planning.problem.shares import LEADERS, OPEN
@@ -66,10 +67,14 @@ def solve(problem: Problem) -> Solution:
     if state.counts.any():
         choose_removals(state, keep, SWEEPS)
         _balance(problem, state, keep)
+    if (of := _further(problem, state, order, ~OF_LEADERS)) is not None:
+        exchange_replicas(state, of, LEADERS)
     tidy(state)
     widest = close_up(state.row)
     if problem.balanced[LEADERS]:
         _lead(problem, state)
+    if (of := _further(problem, state, order, OF_LEADERS)) is not None:
+        exchange_leaders(state.row, state.still, of, 1)
     position = np.empty_like(order)
     position[order] = np.arange(partitions)
     target = np.take(state.row[:, : max(1, widest)], position, axis=0)
@@ -188,7 +193,8 @@ def _exchanges(problem: Problem, state: State) -> list[tuple[Exchange, Bytes]]:
     order = np.flatnonzero(~state.still)[::-1]
     now, size = state.row[order], state.size[order]
     stays = np.where(now == state.home[order], now, -1).astype(np.int32)
-    fixed = loads(state.row[state.still], state.size[state.still], len(problem.brokers))[:2]
+    lies = state.size[state.still]
+    fixed = loads(state.row[state.still], np.stack((lies, np.ones_like(lies))), len(problem.brokers))
     group = _groups(problem)
     for number in range(int(group.max()) + 1):
         brokers = np.flatnonzero((group == number) & problem.allowed)
@@ -230,8 +236,20 @@ def _groups(problem: Problem) -> Bytes:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
+def _further(problem: Problem, state: State, order: Bytes, rows: Bools) -> Loads | None:
+    """Return the loads of these rows (K,); None where no further goal of them is to be balanced."""
+    if not (problem.balanced & rows)[LEADERS + 1 :].any():
+        return None
+    low, high = (
+        np.where(problem.balanced[:, None], band, unbound) for band, unbound in ((problem.low, 0), (problem.high, OPEN))
+    )
+    each = np.take(problem.each, order, axis=1)
+    return Loads(each[rows], loads(state.row, each, len(problem.brokers))[rows], low[rows], high[rows])
+
+
 def _lead(problem: Problem, state: State) -> None:
-    leads = loads(state.row, state.size, len(problem.brokers))[2]
+    leaders = state.row[:, 0]
+    leads = np.bincount(leaders[leaders >= 0], minlength=len(problem.brokers))
     band = np.stack((problem.low[LEADERS], problem.high[LEADERS]))
     whole = np.zeros(len(leads), np.int64)
     aim = np.stack(level(leads, band[0], band[1], whole, np.zeros(len(leads), np.int64)))
@@ -252,7 +270,7 @@ def _unplaced(partitions: int) -> list[Unmet]:
 def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
     """Return what is to be balanced and is not, with these replicas (P, R')."""
     unmet = []
-    after = loads(target, problem.size, len(problem.brokers))
+    after = problem.loads(target)
     for row, by in enumerate(RESOURCES):
         outside = (after[row] < problem.low[row]) | (after[row] > problem.high[row])
         if problem.balanced[row] and outside.any():

@@ -12,13 +12,25 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from reassign.api.goal import COUNTED, MEASURES, Counted
 from reassign.fleet.tables import Tables
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
+SIZE = "size_bytes"
+COLUMNS = [measure.column for measure in MEASURES]
+
+
+def _sum_of(counted: Counted) -> str:
+    """Return the sum of what a goal counts. Where a size is not known, `size` has a mean; other measures count as 0."""
+    if counted.measure is None:
+        return "count_if(slot = 0)" if counted.leaders else "count(*)"
+    column = counted.measure.column
+    amount = "size" if column == SIZE else f"coalesce({column}, 0L)"
+    return f"try_sum(if(slot = 0, {amount}, 0L))" if counted.leaders else f"try_sum({amount})"
+
+
 REPLICAS = {
-    "replicas": "count(*)",
-    "bytes": "try_sum(size)",
-    "leaders": "count_if(slot = 0)",
+    **{counted.what: _sum_of(counted) for counted in COUNTED.values()},
     "fixed_replicas": "count_if(not movable)",
     "fixed_bytes": "try_sum(if(movable, 0L, size))",
 }
@@ -44,7 +56,7 @@ PARTITIONS = {
 }
 """By replication factor that is wanted."""
 
-COUNTED = """
+OF_NODE = """
 transform(at, s -> struct(
   if(l > 0, s.steps[l - 1].node, 0) as parent,
   s.steps[l].node as node,
@@ -68,7 +80,7 @@ SPREAD = f"""
 coalesce(not exists(
   transform(at[0].steps, (x, l) -> if(
     size(array_distinct(transform(at, s -> s.steps[l].node))) = size(at), false,
-    exists(array({COUNTED}), counted -> {UNEVEN})
+    exists(array({OF_NODE}), counted -> {UNEVEN})
   )), uneven -> uneven
 ), true)"""
 """`at` has the broker of each replica, or another one of the same rack, of which is `allowed` what of this one is."""
@@ -84,21 +96,21 @@ class Lying(NamedTuple):
 def lying(newest: Tables, places: DataFrame, terms: DataFrame, topics: DataFrame, width: int) -> Lying:
     """`topics` are `sizes.newest_topics`; `width` are the most replicas that a partition has."""
     rows = (
-        newest.partitions.select("cluster", "topic", "replicas", "log_dirs", "size_bytes", "in_flight")
+        newest.partitions.select("cluster", "topic", "replicas", "log_dirs", "in_flight", *COLUMNS)
         .join(sf.broadcast(_clusters(places, terms)), "cluster")
         .join(sf.broadcast(topics), ["cluster", "topic"])
         .select("*", _movable(width).alias("movable"))
-        .withColumn("size", sf.expr(f"least(coalesce(size_bytes, mean_bytes), {MOST_REPLICA_BYTES})"))
+        .withColumn("size", sf.expr(f"least(coalesce({SIZE}, mean_bytes), {MOST_REPLICA_BYTES})"))
     )
     by_replica = rows.select(
-        "cluster", "log_dirs", "size", "movable", sf.posexplode("replicas").alias("slot", "broker")
+        *("cluster", "log_dirs", "size", "movable", *COLUMNS), sf.posexplode("replicas").alias("slot", "broker")
     )
     by_partition = rows.select(
         *("cluster", "movable", "in_flight", "size"),
         sf.size("replicas").alias("has"),
         sf.expr("if(movable and chosen, coalesce(replication_factor, size(replicas)), size(replicas))").alias("rf"),
         _number(width, "not array_contains(barred, {broker})").alias("stay"),
-        sf.expr("size_bytes is not null").alias("known"),
+        sf.expr(f"{SIZE} is not null").alias("known"),
         sf.sort_array(sf.array(*(sf.expr(f"like_of[get(replicas, {slot})]") for slot in range(width)))).alias("racks"),
     )
     alike = by_partition.groupBy(*SAME).agg(

@@ -11,7 +11,7 @@ from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 SIZE = f"if(size_bytes > {MOST_REPLICA_BYTES}, {MOST_REPLICA_BYTES}, size_bytes)"
 TOPIC_MEAN = "known_bytes div known"
 MEAN = f"case when known > 0 then {TOPIC_MEAN} when all_known > 0 then all_bytes div all_known else 1 end"
-"""Bytes of a replica of unknown size, as `planning.problem.sizes_or_means` has it. `known` and `known_bytes` are of the
+"""Bytes of a replica of unknown size, as `planning.problem.measures` has it. `known` and `known_bytes` are of the
 partitions of its topic whose sizes are known, `all_known` and `all_bytes` those of its cluster."""
 
 

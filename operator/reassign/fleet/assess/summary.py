@@ -11,7 +11,7 @@ from reassign.api.goal import COUNTED
 from reassign.fleet.assess.loads import REPLICAS
 from reassign.fleet.tables import Tables
 
-LOADS = tuple(COUNTED.values())
+LOADS = tuple(counted.what for counted in COUNTED.values())
 
 
 def by_broker(places: DataFrame, replicas: DataFrame) -> DataFrame:
@@ -78,7 +78,7 @@ def cluster_load(brokers: DataFrame, topics: DataFrame, partitions: DataFrame, l
         .withColumn("violations", sf.when(sf.col("readable"), sf.col("violations")))
         .select(
             "cluster", "brokers", "topics", "partitions", "replicas", "bytes", "unknown_sizes", "in_flight",
-            "skew_bytes", "skew_replicas", "skew_leaders", "violations", "drain_replicas", "drain_bytes", "rf_replicas",
+            *(f"skew_{name}" for name in LOADS), "violations", "drain_replicas", "drain_bytes", "rf_replicas",
             "bytes_bound", "moves_bound",
         )
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reassign.fleet.report.model import RESOURCES, ByBroker, Cluster, Load, Loads, Quarantined
+from reassign.fleet.report.model import RESOURCES, UNITS, ByBroker, Cluster, Load, Loads, Quarantined
 from reassign.fleet.report.numbers import moment
 from reassign.fleet.report.rank import Rank
 
@@ -68,7 +68,7 @@ def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str,
 def _unit(brokers: ByBroker | None) -> int:
     """A power of two, such that the most that a broker has is at most `STEPS` of it."""
     loads = [load for load in (brokers["before"], brokers["after"], brokers["target"]) if load] if brokers else []
-    most = max((bytes_ for load in loads for bytes_ in load["Disk"]), default=0)
+    most = max((value for load in loads for by in RESOURCES if UNITS[by] for value in load[by]), default=0)
     unit = 1
     while most > unit * STEPS:
         unit *= 2
@@ -91,13 +91,13 @@ def _brokers(brokers: ByBroker, unit: int) -> dict[str, Any]:
 
 def _loads(loads: Loads, unit: int) -> dict[str, list[float]]:
     return {
-        by: _rounded([value / (unit if by == "Disk" else 1) for value in loads[by]], 0 if by == "Disk" else 1)
+        by: _rounded([value / (unit if UNITS[by] else 1) for value in loads[by]], 0 if UNITS[by] else 1)
         for by in RESOURCES
     }
 
 
 def _load(load: Load | None, unit: int) -> list[float] | None:
-    return None if load is None else [round(load[by] / unit) if by == "Disk" else load[by] for by in RESOURCES]
+    return None if load is None else [round(load[by] / unit) if UNITS[by] else load[by] for by in RESOURCES]
 
 
 def _rounded(values: list[float], digits: int) -> list[float]:

@@ -12,7 +12,10 @@ from reassign.api.goal import COUNTED
 State = Literal["Planned", "Balanced", "NotPlanned", "Quarantined"]
 """Balanced: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
 
-RESOURCES = tuple(by.value for by in COUNTED)
+UNITS = {by.value: counted.unit for by, counted in COUNTED.items()}
+"""Of what is in bytes."""
+
+RESOURCES = tuple(UNITS)
 
 
 class Problem(TypedDict):

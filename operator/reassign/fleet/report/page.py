@@ -15,7 +15,7 @@ from markupsafe import Markup
 from reassign.core.model.progress import duration
 from reassign.fleet.report import numbers
 from reassign.fleet.report.details import details
-from reassign.fleet.report.model import Cluster, Fleet, Quarantined, State
+from reassign.fleet.report.model import UNITS, Cluster, Fleet, Quarantined, State
 from reassign.fleet.report.rank import KINDS, WELL, Rank, days_until_full, to_move, worst_first
 
 STATES: dict[State, tuple[str, str]] = {
@@ -95,6 +95,7 @@ def render(data: Fleet) -> str:
         quarantine=_quarantine(data["quarantine"]),
         rows=rows,
         columns=columns,
+        goals=list(UNITS.items()),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "

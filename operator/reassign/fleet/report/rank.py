@@ -56,7 +56,7 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
         return None
     (least, greatest), (low, high) = worst["before"], worst["band"]
     share = greatest if greatest - high >= low - least else least
-    return _outside(worst), f"one broker at {percent(share)} of its {COUNTED[By(worst['by'])]}"
+    return _outside(worst), f"one broker at {percent(share)} of its {COUNTED[By(worst['by'])].what}"
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:

@@ -36,12 +36,13 @@
     return seconds < 5400 ? `${count(seconds / 60)}\u00a0min` : `${digits(seconds / 3600, 1)}\u00a0h`;
   }
 
-  /** One unit for a whole column or axis of bytes, so that its numbers compare. */
-  function unitOf(values) {
+  /** One unit for a whole column or axis of bytes, or of `what` begins with B, so that its numbers compare. */
+  function unitOf(values, what = "B") {
+    if (!what) return { name: "", size: 1, write: count };
     const greatest = Math.max(0, ...values);
     let unit = 0;
     while (unit < UNITS.length - 1 && greatest >= 1024 ** (unit + 1) * 10) unit++;
-    return { name: UNITS[unit], size: 1024 ** unit, write: (bytes) => digits(bytes / 1024 ** unit, unit ? 1 : 0) };
+    return { name: UNITS[unit] + what.slice(1), size: 1024 ** unit, write: (bytes) => digits(bytes / 1024 ** unit, unit ? 1 : 0) };
   }
 
   /** Round steps of an axis from 0, three to six of them, the last at or above `greatest`. */
@@ -89,7 +90,11 @@
 
   // --- the sections of a cluster
 
-  const ORDER = ["Disk", "Replicas", "Leaders"];
+  /** The balance goals, each with the unit of what it counts: "" for plain numbers. */
+  const GOALS = JSON.parse(document.querySelector("table.clusters").dataset.goals);
+  /** What the values of a goal are counted in; `unit` bytes. */
+  const factor = (what, unit) => (what ? unit : 1);
+  const headOf = (by, scale) => by + (scale.name && `, ${scale.name}`);
 
   function facts(cluster) {
     const known = [["Goal", cluster.goal], ["Snapshot", cluster.takenAt], ["Cluster id", cluster.clusterId],
@@ -134,11 +139,11 @@
   }
 
   /** Before and after of each broker as columns, in the order of racks, over the band that is asked for. */
-  function columns(brokers, by, band, order, unit) {
-    const values = (load) => (load ? load[by].map((value) => value * (by === "Disk" ? unit : 1)) : null);
+  function columns(brokers, [by, what], band, order, unit) {
+    const values = (load) => (load ? load[by].map((value) => value * factor(what, unit)) : null);
     const [before, after, target] = [brokers.before, brokers.after, brokers.target].map(values);
     const bounds = target && band ? target.map((one) => band.map((share) => one * share)) : null;
-    const scale = by === "Disk" ? unitOf(before) : { name: "", size: 1, write: count };
+    const scale = unitOf(before, what);
     const marks = steps(Math.max(...before, ...(after ?? []), ...(bounds ?? []).map(([, high]) => high), 1) / scale.size);
     const height = 140, top = marks[marks.length - 1] * scale.size;
     const y = (value) => height - (height * value) / top;
@@ -156,7 +161,7 @@
       after ? column("after", place[n], 0.4, 0, after[i]) : null,
       bounds ? bounds[i].map((bound) => svg("line",
         { class: "bound", x1: x(place[n]), x2: x(place[n] + 1), y1: y(bound), y2: y(bound) })) : null));
-    const title = by + (scale.name && `, ${scale.name}`);
+    const title = headOf(by, scale);
     const ends = (all) => `${scale.write(Math.min(...all))} to ${scale.write(Math.max(...all))}`;
     return html("figure", { class: "chart" }, html("figcaption", {}, title),
       svg("svg", { class: "axis", height, "aria-hidden": "true" }, marks.map((mark) =>
@@ -188,44 +193,47 @@
       html("p", { class: "legend" }, swatch("before", all.after ? "before" : "now"), all.after ? swatch("after", "after") : null,
         all.target ? swatch("band", "target band") : null, ` Brokers in the order of racks, then of ids.`),
       html("div", { class: all.id.length > 60 ? "charts wide" : "charts" },
-        ORDER.map((by) => columns(all, by, band(by), order, unit))),
+        GOALS.map((goal) => columns(all, goal, band(goal[0]), order, unit))),
       folded(`Table of ${counted(all.id.length, "broker")}`, scrolled("Brokers", brokerTable(all, unit))));
   }
 
   function brokerTable(all, unit) {
-    const scale = unitOf(all.before.Disk.map((value) => value * unit));
-    const bytes = (value) => scale.write(value * unit);
-    const cells = (by, i) => {
-      const write = by === "Disk" ? bytes : count, target = all.target?.[by][i];
+    const goals = GOALS.map(([by, what]) => {
+      const scale = unitOf(all.before[by].map((value) => value * factor(what, unit)), what);
+      return { by, head: headOf(by, scale), write: (value) => scale.write(value * factor(what, unit)) };
+    });
+    const disk = unitOf(all.before.Disk.map((value) => value * unit));
+    const cells = ({ by, write }, i) => {
+      const target = all.target?.[by][i];
       return [write(all.before[by][i]), all.after && write(all.after[by][i]), all.target && write(target),
         all.after && target ? percent(all.after[by][i] / target) : null];
     };
     const rows = [...all.id.keys()].map((i) => [String(all.id[i]), named(all.racks[all.rack[i]]),
-      all.capacity[i] === null ? null : bytes(all.capacity[i]), ...ORDER.flatMap((by) => cells(by, i))]);
-    const made = table("Brokers", ["Broker#", "Rack", `Capacity, ${scale.name}#`,
-      ...ORDER.flatMap(() => ["Before#", "After#", "Target#", "Share#"])], rows);
+      all.capacity[i] === null ? null : disk.write(all.capacity[i] * unit), ...goals.flatMap((goal) => cells(goal, i))]);
+    const made = table("Brokers", ["Broker#", "Rack", `Capacity, ${disk.name}#`,
+      ...goals.flatMap(() => ["Before#", "After#", "Target#", "Share#"])], rows);
     made.tHead.prepend(html("tr", {}, html("td", { colspan: 3 }),
-      [`Disk, ${scale.name}`, "Replicas", "Leaders"].map((name) => html("th", { scope: "colgroup", colspan: 4, class: "group" }, name))));
-    made.prepend(html("colgroup", { span: 3 }), ...ORDER.map(() => html("colgroup", { span: 4 })));
+      goals.map(({ head }) => html("th", { scope: "colgroup", colspan: 4, class: "group" }, head))));
+    made.prepend(html("colgroup", { span: 3 }), ...goals.map(() => html("colgroup", { span: 4 })));
     return made;
   }
 
   function racks({ racks: all, unit }) {
     const levels = [...new Set(all.map(([level]) => level))].sort((a, b) => a - b);
-    const scale = unitOf(all.map((rack) => rack[3][0] * unit));
+    const scales = GOALS.map(([, what], k) => unitOf(all.map((rack) => rack[3][k] * factor(what, unit)), what));
     const planned = all.some(([, , , , after]) => after);
-    const heads = [`Disk before, ${scale.name}#`, "Replicas before#", "Leaders before#"]
+    const heads = GOALS.map(([by], k) => `${headOf(`${by} before`, scales[k])}#`)
       .flatMap((head) => (planned ? [head, "After#", ""] : [head.replace(" before", ""), ""]));
     return section(planned ? "Racks, before and after" : "Racks", levels.map((level) => {
       const of = all.filter((rack) => rack[0] === level);
-      const greatest = ORDER.map((_, k) => Math.max(...of.flatMap(([, , , before, after]) => [before[k], after?.[k] ?? 0])));
+      const greatest = GOALS.map((_, k) => Math.max(...of.flatMap(([, , , before, after]) => [before[k], after?.[k] ?? 0])));
       const cells = (before, after, k) => {
-        const write = k ? count : (value) => scale.write(value * unit);
+        const write = (value) => scales[k].write(value * factor(GOALS[k][1], unit));
         return [write(before[k]), ...(planned ? [after && write(after[k])] : []), bar(before[k], after && after[k], greatest[k])];
       };
       const label = `Level ${level}: ${counted(of.length, "rack")}`;
       return scrolled(label, table(label, [label, "Brokers#", ...heads], of.map(([, path, size, before, after]) =>
-        [named(path || "no rack"), count(size), ...ORDER.flatMap((_, k) => cells(before, after, k))]),
+        [named(path || "no rack"), count(size), ...GOALS.flatMap((_, k) => cells(before, after, k))]),
       { class: planned ? "bars planned" : "bars" }));
     }));
   }

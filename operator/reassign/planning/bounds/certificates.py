@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from reassign.planning.bounds import counting, joint_bound
-from reassign.planning.problem.assignments import added, by_factor, loads
+from reassign.planning.problem.assignments import OF_LEADERS, added, by_factor
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Balance, Bools, Bytes, Certificate, Ints, Unmet
 from reassign.planning.problem.problem import RESOURCES, Problem
@@ -60,7 +60,7 @@ def certify(
     Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
     """
     problem = replace(problem, movable=problem.movable & _done(problem, target))
-    after = loads(target, problem.size, len(problem.alive))
+    after = problem.loads(target)
     paid = cost(problem, target)
     least = bound(problem, after, paid.bytes)
     return Certificate(
@@ -107,8 +107,8 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
     nodes = len(tree.parent)
     need = np.maximum(excess[:LEADERS], (driven, covering))
     come = _sum(nodes, place, np.maximum(deficit[DISK], called), np.maximum(deficit[REPLICAS], filling))
-    illegal = np.flatnonzero(problem.movable & ~_done(problem, problem.current))
-    lies = loads(problem.current[illegal], problem.size[illegal], len(problem.alive))[DISK]
+    wrong = problem.movable & ~_done(problem, problem.current)
+    illegal, lies = np.flatnonzero(wrong), problem.loads(problem.current, wrong)[DISK]
 
     def must(stays: Bools) -> Bytes:
         return counting.forced(
@@ -127,7 +127,7 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
     if paid is None or (paid - int(least[DISK, cells].sum())) * NEAR > paid:
         own = _own(problem, forced, above)
         rows, rf = problem.current[order], problem.rf[order]
-        fixed = loads(problem.current[~problem.movable], problem.size[~problem.movable], len(place))
+        fixed = problem.loads(problem.current, ~problem.movable)
         free = (low - fixed)[:LEADERS], (high - fixed)[:LEADERS]
         for cell in cells.tolist():
             brokers = np.flatnonzero((place == cell) & problem.allowed)
@@ -174,14 +174,14 @@ def reachable(problem: Problem) -> list[Fraction]:
     """
     tree, of, movable = problem.tree, np.flatnonzero(problem.allowed), problem.movable
     aim = np.where(problem.allowed, np.maximum(problem.target, 1), 0)
-    fixed = loads(problem.current[~movable], problem.size[~movable], len(problem.allowed))
+    fixed = problem.loads(problem.current, ~movable)
     kinds = by_factor(problem.rf, movable)
     greatest = []
     for row in range(len(RESOURCES)):
         lies, holds = _up(problem, np.where(problem.allowed, fixed[row], 0)), _up(problem, aim[row])
         for r, which in kinds:
-            amount = int(problem.size[which].sum() if row == DISK else which.sum())
-            least = tree.least[:, r] == r if row == LEADERS else tree.least[:, r]
+            amount = int(problem.each[row, which].sum())
+            least = tree.least[:, r] == r if OF_LEADERS[row] else tree.least[:, r]
             lies += amount * least.astype(np.int64)
         share = Fraction(0)
         if row != DISK and lies[0]:  # what there is lies on some broker, whole
@@ -250,7 +250,7 @@ def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
     """Return (2, N): the bytes and replicas that the brokers of each forced node gain, without those of forced nodes
     below."""
     movable, own = problem.movable, _own(problem, forced, above)
-    lying = loads(problem.current[movable], problem.size[movable], len(place))
+    lying = problem.loads(problem.current, movable)
     change = -_sum(len(above), place, lying[DISK], lying[REPLICAS])
     for r, of in by_factor(problem.rf, movable):
         change += own[:, r] * np.array([[problem.size[of].sum()], [of.sum()]])

@@ -17,7 +17,6 @@ import numpy as np
 
 from reassign.errors import PlanningError, Reason
 from reassign.planning.bounds.certificates import bound, cost, limits
-from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.model import UNKNOWN, Bytes, Floats, Ints
 from reassign.planning.problem.problem import Problem, around_evicted
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
@@ -71,7 +70,7 @@ def optimum(problem: Problem, start: Ints | None = None, nodes: int = NODES) -> 
         highspy, _replicas(problem, low, high), nodes, None if start is None else _values(problem, start)
     )
     beside = MOVE * int(problem.rf[problem.movable].sum())
-    after = None if start is None else loads(start, problem.size, len(problem.alive))
+    after = None if start is None else problem.loads(start)
     least = max(int((dual - beside) * _scale(problem)), bound(problem, after).bytes)
     target = None if values is None else _target(problem, values)
     if target is not None and problem.balanced[LEADERS]:
@@ -100,13 +99,13 @@ def _paid(problem: Problem, target: Ints) -> tuple[int, int]:
 def _inside(problem: Problem, target: Ints, start: Ints | None) -> bool:
     """Return whether a plan misses no limit further than `start` does."""
     low, high = _limits(problem, start)
-    load = loads(target, problem.size, len(problem.alive))
+    load = problem.loads(target)
     return bool(((load >= low) & (load <= high)).all())
 
 
 def _limits(problem: Problem, start: Ints | None) -> tuple[Bytes, Bytes]:
     """Return the bands and the disks, widened to what `start` has."""
-    after = None if start is None else loads(start, problem.size, len(problem.alive))
+    after = None if start is None else problem.loads(start)
     low, high = limits(problem, after)
     high[DISK] = np.minimum(high[DISK], problem.room if after is None else np.maximum(problem.room, after[DISK]))
     return low, high
@@ -165,7 +164,7 @@ def _leaders(problem: Problem, target: Ints, low: Bytes, high: Bytes) -> _Progra
 
 def _left(problem: Problem, band: Bytes) -> Bytes:
     """Return (K, allowed): a band without what is fixed."""
-    fixed = loads(problem.current[~problem.movable], problem.size[~problem.movable], len(problem.alive))
+    fixed = problem.loads(problem.current, ~problem.movable)
     left: Bytes = (band - fixed)[:, problem.allowed]
     return left
 

@@ -94,8 +94,8 @@ def least_crowded(s: State, p: int, held: Bytes, weight: Bytes) -> int:
 
 @inner
 def add(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
-    s.row[p, slot] = b
     """Put a replica into a slot."""
+    s.row[p, slot] = b
     s.load[0, b] += s.size[p]
     s.load[1, b] += 1
     update_deficit(s, b)
@@ -104,8 +104,8 @@ def add(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
 
 @inner
 def remove(s: State, p: int, slot: int, held: Bytes) -> None:
-    b = s.row[p, slot]
     """Empty a slot."""
+    b = s.row[p, slot]
     s.row[p, slot] = -1
     s.load[0, b] -= s.size[p]
     s.load[1, b] -= 1

@@ -103,8 +103,8 @@ def slot_of(s: State, p: int, b: int) -> int:
 
 @inner
 def move(s: State, p: int, slot: int, to: int) -> None:
-    origin = s.row[p, slot]
     """Move the replica in `slot` to another broker."""
+    origin = s.row[p, slot]
     s.load[0, origin] -= s.size[p]
     s.load[1, origin] -= 1
     s.load[0, to] += s.size[p]
@@ -116,8 +116,8 @@ def move(s: State, p: int, slot: int, to: int) -> None:
 
 @inlined
 def update_deficit(s: State, b: int) -> None:
-    s.deficit[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
     """Compute how far a broker is below its floor."""
+    s.deficit[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
     s.deficit[1, b] = s.floor[1, b] - s.load[1, b]
 
 

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from reassign.api.goal import COUNTED
 from reassign.planning.machine_code import compiled
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Ints
 
+OF_LEADERS = np.array([counted.leaders for counted in COUNTED.values()])
+"""(K,): which goals count preferred leaders alone."""
 
-def loads(replicas: Ints | Bytes, size: Bytes, brokers: int) -> Bytes:
-    """Return (K, B): bytes, replicas and preferred leaders on each broker."""
-    load = np.zeros((3, brokers), np.int64)
-    _count(replicas, size, load)
+
+def loads(replicas: Ints | Bytes, each: Bytes, brokers: int, which: Bools | None = None) -> Bytes:
+    """Return (K, B): what lies on each broker; `each` (K, P) is what a replica of each partition counts.
+
+    `which` (P,) are the partitions that count; None: all.
+    """
+    load = np.zeros((len(each), brokers), np.int64)
+    some = np.ones(len(replicas), np.bool_) if which is None else which
+    _count(replicas, np.ascontiguousarray(each), some, OF_LEADERS, load)
     return load
 
 
 @compiled(nogil=True)
-def _count(replicas: Ints | Bytes, size: Bytes, load: Bytes) -> None:
+def _count(replicas: Ints | Bytes, each: Bytes, which: Bools, of_leaders: Bools, load: Bytes) -> None:
     for p in range(len(replicas)):
         for slot in range(replicas.shape[1]):
             b = replicas[p, slot]
-            if b >= 0:
-                load[0, b] += size[p]
-                load[1, b] += 1
-                load[2, b] += slot == 0
+            if which[p] and b >= 0:
+                for k in range(len(each)):
+                    if slot == 0 or not of_leaders[k]:
+                        load[k, b] += each[k, p]
 
 
 def by_factor(rf: Ints, which: Bools) -> list[tuple[int, Bools]]:

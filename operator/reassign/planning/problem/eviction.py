@@ -9,32 +9,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.problem.assignments import loads
+from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Ints
+from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.tree import Tree
 
 
 def evicted(
-    current: Ints, leaving: Bools, keep: Bools, size: Bytes, allowed: Bools, weight: Bytes, room: Bytes, tree: Tree
+    current: Ints, leaving: Bools, keep: Bools, each: Bytes, allowed: Bools, weight: Bytes, room: Bytes, tree: Tree
 ) -> Ints:
     """Return the rows (P, R) with those of `leaving` (P,) where they go. One without room that racks allow stays.
 
-    `keep` (P, R) are the replicas that may stay. The greatest partitions go first.
+    `keep` (P, R) are the replicas that may stay. `each` (K, P) is what a replica counts. The greatest
+    partitions go first.
     """
     rows = current.copy()
-    load = loads(current, size, len(allowed))[:2]
+    size = each[DISK]
+    load = _lying(current, each, allowed)
     total = np.maximum(load.sum(axis=1), 1)
     some = np.flatnonzero(leaving)
     for p in some[np.argsort(-size[some], kind="stable")].tolist():
-        lies = load - loads(current[p : p + 1], size[p : p + 1], len(allowed))[:2]
-        open_ = allowed & (lies[0] + size[p] <= room)
+        lies = load - _lying(current[p : p + 1], each[:, p : p + 1], allowed)
+        open_ = allowed & (lies[DISK] + size[p] <= room)
         has = (lies / total[:, None]).sum(axis=0) / np.maximum(weight, 1)
         row = _row(np.where(keep[p], current[p], UNKNOWN), current[p] >= 0, open_, has, allowed, tree)
         if row is not None:
             rows[p] = row
-            load = lies + loads(rows[p : p + 1], size[p : p + 1], len(allowed))[:2]
+            load = lies + _lying(rows[p : p + 1], each[:, p : p + 1], allowed)
     return rows
+
+
+def _lying(rows: Ints, each: Bytes, allowed: Bools) -> Bytes:
+    """Return (·, B): what lies on each broker of all that any replica counts."""
+    lying: Bytes = loads(rows, each, len(allowed))[~OF_LEADERS]
+    return lying
 
 
 def _row(stays: Ints, slots: Bools, open_: Bools, has: np.ndarray, allowed: Bools, tree: Tree) -> Ints | None:

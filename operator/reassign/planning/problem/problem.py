@@ -15,9 +15,11 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.eviction import evicted
+from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
 from reassign.planning.problem.racks import levels
 from reassign.planning.problem.selection import Selection, select
+from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
 from reassign.text import listed
@@ -29,7 +31,8 @@ UNLIMITED = 1 << 62
 """Bytes that may lie on a broker that does not report the size of its volumes."""
 
 MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
-"""Of all replicas together, and of one. Sums of them, of bands and of the kernel's margins stay below 2^63 then."""
+"""Of all replicas together, and of one, in bytes or any other measure. Sums of them, of bands and of the kernel's
+margins stay below 2^63 then."""
 
 MOST_VOLUME_BYTES = 1 << 53
 """The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
@@ -37,7 +40,7 @@ MOST_VOLUME_BYTES = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Letters as in `model`; K = 3 resources, in the order of RESOURCES; L levels of racks.
+    """Letters as in `model`; K resources, in the order of RESOURCES; L levels of racks.
 
     Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte. What is not
     movable counts as load and nothing else.
@@ -47,13 +50,13 @@ class Problem:
     current: Ints  # (P, R)
     keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
     rf: Ints  # (P,) wanted replication factor
-    size: Bytes  # (P,)
+    each: Bytes  # (K, P) what a replica counts
     movable: Bools  # (P,) selected, not in flight, with a replica that is alive
     leaving: Bools  # (P,) of them those that only leave drained brokers: excluded by default
     evicted: Ints  # (P, R) `current`, with those that are leaving where they go
     alive: Bools  # (B,)
     allowed: Bools  # (B,) may hold movable replicas in the end
-    weight: Bytes  # (B,) relative capacity, for all three resources
+    weight: Bytes  # (B,) relative capacity, for all resources
     room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
     groups: Ints  # (L, B) the rack of each broker, level by level from the top
     tree: Tree
@@ -63,6 +66,16 @@ class Problem:
     low: Bytes  # (K, B) band around the target: tolerance, counts rounded inward
     high: Bytes  # (K, B)
     unmet: tuple[Unmet, ...]  # known before planning
+
+    @property
+    def size(self) -> Bytes:
+        """(P,) the bytes of a replica."""
+        size: Bytes = self.each[DISK]
+        return size
+
+    def loads(self, replicas: Ints, which: Bools | None = None) -> Bytes:
+        """Return (K, B): what lies on each broker with these replicas (P, R'), of the partitions `which` (P,)."""
+        return loads(replicas, self.each, len(self.brokers), which)
 
 
 def pose(cluster: Cluster, goal: Goal) -> Problem:
@@ -82,24 +95,26 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     if goal.replication_factor is not None:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
-    size = sizes_or_means(cluster)
-    _check_bytes(cluster, size, np.maximum(rf, held.sum(axis=1)))
-    load = loads(cluster.replicas, size, len(cluster.brokers))
+    each = what_counts(cluster)
+    for of, counted in zip(each, COUNTED.values(), strict=True):
+        if counted.measure:
+            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), counted.what)
+    load = loads(cluster.replicas, each, len(cluster.brokers))
     weight = _weight(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
     room = _room(cluster, goal, load[0])
-    rows = evicted(cluster.replicas, leaving, keep, size, allowed, weight, room, tree)
+    rows = evicted(cluster.replicas, leaving, keep, each, allowed, weight, room, tree)
     free = movable & ~leaving
     targets = targets_of(
-        Placement(rows, keep, rf, size, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
+        Placement(rows, keep, rf, each, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
     )
     return Problem(
         brokers=cluster.brokers,
         current=cluster.replicas,
         keep=keep,
         rf=rf,
-        size=size,
+        each=each,
         movable=movable,
         leaving=leaving,
         evicted=rows,
@@ -126,7 +141,7 @@ def around_evicted(problem: Problem) -> Problem:
         problem,
         current=problem.evicted,
         movable=problem.movable & ~problem.leaving,
-        load=loads(problem.evicted, problem.size, len(problem.brokers)),
+        load=problem.loads(problem.evicted),
     )
 
 
@@ -188,29 +203,16 @@ def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) ->
     )
 
 
-def sizes_or_means(cluster: Cluster) -> Bytes:
-    """Return (P,): bytes of a replica; means where they are not known (see Problem)."""
-    known = cluster.sizes >= 0
-    if known.all():
-        return cluster.sizes
-    total = np.zeros(len(cluster.topics), np.int64)
-    np.add.at(total, cluster.topic[known], cluster.sizes[known])
-    count = np.bincount(cluster.topic[known], minlength=len(total))
-    mean = int(total.sum()) // int(count.sum()) if known.any() else 1
-    guess = np.where(count > 0, total // np.maximum(count, 1), mean)
-    return np.where(known, cluster.sizes, guess[cluster.topic])
-
-
-def _check_bytes(cluster: Cluster, size: Bytes, replicas: Ints) -> None:
-    row = int(size.argmax())
-    if size[row] > MOST_REPLICA_BYTES:
-        what = f"{partition_name(cluster, row)} has {size[row]} bytes, more than the {MOST_REPLICA_BYTES} of 1 PiB"
-    elif (total := float((size.astype(np.float64) * replicas).sum())) > MOST_BYTES:
-        what = f"all replicas together have {total:.4g} bytes, more than the {MOST_BYTES} of 1 EiB"
+def _check_sums(cluster: Cluster, each: Bytes, replicas: Ints, what: str) -> None:
+    row = int(each.argmax())
+    if each[row] > MOST_REPLICA_BYTES:
+        error = f"{partition_name(cluster, row)} has {each[row]} {what}, more than the {MOST_REPLICA_BYTES} of 1 PiB"
+    elif (total := float((each.astype(np.float64) * replicas).sum())) > MOST_BYTES:
+        error = f"all replicas together have {total:.4g} {what}, more than the {MOST_BYTES} of 1 EiB"
     else:
         return
     raise PlanningError(
-        Reason.INVALID_SNAPSHOT, f"{what}: that is an error; check what the brokers report of their log directories"
+        Reason.INVALID_SNAPSHOT, f"{error}: that is an error; check what the brokers report of their log directories"
     )
 
 

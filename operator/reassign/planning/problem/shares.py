@@ -15,7 +15,7 @@ from reassign.planning.problem.model import Bytes
 from reassign.planning.problem.tree import Tree
 
 DISK, REPLICAS, LEADERS = range(3)
-"""The rows of what is counted for each broker."""
+"""The first rows of what is counted for each broker, `api.goal.COUNTED`."""
 
 OPEN = 1 << 62
 """The upper end of a band that does not bind."""

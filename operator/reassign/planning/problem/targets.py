@@ -13,7 +13,7 @@ import numpy as np
 
 from reassign.api.goal import By
 from reassign.planning.problem import shares
-from reassign.planning.problem.assignments import by_factor, loads
+from reassign.planning.problem.assignments import OF_LEADERS, by_factor, loads
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Bools, Bytes, Floats, Ints
 from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
@@ -29,7 +29,7 @@ class Placement(NamedTuple):
     current: Ints  # (P, R)
     keep: Bools  # (P, R)
     rf: Ints  # (P,)
-    size: Bytes  # (P,)
+    each: Bytes  # (K, P)
     movable: Bools  # (P,)
     allowed: Bools  # (B,)
     weight: Bytes  # (B,)
@@ -38,9 +38,19 @@ class Placement(NamedTuple):
     balance: frozenset[By]
     tolerance: float
 
+    @property
+    def size(self) -> Bytes:
+        """(P,) the bytes of a replica."""
+        size: Bytes = self.each[DISK]
+        return size
+
+    def loads(self, which: Bools | None = None) -> Bytes:
+        """Return (K, B): what lies on each broker of the partitions `which` (P,)."""
+        return loads(self.current, self.each, len(self.allowed), which)
+
 
 class Targets(NamedTuple):
-    """Each (3, B): bytes, replicas, leaders. Or each (B,): one of them."""
+    """Each (K, B), or each (B,): one row of them."""
 
     target: Bytes
     low: Bytes
@@ -48,26 +58,31 @@ class Targets(NamedTuple):
 
 
 def targets_of(of: Placement) -> Targets:
-    """Return the shares and bands of all three resources."""
-    fixed = loads(of.current[~of.movable], of.size[~of.movable], len(of.allowed))
+    """Return the shares and bands of all resources."""
+    fixed = of.loads(~of.movable)
     free = np.zeros_like(of.room), np.full_like(of.room, OPEN)
-    replicas = _counts(of, fixed[REPLICAS], *free, leaders=False)
+    replicas = _counted(of, REPLICAS, fixed, *free)
     if (fitting := _fitting(of, fixed, replicas.high)) is not None:
-        replicas = _counts(of, fixed[REPLICAS], free[0], fitting, leaders=False)
+        replicas = _counted(of, REPLICAS, fixed, free[0], fitting)
     leadable = _leadable(of, fixed, replicas.target) if By.LEADERS in of.balance else free
-    leaders = _counts(of, fixed[LEADERS], *leadable, leaders=True)
+    leaders = _counted(of, LEADERS, fixed, *leadable)
     if By.REPLICAS in of.balance:
         fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
         leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
     disk = _disk(of, fixed[DISK], replicas.low if By.REPLICAS in of.balance else free[0])
-    return Targets(*(np.stack(rows) for rows in zip(disk, replicas, leaders, strict=True)))
+    others = (_counted(of, row, fixed, *free) for row in range(LEADERS + 1, len(fixed)))
+    return Targets(*(np.stack(rows) for rows in zip(disk, replicas, leaders, *others, strict=True)))
 
 
-def _counts(of: Placement, fixed: Bytes, atleast: Bytes, atmost: Bytes, *, leaders: bool) -> Targets:
-    amounts = {r: int(which.sum()) for r, which in by_factor(of.rf, of.movable)}
+def _counted(of: Placement, row: int, all_fixed: Bytes, atleast: Bytes, atmost: Bytes) -> Targets:
+    """Return the share and band of one resource. No band is narrower than the largest replica."""
+    each, fixed, leaders = of.each[row], all_fixed[row], bool(OF_LEADERS[row])
+    amounts = {r: int(each[which].sum()) for r, which in by_factor(of.rf, of.movable)}
     share, down = shares.shares(of.tree, of.weight, fixed, amounts, atleast, atmost, leaders=leaders)
     low, high = shares.band(share, share, of.tolerance)
-    return _targets(of, fixed, share, np.minimum(low, down), np.maximum(high, np.maximum(share, fixed) + 1))
+    largest = int(each[of.movable].max(initial=1))
+    low = np.minimum(low, np.maximum(down + 1 - largest, 0))
+    return _targets(of, fixed, share, low, np.maximum(high, np.maximum(share, fixed) + largest))
 
 
 def _fitting(of: Placement, fixed: Bytes, high: Bytes) -> Bytes | None:
@@ -100,7 +115,7 @@ def _disk(of: Placement, fixed: Bytes, few: Bytes) -> Targets:
         return found
     if not (stays or oversized) or not _settled(of, np.flatnonzero(of.movable)).all():
         return found
-    load = loads(of.current, of.size, len(of.allowed))[DISK]
+    load = of.loads()[DISK]
     wide = found
     for fewer in _fewer(sorted([*stays, *oversized], key=lambda p: (-of.size[p], p))):
         if _inside(wide, load):
@@ -117,7 +132,7 @@ def _around(of: Placement, fixed: Bytes, few: Bytes, stays: list[int]) -> Target
     """
     moves, atleast = of.movable.copy(), np.zeros_like(fixed)
     moves[stays] = False
-    lies, has, _ = loads(of.current[~moves], of.size[~moves], len(of.allowed))
+    lies, has = of.loads(~moves)[[DISK, REPLICAS]]
     sizes = {r: of.size[which] for r, which in by_factor(of.rf, moves)}
     amounts = {r: int(size.sum()) for r, size in sizes.items()}
     if stays:
@@ -184,10 +199,10 @@ def _leadable(of: Placement, fixed: Bytes, replicas: Bytes) -> tuple[Bytes, Byte
     elif By.DISK not in of.balance:
         stay, some = np.zeros(len(of.rf), np.bool_), np.flatnonzero(of.movable)
         stay[some[_settled(of, some)]] = True
-        has = loads(of.current[stay], of.size[stay], len(most))[REPLICAS]
+        has = of.loads(stay)[REPLICAS]
         most = fixed[LEADERS] + has + int((of.movable & ~stay).sum())
         only = stay & (of.rf == 1)
-        least = fixed[LEADERS] + loads(of.current[only], of.size[only], len(most))[REPLICAS]
+        least = fixed[LEADERS] + of.loads(only)[REPLICAS]
     return least, most
 
 
