@@ -71,6 +71,8 @@ class ClusterLoop:
     health: Health
     before_write: Callable[[], None]
     plans: Plans
+    installation: str = ""
+    """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
@@ -85,7 +87,7 @@ class ClusterLoop:
     _all_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self.observer = Observer(self.kube, self.before_write)
+        self.observer = Observer(self.kube, self.before_write, self.installation)
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
@@ -102,6 +104,7 @@ class ClusterLoop:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self.wake.wait()
+            await self.observer.give_up_claim()
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
@@ -170,6 +173,8 @@ class ClusterLoop:
         hold = self._hold(cluster, observed, resources, awaited)
         await self.actor.report_cluster(cluster, observed.snapshot, resources, hold)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
+        if hold.claim and hold.claim.undecided:
+            sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
@@ -228,7 +233,8 @@ class ClusterLoop:
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
-        hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited, self.store.throttle)
+        clusters, claim = self.store.readable_clusters(), observed.claim
+        hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
         pause = brake_of(cluster.spec.execution) or observed.pause
         return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
 

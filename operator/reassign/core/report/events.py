@@ -69,6 +69,8 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
             events.append(Event(True, reason, new[kind].message))
     if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):
         events.append(Event(False, new["Paused"].reason, new["Paused"].message))
+    if "Unclaimed" in new and "Unclaimed" not in old:
+        events.append(Event(True, "ClusterUnclaimed", new["Unclaimed"].message))
     return events + _standstills(before, after)
 
 

@@ -185,6 +185,19 @@ def _drift(drifts: Sequence[str]) -> Problem | None:
     )
 
 
+def with_overwritten(
+    before: ThrottleStatus | None, after: ThrottleStatus | None, observed: Observed
+) -> ThrottleStatus | None:
+    """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
+    that is what it found."""
+    old, new = read_record(before), read_record(after)
+    for key, ours in old.items():
+        there = (observed.get(key.resource) or {}).get(key.config)
+        if key.resource.type is ConfigResourceType.BROKER and there not in (None, ours.prior):
+            new.setdefault(key, ours)
+    return write_record(new, WantedConfigs()) if new else None
+
+
 def fit(
     status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
 ) -> tuple[Diff, Sequence[ThrottledMove]]:

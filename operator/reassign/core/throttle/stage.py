@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
-from reassign.core.throttle.diff import fit, read_record
+from reassign.core.throttle.diff import fit, read_record, with_overwritten
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
@@ -84,12 +84,13 @@ def decide_throttles(
     record = policy.record
     memory = replace(memory, recent=memory.recent.observe(read.began))
     moves = desired(verdicts, snapshot, policy, recent)
-    if waits := policy.older or policy.younger:
+    if waits := policy.older or policy.younger or policy.claimed:
         verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
-    if policy.younger:
-        return list(verdicts), ThrottleDecision(record, untouched=True), memory
-    if policy.older:  # what it has set stays until those moves have ended
+    beside = policy.older or policy.claimed
+    if beside:  # what it has set stays until those moves have ended
         moves = desired((), snapshot, policy, recent)
+    if policy.younger or (policy.claimed and moves):
+        return list(verdicts), ThrottleDecision(record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
     reads = {move: _resources(wanted_configs([move], None), live) for move in moves}
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
@@ -97,7 +98,7 @@ def decide_throttles(
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
         tps = {move.tp for move in unread}
         verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
-        moves = desired(() if policy.older else verdicts, snapshot, policy, recent)
+        moves = desired(() if beside else verdicts, snapshot, policy, recent)
     recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
     wanted = recorded.union(*reads.values())
     warnings: tuple[Problem, ...] = ()
@@ -105,6 +106,8 @@ def decide_throttles(
         lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
         warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
     diff, kept = fit(record, moves, read.observed, memory.recent)
+    if policy.claimed:
+        diff = replace(diff, record=with_overwritten(record, diff.record, read.observed))
     decision = ThrottleDecision(
         record=_with_problem(diff.record, {**memory.problems, **read.problems}),
         changes=diff.changes,
