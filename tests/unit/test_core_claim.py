@@ -73,13 +73,16 @@ def test_a_missing_right_is_a_warning_at_once_and_holds_nothing() -> None:
 
 
 def test_a_lost_answer_is_no_warning_before_it_lasts() -> None:
-    state = ClaimState(100).read(None, 100)
-    assert state.failed(REFUSED, 100 + PATIENCE_SECONDS - 1, lasts=False) == state
-    assert state.failed(REFUSED, 100 + PATIENCE_SECONDS, lasts=False).problem == REFUSED
+    state = ClaimState(100).read(None, 100).failed(REFUSED, 110, lasts=False)
+    assert state.failed(REFUSED, 110 + PATIENCE_SECONDS - 1, lasts=False).problem is None
+    assert state.failed(REFUSED, 110 + PATIENCE_SECONDS, lasts=False).problem == REFUSED
+    later = 110 + 10 * PATIENCE_SECONDS  # after an outage
+    assert state.connected().failed(REFUSED, later, lasts=False).problem is None
+    assert state.read(None, later).failed(REFUSED, later, lasts=False).problem is None
 
 
 def test_a_claim_that_is_no_longer_seen_counts_until_it_would_have_ended() -> None:
-    state = ClaimState(100).read(Claim("b", START, "10.0.0.1"), 100)
+    state = ClaimState(100).read(Claim("b", START, "10.0.0.1"), 100).failed(REFUSED, 101, lasts=False)
     for lasts in (True, False):
         assert state.failed(REFUSED, 100 + SESSION_SECONDS - 1, lasts=lasts).claimed
         after = state.failed(REFUSED, 100 + SESSION_SECONDS, lasts=lasts)

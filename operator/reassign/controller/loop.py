@@ -108,7 +108,7 @@ class ClusterLoop:
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
-            await self.observer.disconnect()
+            await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
         self.wake.clear()

@@ -157,6 +157,12 @@ class Observer:
         client.keep(kept)
         return kept.state.by(time.monotonic())
 
+    async def close(self) -> None:
+        """End the connection. The claim stays for the process that comes next."""
+        if self._membership:
+            self._membership.stop()
+        await self.disconnect()
+
     async def give_up_claim(self) -> None:
         """The KafkaCluster is gone: another installation may serve the cluster at once."""
         if self._membership:

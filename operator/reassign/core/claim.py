@@ -64,13 +64,19 @@ class ClaimState:
     """What is known of the claim.
 
     `seen` is when the group was read last, or first asked for, by a monotonic clock; `decided` whether anything is
-    known at all. `other` is another installation's claim, `problem` what keeps the group from being read.
+    known at all. `other` is another installation's claim. `problem` is what keeps the group from being read, `failing`
+    since when something does.
     """
 
     seen: float
     decided: bool = False
     other: Claim | None = None
     problem: Problem | None = None
+    failing: float | None = None
+
+    def connected(self) -> ClaimState:
+        """Over another line than before: what failed on that one says nothing of this one."""
+        return replace(self, failing=None)
 
     def read(self, other: Claim | None, at: float) -> ClaimState:
         """After the group was read."""
@@ -78,10 +84,11 @@ class ClaimState:
 
     def failed(self, problem: Problem, at: float, *, lasts: bool) -> ClaimState:
         """After the group could not be read. Another's claim counts for as long as it may outlive its installation."""
-        if not lasts and at - self.seen < PATIENCE_SECONDS:
-            return self
+        failing = at if self.failing is None else self.failing
+        if not lasts and at - failing < PATIENCE_SECONDS:
+            return replace(self, failing=failing)
         other = self.other if at - self.seen < SESSION_SECONDS else None
-        return replace(self, decided=True, other=other, problem=problem)
+        return replace(self, decided=True, other=other, problem=problem, failing=failing)
 
     @property
     def claimed(self) -> Problem | None:

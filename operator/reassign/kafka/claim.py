@@ -80,7 +80,7 @@ class Membership:
     def keep(self, wire: Wire) -> None:
         """Keep the claim over this line from now on, in a thread that ends with it."""
         if wire is not self._wire:
-            self._wire, self._coordinator = wire, None
+            self._wire, self._coordinator, self.state = wire, None, self.state.connected()
             threading.Thread(target=self._run, args=[wire], name="claim", daemon=True).start()
 
     def stop(self) -> None:
@@ -109,13 +109,15 @@ class Membership:
         try:
             other = self._round(wire)
             self.state = before.read(other, time.monotonic())
-        except (errors.KafkaError, RuntimeError) as error:  # a line that was closed raises the latter
+        except errors.KafkaError as error:
             if wire is not self._wire:
                 return pause
             self._coordinator = None
             lasts = isinstance(error, REFUSALS)
             self.state = before.failed(self._problem(error), time.monotonic(), lasts=lasts)
             pause = REFUSED_SECONDS if lasts else HEARTBEAT_SECONDS if self.state.problem else RETRY_SECONDS
+        except RuntimeError:
+            return pause  # the line was closed, or this process may not write
         except Exception:
             log.exception("the claim failed unexpectedly", group=self.group)
         if (before.other, before.problem) != (self.state.other, self.state.problem):
@@ -162,6 +164,8 @@ class Membership:
 
     def _join(self, wire: Wire, coordinator: Node, claim: Claim) -> None:
         """Join, or join again. The leader of the group has nothing to assign."""
+        if self._stopped.is_set():
+            raise RuntimeError("the claim was given up")
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=PROTOCOL, metadata=claim.metadata)
         request = JoinGroupRequest(
             group_id=self.group,
