@@ -170,6 +170,9 @@ def clusters() -> Iterator[tuple[str, Object]]:
     unclaimed = ClusterHold(claim=ClaimState(0.0).failed(not_allowed, 0.0, lasts=True))
     served = _cluster(cluster_status(_main(), snapshot, [], unclaimed, START))
     yield "connected, without the right to the group of the claim", served
+    drifting = ClusterHold(drift=Problem(Reason.THROTTLE_DRIFT, "find that client"))
+    served = _cluster(cluster_status(_main(), snapshot, [], drifting, START))
+    yield "connected, and another client changes throttles again and again", served
 
 
 def _main(status: KafkaClusterStatus | None = None) -> KafkaCluster:

@@ -395,6 +395,7 @@ class KafkaClusterStatus(Model):
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
     pauseWhen. Unclaimed while True: another installation of the operator on the same brokers would not be noticed.
+    ThrottleDrift while True: another client changes throttles in use again and again.
     Reconciling while it connects, or cannot be reached for less than 10 minutes. Stalled while True: the message says
     what is wrong, and what to do."""
     cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None

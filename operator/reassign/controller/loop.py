@@ -42,6 +42,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
+from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
@@ -236,7 +237,8 @@ class ClusterLoop:
         clusters, claim = self.store.readable_clusters(), observed.claim
         hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
         pause = brake_of(cluster.spec.execution) or observed.pause
-        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
+        drift = repeated_drift(self.memory.throttle.recent)
+        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status, drift=drift)
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""

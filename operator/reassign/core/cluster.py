@@ -110,7 +110,8 @@ class ClusterHold:
 
     `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
     everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
-    throttles are left alone, `claim` what is known of other installations on the same brokers.
+    throttles are left alone, `claim` what is known of other installations on the same brokers, `drift` which throttles
+    another client changes again and again.
     """
 
     hold: Problem | None = None
@@ -120,6 +121,7 @@ class ClusterHold:
     older: Problem | None = None
     younger: Problem | None = None
     claim: ClaimState | None = None
+    drift: Problem | None = None
 
     @property
     def claimed(self) -> Problem | None:
@@ -223,6 +225,8 @@ def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck), ("Unclaimed", unclaimed)):
         if problem:
             states.append(ConditionState(kind, True, problem.reason, problem.message))
+    if hold.drift:
+        states.append(ConditionState("ThrottleDrift", True, "Repeated", hold.drift.message))
     return states
 
 
