@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 
 import reassign.kafka.claim as claims
+from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.controller.metrics import Metrics
+from reassign.controller.planner import Planner
+from reassign.controller.store import Store
 from reassign.core.claim import Claim, ClaimState
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
+from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason
 from reassign.kafka.claim import Membership
 from reassign.kafka.wire import Node, Wire
 from tests.kafka.harness import Kafka, eventually
+from tests.unit.test_controller_loop import Kube, World, _object
 
 SESSION = 6.0  # the least that brokers allow
 
@@ -198,3 +207,63 @@ def test_a_join_that_waits_holds_up_no_observation(installations: Installations)
     client.observe()
     assert time.monotonic() - began < 1
     assert second.state == ClaimState(second.state.seen)
+
+
+class Operator(World):
+    """One installation as it is, with an API server in memory; it moves one partition, throttled."""
+
+    def __init__(self, kafka: Kafka, installation: str, tp: TopicPartition, replicas: list[int], rate: str) -> None:
+        self.store, self.kube, self.metrics, self.planner = Store(), Kube(), Metrics(), Planner()
+        self.brokers: Any = None
+        cluster = _object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
+        self.put(cluster | {"status": {}})
+        self.loop = self.new_loop()
+        self.loop.observer._connected_to, self.loop.observer.installation = None, installation
+        self.add("move", tp, replicas)
+        self.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": rate}))
+
+    def reason(self, name: str) -> str:
+        conditions = (self.store.get(f"uid-{name}") or {})["status"].get("conditions", [])
+        return next((c["reason"] for c in conditions if c["type"] == "Ready"), "")
+
+
+def serve(*operators: Operator, until: Callable[[], bool]) -> None:
+    """Have them reconcile side by side until it has come true."""
+
+    async def reconcile() -> None:
+        deadline = time.monotonic() + 90
+        while not until():
+            assert time.monotonic() < deadline, [operator.reason("move") for operator in operators]
+            for operator in operators:
+                await operator.loop._safe_tick()
+            await asyncio.sleep(0.2)
+
+    asyncio.run(reconcile())
+
+
+def test_two_operators_on_one_kafka_leave_no_rate_behind(kafka: Kafka) -> None:
+    tps = [TopicPartition(kafka.topic([0, 1], megabytes=2), 0) for _ in range(2)]
+    places = [ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in range(4)]
+    before = kafka.configs(*places)
+    first = Operator(kafka, "first", tps[0], [2, 1], "200Ki")
+    second = Operator(kafka, "second", tps[1], [3, 1], "500Ki")
+    rates = set()
+
+    def done() -> bool:
+        configs: Any = kafka.configs(*places)
+        rates.update(rate for place in places if (rate := configs[place].get(FOLLOWER_RATE)))
+        return first.reason("move") == "Completed" and kafka.configs(*places) == before
+
+    try:
+        serve(first, until=lambda: kafka.in_flight(tps[0]))
+        serve(first, second, until=done)
+        assert rates == {"204800"}
+        assert (second.reason("main"), second.reason("move")) == ("ClusterClaimed", "ClusterClaimed")
+        assert kafka.settled(tps[1], [0, 1])
+        asyncio.run(first.loop.observer.give_up_claim())
+        serve(second, until=lambda: second.reason("move") == "Completed" and kafka.configs(*places) == before)
+        assert kafka.settled(tps[1], [3, 1])
+    finally:
+        for operator in (first, second):
+            asyncio.run(operator.loop.observer.give_up_claim())
+            asyncio.run(operator.loop.observer.close())
