@@ -96,7 +96,7 @@ def test_the_second_installation_sees_the_claim_of_the_first(installations: Inst
     problem = second.state.claimed
     assert problem
     assert problem.reason is Reason.CLUSTER_CLAIMED
-    assert "at 127.0.0.1 serves the same Kafka cluster" in problem.message
+    assert "It is at 127.0.0.1 since" in second.state.holder
     assert lasts(lambda: has(first) and sees(second, "first"), 2 * SESSION)
 
 

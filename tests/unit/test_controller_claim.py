@@ -56,7 +56,8 @@ def test_nothing_new_starts_where_another_installation_has_the_claim(world: Clai
     world.tick(4)
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
     assert world.ready("main")["reason"] == world.ready("next")["reason"] == "ClusterClaimed"
-    assert "at 10.0.0.1" in world.ready("main")["message"]
+    assert "It is at 10.0.0.1 since 2026-01-01" in world.ready("main")["message"]
+    assert "10.0.0.1" not in world.ready("next")["message"]
     assert world.conditions("main") == {"Reconciling": "ClusterClaimed"}
     assert "ClusterClaimed" in world.kube.events
     world.state = FREE

@@ -95,13 +95,21 @@ class ClaimState:
         """Why nothing new starts, if another installation has the claim."""
         if self.other is None:
             return None
-        host = f" at {self.other.host}" if self.other.host else ""
         return Problem(
             Reason.CLUSTER_CLAIMED,
-            f"another installation of the operator{host} serves the same Kafka cluster since "
-            f"{self.other.since:%Y-%m-%d %H:%M:%S} UTC (its Lease has the uid {self.other.installation}): nothing new "
-            "starts here, and what is in flight goes on, or is undone when it is deleted. Use that one, or delete "
-            f"its KafkaCluster; {SESSION_SECONDS / 60:.0f} minutes after its end, this one takes over",
+            "another installation of the operator serves the same Kafka cluster: nothing new starts here, and what is "
+            "in flight goes on, or is undone when it is deleted",
+        )
+
+    @property
+    def holder(self) -> str:
+        """Who has the claim, and what to do, for those who may see the KafkaCluster."""
+        if self.other is None:
+            return ""
+        return (
+            f"It is at {self.other.host or 'an unknown host'} since {self.other.since:%Y-%m-%d %H:%M:%S} UTC, and its "
+            f"Lease has the uid {self.other.installation}. Use that one, or delete its KafkaCluster; "
+            f"{SESSION_SECONDS / 60:.0f} minutes after its end this one takes over"
         )
 
     def by(self, now: float) -> ClaimState:

@@ -128,6 +128,13 @@ class ClusterHold:
         """Why another installation serves the cluster, if one does."""
         return self.claim.claimed if self.claim else None
 
+    @property
+    def named(self) -> Problem | None:
+        """`hold` as the KafkaCluster itself says it: resources of other namespaces see less."""
+        if self.claim and self.hold and self.hold == self.claimed:
+            return Problem(self.hold.reason, f"{self.hold.message}. {self.claim.holder}")
+        return self.hold
+
 
 def hold_now(
     cluster: KafkaCluster,
@@ -191,7 +198,7 @@ def cluster_status(
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
     others = foreign(partitions_held_by(resources), snapshot)
-    status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
+    status = unready_status(cluster, hold.named, now) if hold.named else _judged(cluster, _serving(snapshot, hold), now)
     return status.model_copy(
         update={
             "cluster_id": snapshot.cluster_id,
