@@ -94,6 +94,7 @@ class Reason(StrEnum):
     CLUSTER_ID_CHANGED = "ClusterIdChanged"
     CLUSTER_NOT_SUPPORTED = "ClusterNotSupported"
     DUPLICATE_CLUSTER = "DuplicateCluster"
+    CLUSTER_CLAIMED = "ClusterClaimed"
     AUTHENTICATION_FAILED = "AuthenticationFailed"
     SECRET_NOT_FOUND = "SecretNotFound"
     SECRET_KEY_NOT_FOUND = "SecretKeyNotFound"

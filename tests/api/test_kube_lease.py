@@ -68,6 +68,17 @@ def test_the_first_one_has_it_and_gives_it_up(new: New, sandbox: Kubectl) -> Non
     asyncio.run(run())
 
 
+def test_all_pods_of_an_installation_have_the_uid_of_the_lease(new: New, sandbox: Kubectl) -> None:
+    async def run() -> list[str]:
+        uids = []
+        for pod in ("pod-1", "pod-2"):
+            async with holding(new(pod)) as lease:
+                uids.append(lease.uid)
+        return uids
+
+    assert asyncio.run(run()) == [sandbox.read("lease", "writer")["metadata"]["uid"]] * 2
+
+
 def test_a_write_is_refused_before_the_lease_is_held(new: New) -> None:
     with pytest.raises(LeaseLost):
         new("pod-1").check()

@@ -19,6 +19,7 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
 from reassign.errors import ClusterError, Reason
 from reassign.inspect.snapshot import snapshot
+from reassign.kafka import claim
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
 from tests.unit.throttling import Operator
@@ -82,6 +83,30 @@ def test_topics_that_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> Non
     snapshot = mover.observe(name)
     assert snapshot.unauthorized_topics == {name}
     assert snapshot.topics == {}
+
+
+def test_the_claim_needs_read_on_its_group_and_service_goes_on_without(
+    mover: Kafka, superuser: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HEARTBEAT_SECONDS", "REFUSED_SECONDS"):
+        monkeypatch.setattr(claim, name, 0.3)
+    membership = claim.Membership("installation", "uid", "id", lambda: None)
+    kind = ResourceType.GROUP, claim.GROUP_PREFIX, ResourcePatternType.PREFIXED
+    term = (*kind, f"User:{USER}", "*", AclOperation.READ, AclPermissionType.ALLOW)
+
+    def refused() -> bool:
+        problem = membership.state.problem
+        return problem is not None and problem.reason is Reason.NOT_AUTHORIZED and membership.group in problem.message
+
+    mover.client.keep(membership)
+    eventually(refused)
+    assert membership.state.claimed is None
+    superuser.workload.ask(lambda admin: admin.create_acls([AclBinding(*term)]))
+    eventually(lambda: membership.state.decided and membership.state.problem is None)
+    superuser.workload.ask(lambda admin: admin.delete_acls([AclBindingFilter(*term)]))
+    eventually(refused)
+    assert membership.state.claimed is None
+    membership.stop()
 
 
 @pytest.mark.parametrize(

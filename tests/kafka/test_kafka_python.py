@@ -23,6 +23,7 @@ from reassign.kafka.wire import Wire
         (KafkaConnectionManager.run, {"coro", "args"}),
         (KafkaConnectionManager.connection_delay, {"node_id"}),
         (ClusterMetadata.request_update, set()),
+        (ClusterMetadata.add_coordinator, {"response", "key_type", "key"}),
         (NetworkSelector.start, set()),
         (NetworkSelector.close, set()),
     ],

@@ -72,6 +72,7 @@ class Throttler:
             self._land(self.now)
             outcome = APPLIED if lands_after is None else LOST
             self.lately = self.lately.remember({step: outcome}, self.now)
+            self.lately = self.lately.drifted(planned.drifted & {step.key}, self.now)
         return planned
 
     def _land(self, until: float) -> None:

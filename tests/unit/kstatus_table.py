@@ -12,6 +12,7 @@ from typing import Any
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_plan import Unmet
+from reassign.core.claim import ClaimState
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
@@ -163,6 +164,15 @@ def clusters() -> Iterator[tuple[str, Object]]:
     yield "the credentials are refused", _cluster(unready_status(_main(), refused, START))
     duplicate = Problem(Reason.DUPLICATE_CLUSTER, "use the older one")
     yield "an older KafkaCluster stands for the same brokers", _cluster(unready_status(_main(), duplicate, START))
+    claimed = Problem(Reason.CLUSTER_CLAIMED, "use the other one")
+    yield "another installation of the operator has the claim", _cluster(unready_status(_main(), claimed, START))
+    not_allowed = Problem(Reason.NOT_AUTHORIZED, "grant READ on the group")
+    unclaimed = ClusterHold(claim=ClaimState(0.0).failed(not_allowed, 0.0, lasts=True))
+    served = _cluster(cluster_status(_main(), snapshot, [], unclaimed, START))
+    yield "connected, without the right to the group of the claim", served
+    drifting = ClusterHold(drift=Problem(Reason.THROTTLE_DRIFT, "find that client"))
+    served = _cluster(cluster_status(_main(), snapshot, [], drifting, START))
+    yield "connected, and another client changes throttles again and again", served
 
 
 def _main(status: KafkaClusterStatus | None = None) -> KafkaCluster:

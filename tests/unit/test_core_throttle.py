@@ -22,6 +22,7 @@ from reassign.api.throttle_configs import (
 )
 from reassign.core.model.configs import Change, ConfigKey, Op, items
 from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.recent_changes import LONGEST_STRICTER_SECONDS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.desired import (
@@ -424,6 +425,7 @@ class Throttles(RuleBasedStateMachine):
         throttler = self.throttler
         throttler.lag = 0
         throttler.down.clear()
+        throttler.now += LONGEST_STRICTER_SECONDS  # others change nothing any more
         moves = list(self.moves.values())
         throttler.ticks(6 * SETTLED, moves)
         assert unthrottled(throttler, *moves) == []

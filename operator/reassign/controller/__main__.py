@@ -80,7 +80,7 @@ async def _watch(
     before_write = lease.check if lease else lambda: None
 
     def make_loop(key: ClusterKey) -> ClusterLoop:
-        return ClusterLoop(key, store, kube, reporter, metrics, health, before_write, plans)
+        return ClusterLoop(key, store, kube, reporter, metrics, health, before_write, plans, lease.uid if lease else "")
 
     supervisor = Supervisor(store, kube, reporter, plans, settings.watch_namespaces, make_loop)
     registry = kopf.OperatorRegistry()

@@ -43,6 +43,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
+from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
@@ -72,6 +73,8 @@ class ClusterLoop:
     health: Health
     before_write: Callable[[], None]
     plans: Plans
+    installation: str = ""
+    """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
@@ -86,7 +89,7 @@ class ClusterLoop:
     _all_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self.observer = Observer(self.kube, self.before_write)
+        self.observer = Observer(self.kube, self.before_write, self.installation)
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
@@ -103,10 +106,11 @@ class ClusterLoop:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self.wake.wait()
+            await self.observer.give_up_claim()
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
-            await self.observer.disconnect()
+            await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
         self.wake.clear()
@@ -177,6 +181,8 @@ class ClusterLoop:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
+        if hold.claim and hold.claim.undecided:
+            sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
@@ -256,9 +262,11 @@ class ClusterLoop:
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
-        hold = hold_now(cluster, snapshot, self.store.readable_clusters(), awaited, self.store.throttle)
+        clusters, claim = self.store.readable_clusters(), observed.claim
+        hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
         pause = brake_of(cluster.spec.execution) or observed.pause
-        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status)
+        drift = repeated_drift(self.memory.throttle.recent)
+        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status, drift=drift)
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""

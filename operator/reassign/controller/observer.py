@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen, ThrottleStatus
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.log_dir_reports import remembered, sizes
@@ -20,6 +22,7 @@ from reassign.core.throttle.desired import log_dir_moves_of
 from reassign.core.throttle.stage import ConfigRead, readable
 from reassign.errors import MissingReferenceError
 from reassign.inspect.connect import connection_of, correct_secret
+from reassign.kafka.claim import Membership
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import KubeClient
@@ -34,7 +37,8 @@ class Observation:
     """What one observation read, between two moments of the monotonic clock.
 
     `reported` are the brokers that reported their log directories. `pause` is why nothing new starts by
-    spec.pauseWhen; `short` are all partitions that lack replicas in sync, where all were read just now.
+    spec.pauseWhen; `short` are all partitions that lack replicas in sync, where all were read just now. `claim` is what
+    is known of other installations on the same cluster.
     """
 
     snapshot: Snapshot
@@ -44,6 +48,7 @@ class Observation:
     configs: ConfigRead = field(default_factory=ConfigRead)
     pause: Problem | None = None
     short: Mapping[str, Topic] | None = None
+    claim: ClaimState | None = None
 
     def remembered_by(self, recent: Recent) -> Recent:
         return recent.observe(self.began, self.ended, self.snapshot.reassignments.keys(), self.reported)
@@ -80,6 +85,7 @@ class Observer:
 
     kube: KubeClient
     before_write: Callable[[], None]
+    installation: str = ""
     client: KafkaClient | None = None
     connection: Connection | None = None
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
@@ -88,6 +94,7 @@ class Observer:
     _sized_at: float = 0.0
     _sized: frozenset[tuple[str, int]] = frozenset()
     _listed_topics: frozenset[str] = frozenset()
+    _membership: Membership | None = None
 
     async def observe(
         self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: ThrottleStatus | None
@@ -103,7 +110,8 @@ class Observer:
             check_identity(cluster, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
-            return Observation(snapshot, began, time.monotonic(), reported)
+            claim = self._claim(client, cluster, snapshot.cluster_id)
+            return Observation(snapshot, began, time.monotonic(), reported, claim=claim)
 
     async def complete(
         self,
@@ -146,6 +154,29 @@ class Observer:
         client, self.client = self.client, None
         if client:
             await client.close()
+
+    def _claim(self, client: KafkaClient, cluster: KafkaCluster, cluster_id: str) -> ClaimState | None:
+        """Keep the claim, and return what is known of it."""
+        if not self.installation or cluster.status.cluster_id not in (None, cluster_id):
+            return None
+        kept, uid = self._membership, cluster.metadata.uid
+        if kept is None or (kept.kafka_cluster, kept.cluster_id) != (uid, cluster_id):
+            if kept:
+                kept.stop()
+            kept = self._membership = Membership(self.installation, uid, cluster_id, self.before_write)
+        client.keep(kept)
+        return kept.state.by(time.monotonic())
+
+    async def close(self) -> None:
+        """End the connection. The claim stays for the process that comes next."""
+        if self._membership:
+            self._membership.stop()
+        await self.disconnect()
+
+    async def give_up_claim(self) -> None:
+        """The KafkaCluster is gone: another installation may serve the cluster at once."""
+        if self._membership:
+            await asyncio.to_thread(self._membership.leave)
 
     async def _snapshot(
         self, client: KafkaClient, throttle: ThrottleStatus | None, resources: Sequence[Resource]

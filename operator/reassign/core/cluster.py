@@ -18,6 +18,7 @@ from reassign.api.kafka_cluster import (
     ThrottleStatus,
 )
 from reassign.api.limits import MAX_FOREIGN
+from reassign.core.claim import ClaimState
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
@@ -109,7 +110,8 @@ class ClusterHold:
 
     `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
     everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
-    throttles are left alone.
+    throttles are left alone, `claim` what is known of other installations on the same brokers, `drift` which throttles
+    another client changes again and again.
     """
 
     hold: Problem | None = None
@@ -118,6 +120,20 @@ class ClusterHold:
     pacing: PacingStatus | None = None
     older: Problem | None = None
     younger: Problem | None = None
+    claim: ClaimState | None = None
+    drift: Problem | None = None
+
+    @property
+    def claimed(self) -> Problem | None:
+        """Why another installation serves the cluster, if one does."""
+        return self.claim.claimed if self.claim else None
+
+    @property
+    def named(self) -> Problem | None:
+        """`hold` as the KafkaCluster itself says it: resources of other namespaces see less."""
+        if self.claim and self.hold and self.hold == self.claimed:
+            return Problem(self.hold.reason, f"{self.hold.message}. {self.claim.holder}")
+        return self.hold
 
 
 def hold_now(
@@ -126,13 +142,15 @@ def hold_now(
     others: Sequence[KafkaCluster],
     unsettled: Collection[str],
     throttles: Throttles,
+    claim: ClaimState | None = None,
 ) -> ClusterHold:
     """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
     older = duplicate_of(cluster, snapshot.cluster_id, others)
     return ClusterHold(
-        hold=hold_of(cluster, unsettled) or older,
+        hold=hold_of(cluster, unsettled) or older or (claim.claimed if claim else None),
         older=older,
         younger=younger_throttles(cluster, snapshot, others, throttles),
+        claim=claim,
     )
 
 
@@ -142,14 +160,16 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
     execution = cluster.spec.execution
-    if hold.older and execution is Execution.CANCEL_ALL:
+    if (hold.older or hold.claimed) and execution is Execution.CANCEL_ALL:
         execution = Execution.CANCEL_OURS  # other clients' moves are the older one's
     return Policy(
         limits=limits,
-        hold=hold.hold or hold.pause,
+        hold=hold.hold or hold.pause or (hold.claim.undecided if hold.claim else None),
         execution=execution,
         permission=permission_of(cluster),
-        throttle=replace(ThrottlePolicy.of(cluster.spec, throttle), older=hold.older, younger=hold.younger),
+        throttle=replace(
+            ThrottlePolicy.of(cluster.spec, throttle), older=hold.older, younger=hold.younger, claimed=hold.claimed
+        ),
     )
 
 
@@ -178,7 +198,7 @@ def cluster_status(
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
     others = foreign(partitions_held_by(resources), snapshot)
-    status = unready_status(cluster, hold.hold, now) if hold.hold else _judged(cluster, _serving(snapshot, hold), now)
+    status = unready_status(cluster, hold.named, now) if hold.named else _judged(cluster, _serving(snapshot, hold), now)
     return status.model_copy(
         update={
             "cluster_id": snapshot.cluster_id,
@@ -208,9 +228,12 @@ def cluster_status(
 
 def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
-    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck)):
+    unclaimed = hold.claim.unclaimed if hold.claim else None
+    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck), ("Unclaimed", unclaimed)):
         if problem:
             states.append(ConditionState(kind, True, problem.reason, problem.message))
+    if hold.drift:
+        states.append(ConditionState("ThrottleDrift", True, "Repeated", hold.drift.message))
     return states
 
 

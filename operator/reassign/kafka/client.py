@@ -29,6 +29,7 @@ from reassign.core.model.snapshot import (
 from reassign.core.model.steps import Outcome, Step
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
+from reassign.kafka.claim import Membership
 from reassign.kafka.configs import MinInsyncReplicas
 from reassign.kafka.connection import Connection
 from reassign.kafka.credentials import refused_credentials, refused_token
@@ -96,6 +97,10 @@ class KafkaClient:
         """Close all connections; calls under way fail."""
         await self._call(self._wire.close)
         self._executor.shutdown(wait=False)
+
+    def keep(self, membership: Membership) -> None:
+        """Keep an installation's claim on the cluster for as long as this client is open."""
+        membership.keep(self._wire)
 
     @property
     def guard(self) -> ReplicationFactorGuard:

@@ -17,6 +17,7 @@ from kafka import errors
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_key import ApiKey
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection
@@ -78,9 +79,17 @@ class Wire:
         """Ask any broker, one after another until one answers; a request fits one broker's version only."""
         return self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS))
 
-    def read_from(self, broker: int, request: Any, seconds: float) -> Any:
+    def read_from(self, node: Node, request: Any, seconds: float) -> Any:
         """Ask this broker."""
-        return self._manager.run(self._ask, broker, request, seconds)
+        return self._manager.run(self._ask, node, request, seconds)
+
+    def coordinator(self, group: str) -> Node:
+        """A group's coordinator, as a node with a connection of its own: what waits there holds up nothing else."""
+        kind = CoordinatorType.GROUP
+        answer = self.read(lambda: FindCoordinatorRequest(key_type=kind, key=group, coordinator_keys=[group]))
+        answer = answer.coordinators[0] if answer.coordinators else answer
+        node: str = self._manager.cluster.add_coordinator(answer, kind, group)
+        return node
 
     def write(self, request: Any, before_write: Callable[[], None], broker: int | None = None) -> Any:
         """Send a request once, to this broker, or else to the first one that can be connected to.

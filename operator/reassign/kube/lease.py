@@ -55,6 +55,8 @@ class Lease:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._seen: tuple[str, float] = ("", 0.0)
+        self.uid = ""
+        """Of the object in the API server: all pods of one installation share it, and it outlives them."""
 
     @property
     def held(self) -> bool:
@@ -139,8 +141,10 @@ class Lease:
                 "metadata": {"name": self._name, "namespace": self._namespace},
                 "spec": spec,
             }
-            await kube.request("POST", self._path, lease)
+            created = await kube.request("POST", self._path, lease)
+            self.uid = created["metadata"]["uid"] if created else ""
             return True
+        self.uid = lease["metadata"]["uid"]
         before = lease.get("spec") or {}
         if before.get("holderIdentity") == self._identity:
             spec |= {key: before[key] for key in ("acquireTime", "leaseTransitions") if key in before}

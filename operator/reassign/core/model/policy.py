@@ -17,7 +17,8 @@ class ThrottlePolicy:
     """The throttle that a cluster gives to its resources, its maximum, and the record of what is set.
 
     `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one nothing new is set,
-    beside a younger one that has throttles to restore nothing is touched.
+    beside a younger one that has throttles to restore nothing is touched. `claimed` is another installation's claim:
+    beside it nothing is set, and what it has set over ours is left to it.
     """
 
     default: Throttle = field(default_factory=Throttle)
@@ -25,6 +26,7 @@ class ThrottlePolicy:
     record: ThrottleStatus | None = None
     older: Problem | None = None
     younger: Problem | None = None
+    claimed: Problem | None = None
 
     @classmethod
     def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:

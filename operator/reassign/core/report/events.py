@@ -20,6 +20,13 @@ COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
 
 
+WARNINGS = (
+    ("Failed", "ReassignmentFailed"),
+    ("Drifted", "ReassignmentDrifted"),
+    ("Unclaimed", "ClusterUnclaimed"),
+    ("ThrottleDrift", "ThrottleDriftRepeated"),
+)
+"""Conditions whose beginning is a warning, and its reason."""
 WAVE_EVENTS = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
 """Stalled says what has gone wrong with a wave."""
 
@@ -64,7 +71,7 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
         events.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
     if "Succeeded" in new and "Succeeded" not in old:
         events.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
-    for kind, reason in (("Failed", "ReassignmentFailed"), ("Drifted", "ReassignmentDrifted")):
+    for kind, reason in WARNINGS:
         if kind in new and kind not in old:
             events.append(Event(True, reason, new[kind].message))
     if "Paused" in new and ("Paused" not in old or old["Paused"].reason != new["Paused"].reason):

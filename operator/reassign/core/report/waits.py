@@ -37,6 +37,7 @@ PASSES = frozenset(
         Reason.CLUSTER_UNDER_MIN_ISR,
         Reason.CLUSTER_UNDER_REPLICATED,
         Reason.CONNECTING,
+        Reason.CLUSTER_CLAIMED,  # until the other installation has ended
         Reason.CLUSTER_UNREACHABLE,
         Reason.TOKEN_ENDPOINT_UNREACHABLE,
         Reason.API_SERVER_UNAVAILABLE,

@@ -35,8 +35,7 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.errors import Reason
-from reassign.text import listed
+from reassign.core.throttle.drift import drift_problem, longest_wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,15 @@ Record = dict[ConfigKey, Ours]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The record from now on, then what to change, in order; and what another client has changed meanwhile."""
+    """The record from now on, then what to change, in order; and what another client has changed meanwhile.
+
+    `drifted` is what of that is set again now.
+    """
 
     record: ThrottleStatus | None
     changes: tuple[Change, ...] = ()
     drift: Problem | None = None
+    drifted: frozenset[ConfigKey] = frozenset()
 
 
 class ConfigDiff(NamedTuple):
@@ -77,20 +80,22 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
     record = read_record(status)
     after: Record = {}
     changes: list[Change] = []
-    drifts: list[str] = []
+    drifts: dict[ConfigKey, str] = {}
     for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
-        judged = _judge(key, record.get(key), aim, observed, seen, settled=recent.settled(key))
+        judged = _judge(key, record.get(key), aim, observed, seen, recent)
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
-        drifts += [judged.drift] if judged.drift else []
+        if judged.drift:
+            drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Diff(write_record(after, aim), tuple(changes), _drift(drifts))
+    return Diff(write_record(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
 
 
 def _judge(
-    key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, *, settled: bool
+    key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, recent: RecentChanges
 ) -> ConfigDiff:
+    settled = recent.settled(key)
     if key.resource not in seen:
         return ConfigDiff(ours)
     configs = seen[key.resource]
@@ -98,14 +103,18 @@ def _judge(
         return ConfigDiff(None if settled else ours)
     text = configs.get(key.config)
     if key.resource.type is ConfigResourceType.TOPIC:
-        return _list(key, ours, text, aim.items.get(key, frozenset()), settled=settled)
+        needed = aim.items.get(key, frozenset())
+        return _list(key, ours, text, needed, settled=settled, unsteady=recent.unsteady(key))
     read = (observed[key.resource] or {}).get(key.config)
     if ours and not settled and read not in (ours.value, ours.replacing, ours.prior):
         return ConfigDiff(ours)  # another client's, over what we wrote a moment ago
-    return _value(key, ours, text, aim.values.get(key), settled=settled)
+    rate = aim.values.get(key)
+    return _value(key, ours, text, rate, settled=settled, unsteady=recent.unsteady(key, longest_wait(text, rate)))
 
 
-def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool) -> ConfigDiff:
+def _value(
+    key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool, unsteady: bool
+) -> ConfigDiff:
     if ours is None:
         if aim is None or text == aim or not settled:
             return ConfigDiff(None)
@@ -118,6 +127,8 @@ def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None,
     theirs = not set_by_us and text != ours.prior
     if not settled and (theirs or aim != ours.value):
         return ConfigDiff(ours)
+    if settled and unsteady and not set_by_us:
+        return ConfigDiff(ours)
     changes = () if text == aim else (Change(key, Op.SET, aim),)
     if not settled:
         return ConfigDiff(ours, changes)
@@ -126,7 +137,9 @@ def _value(key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None,
     return ConfigDiff(after, changes, drift)
 
 
-def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool) -> ConfigDiff:
+def _list(
+    key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool, unsteady: bool
+) -> ConfigDiff:
     there = items(text)
     mine = frozenset(items(ours.value)) if ours else frozenset()
     others = [item for item in there if item not in mine]
@@ -135,15 +148,17 @@ def _list(key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[st
         return _restored(key, ours, text, settled=settled) if ours else ConfigDiff(None)
     if ours is None and not settled:
         return ConfigDiff(None)
-    append = _change(key, Op.APPEND, need.difference(there))
+    missing = (mine & need).difference(there)
+    lost = sorted(missing) if settled else []
+    append = _change(key, Op.APPEND, need.difference(there, missing if unsteady else ()))
     subtract = _change(key, Op.SUBTRACT, (mine - need).intersection(there))
-    lost = sorted((mine & need).difference(there)) if settled else []
     prior = text if ours is None else ours.prior
     if lost and set(others) != set(items(prior)):
         prior = ",".join(others) if mine.intersection(there) else text
     kept = need | (mine.intersection(there) if settled else mine)
     after = Ours(_joined(kept), prior)
-    return ConfigDiff(after, (*append, *subtract), f"{key} had lost {','.join(lost)}" if lost else None)
+    drift = f"{key} had lost {','.join(lost)}" if lost and not unsteady else None
+    return ConfigDiff(after, (*append, *subtract), drift)
 
 
 def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) -> ConfigDiff:
@@ -173,16 +188,6 @@ def _change(key: ConfigKey, op: Op, those: Iterable[str]) -> tuple[Change, ...]:
 
 def _joined(those: Iterable[str]) -> str:
     return ",".join(sorted(those, key=lambda item: tuple(map(int, item.split(":")))))
-
-
-def _drift(drifts: Sequence[str]) -> Problem | None:
-    if not drifts:
-        return None
-    return Problem(
-        Reason.THROTTLE_DRIFT,
-        f"another client changed a throttle: {listed(drifts, separator='; ')}; it is set again, "
-        "and what they set is restored afterwards",
-    )
 
 
 def fit(
@@ -238,6 +243,11 @@ def missing_config(move: ThrottledMove, aim: WantedConfigs, live: frozenset[int]
         if configs is None or configs.get(key.config) != aim.values.get(key):
             return key
     return None
+
+
+def configs_of(move: ThrottledMove, aim: WantedConfigs) -> set[ConfigKey]:
+    """The configurations that throttle a move."""
+    return move.items().keys() | (wanted_configs([move], None).values.keys() & aim.values.keys())
 
 
 def read_record(status: ThrottleStatus | None) -> Record:

@@ -11,11 +11,12 @@ from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.configs import ConfigResource, Observed
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.problem import Problem
+from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Step
 from reassign.core.model.verdict import Stall, Verdict, Waiting
 from reassign.core.throttle.desired import LogDirMove, ThrottledMove, WantedConfigs
-from reassign.core.throttle.diff import missing_config
+from reassign.core.throttle.diff import configs_of, missing_config
 from reassign.errors import Reason
 
 
@@ -36,6 +37,7 @@ class ThrottleState:
 
     `moves` are all that have to be throttled, `kept` those that the record has room for, and `aim` what these need.
     `seen` are the configurations, `live` the brokers that can have any, `problems` what could not be read or changed.
+    `recent` knows what other clients change again and again.
     """
 
     moves: Sequence[ThrottledMove]
@@ -44,6 +46,7 @@ class ThrottleState:
     seen: Observed
     live: frozenset[int]
     problems: Mapping[ConfigResource, Problem]
+    recent: RecentChanges
 
     @property
     def unthrottled(self) -> list[Unthrottled]:
@@ -60,10 +63,22 @@ class ThrottleState:
             )
         key = missing_config(move, self.aim, self.live, self.seen)
         if key is None:
-            return None
+            return self._unsteady(move)
         if problem := self.problems.get(key.resource):
             return Problem(problem.reason, f"it does not begin before it is throttled: {problem.message}")
         return Problem(Reason.THROTTLE_NOT_SET, f"it does not begin before it is throttled: {key} is still to be set")
+
+    def _unsteady(self, move: ThrottledMove) -> Problem | None:
+        """A throttle that another client has just lifted would protect a new move no better."""
+        key = next((k for k in sorted(configs_of(move, self.aim)) if self.recent.unsteady(k)), None)
+        if key is None:
+            return None
+        seconds = self.recent.drifts[key].wait()
+        return Problem(
+            Reason.THROTTLE_NOT_SET,
+            f"it does not begin before it is throttled: another client changes {key}, which has to stand for "
+            f"{seconds:.0f} s first; find that client",
+        )
 
 
 def hold_back(verdicts: Sequence[Verdict], unthrottled: Iterable[Unthrottled], snapshot: Snapshot) -> list[Verdict]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.partition_reassignment import PartitionState
-from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Observed
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
-from reassign.core.throttle.diff import fit, read_record
+from reassign.core.throttle.diff import fit, read_record, write_record
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
@@ -55,7 +55,8 @@ class ThrottleDecision:
     """The record from now on, then the changes to make, in order.
 
     `record` and `changes` are to be left as they are where `untouched`. `reads` are the configurations to read at the
-    next observation. `warnings` are for events, `drift` is what another client has changed meanwhile.
+    next observation. `warnings` are for events, `drift` is what another client has changed meanwhile, `drifted` the
+    configurations.
     """
 
     record: ThrottleStatus | None = None
@@ -66,6 +67,7 @@ class ThrottleDecision:
     untouched: bool = False
     warnings: tuple[Problem, ...] = ()
     drift: Problem | None = None
+    drifted: frozenset[ConfigKey] = frozenset()
     moves: Sequence[ThrottledMove] = ()
     kept: Sequence[ThrottledMove] = ()
     aim: WantedConfigs = field(default_factory=WantedConfigs)
@@ -84,12 +86,13 @@ def decide_throttles(
     record = policy.record
     memory = replace(memory, recent=memory.recent.observe(read.began))
     moves = desired(verdicts, snapshot, policy, recent)
-    if waits := policy.older or policy.younger:
+    if waits := policy.older or policy.younger or policy.claimed:
         verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
-    if policy.younger:
-        return list(verdicts), ThrottleDecision(record, untouched=True), memory
-    if policy.older:  # what it has set stays until those moves have ended
+    beside = policy.older or policy.claimed
+    if beside:  # what it has set stays until those moves have ended
         moves = desired((), snapshot, policy, recent)
+    if policy.younger or (policy.claimed and moves):
+        return list(verdicts), ThrottleDecision(record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
     reads = {move: _resources(wanted_configs([move], None), live) for move in moves}
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
@@ -97,7 +100,7 @@ def decide_throttles(
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
         tps = {move.tp for move in unread}
         verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
-        moves = desired(() if policy.older else verdicts, snapshot, policy, recent)
+        moves = desired(() if beside else verdicts, snapshot, policy, recent)
     recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
     wanted = recorded.union(*reads.values())
     warnings: tuple[Problem, ...] = ()
@@ -105,13 +108,17 @@ def decide_throttles(
         lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
         warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
     diff, kept = fit(record, moves, read.observed, memory.recent)
+    if policy.claimed:
+        diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     decision = ThrottleDecision(
         record=_with_problem(diff.record, {**memory.problems, **read.problems}),
         changes=diff.changes,
         reads=wanted,
         awaited=bool(unread),
         warnings=warnings,
-        drift=None if memory.problems else diff.drift,  # what could not be set is not another client's doing
+        # what could not be set is not another client's doing
+        drift=None if memory.problems else diff.drift,
+        drifted=frozenset() if memory.problems else diff.drifted,
         moves=moves,
         kept=kept,
         aim=wanted_configs(kept, record),
@@ -140,12 +147,12 @@ def gate_throttles(
     failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
     memory = replace(
         memory,
-        recent=memory.recent.remember(outcomes, at),
+        recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
         problems={resource: problem for resource, problem in failed.items() if _can_be_set(resource, decision.live)},
     )
     seen = memory.recent.over(read.observed)
     problems = {**read.problems, **failed}
-    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems)
+    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems, memory.recent)
     return hold_back(verdicts, state.unthrottled, snapshot), memory
 
 
@@ -179,3 +186,16 @@ def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResourc
     first = problems[min(problems)] if problems else None
     update = {"reason": first and first.reason, "message": first and first.message[:1024]}
     return record.model_copy(update=update)
+
+
+def _with_overwritten(
+    before: ThrottleStatus | None, after: ThrottleStatus | None, observed: Observed
+) -> ThrottleStatus | None:
+    """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
+    that is what it found."""
+    old, new = read_record(before), read_record(after)
+    for key, ours in old.items():
+        there = (observed.get(key.resource) or {}).get(key.config)
+        if key.resource.type is ConfigResourceType.BROKER and there not in (None, ours.prior):
+            new.setdefault(key, ours)
+    return write_record(new, WantedConfigs()) if new else None

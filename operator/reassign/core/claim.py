@@ -1,0 +1,132 @@
+"""The claim on a Kafka cluster: which installation of the operator serves it, where several have a KafkaCluster for it.
+
+Installations in different Kubernetes clusters see nothing of each other but Kafka. Each one that serves a cluster is a
+member of one group there, and its member metadata is its claim. The older claim wins. One that sees another's claim
+stays out of the group, so clocks matter only between two that join at once.
+
+Whatever keeps the group from being read is a warning, and stops nothing. Without the group's coordinator no other
+installation can make a claim either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from reassign.core.model.problem import Problem
+from reassign.errors import Reason
+
+SESSION_SECONDS = 300.0
+"""How long a claim outlives the last sign of its installation: longer than a restart, or a takeover by another pod."""
+PATIENCE_SECONDS = 15.0
+"""How long the group may be unreadable before that is a problem, and how long a first answer is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an installation writes into its membership, and the host that Kafka reports for it."""
+
+    installation: str
+    since: datetime
+    host: str = field(default="", compare=False)
+
+    @property
+    def metadata(self) -> bytes:
+        """Nothing but what the decision needs: whoever may describe the group can read it."""
+        return json.dumps({"installation": self.installation, "since": self.since.isoformat()}).encode()
+
+    @classmethod
+    def read(cls, metadata: bytes, host: str) -> Claim | None:
+        """The claim of a member; None for metadata that is no claim."""
+        try:
+            fields = json.loads(metadata)
+            since = datetime.fromisoformat(fields["since"])
+            return cls(str(fields["installation"]), since if since.tzinfo else since.replace(tzinfo=UTC), host)
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+def preceding(claims: Iterable[Claim], installation: str) -> Claim | None:
+    """Another installation's claim that precedes ours, if any; of two equally old ones the smaller uid is first."""
+    first = min(claims, key=lambda claim: (claim.since, claim.installation), default=None)
+    return first if first and first.installation != installation else None
+
+
+def own_since(claims: Iterable[Claim], installation: str, now: datetime) -> datetime:
+    """Since when this installation has its claim: an earlier process of it may have left one."""
+    return min((claim.since for claim in claims if claim.installation == installation), default=now)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimState:
+    """What is known of the claim.
+
+    `seen` is when the group was read last, or first asked for, by a monotonic clock; `decided` whether anything is
+    known at all. `other` is another installation's claim. `problem` is what keeps the group from being read, `failing`
+    since when something does.
+    """
+
+    seen: float
+    decided: bool = False
+    other: Claim | None = None
+    problem: Problem | None = None
+    failing: float | None = None
+
+    def connected(self) -> ClaimState:
+        """Over another line than before: what failed on that one says nothing of this one."""
+        return replace(self, failing=None)
+
+    def read(self, other: Claim | None, at: float) -> ClaimState:
+        """After the group was read."""
+        return ClaimState(at, True, other)
+
+    def failed(self, problem: Problem, at: float, *, lasts: bool) -> ClaimState:
+        """After the group could not be read. Another's claim counts for as long as it may outlive its installation."""
+        failing = at if self.failing is None else self.failing
+        if not lasts and at - failing < PATIENCE_SECONDS:
+            return replace(self, failing=failing)
+        other = self.other if at - self.seen < SESSION_SECONDS else None
+        return replace(self, decided=True, other=other, problem=problem, failing=failing)
+
+    @property
+    def claimed(self) -> Problem | None:
+        """Why nothing new starts, if another installation has the claim."""
+        if self.other is None:
+            return None
+        return Problem(
+            Reason.CLUSTER_CLAIMED,
+            "another installation of the operator serves the same Kafka cluster: nothing new starts here, and what is "
+            "in flight goes on, or is undone when it is deleted",
+        )
+
+    @property
+    def holder(self) -> str:
+        """Who has the claim, and what to do, for those who may see the KafkaCluster."""
+        if self.other is None:
+            return ""
+        return (
+            f"It is at {self.other.host or 'an unknown host'} since {self.other.since:%Y-%m-%d %H:%M:%S} UTC, and its "
+            f"Lease has the uid {self.other.installation}. Use that one, or delete its KafkaCluster; "
+            f"{SESSION_SECONDS / 60:.0f} minutes after its end this one takes over"
+        )
+
+    def by(self, now: float) -> ClaimState:
+        """What counts at this moment: the first answer is waited for, but not for ever."""
+        return self if now - self.seen < PATIENCE_SECONDS else replace(self, decided=True)
+
+    @property
+    def undecided(self) -> Problem | None:
+        """Why nothing starts yet."""
+        if self.decided:
+            return None
+        return Problem(Reason.CONNECTING, "asking whether another installation of the operator serves the cluster")
+
+    @property
+    def unclaimed(self) -> Problem | None:
+        """The warning that no claim is kept."""
+        if self.problem is None:
+            return None
+        message = f"{self.problem.message}; until then no other installation of the operator on this Kafka is noticed"
+        return Problem(self.problem.reason, message)
