@@ -171,14 +171,22 @@ class Brokers:
 
     @contextmanager
     def frozen(self, *nodes: int) -> Iterator[None]:
-        """Stop the processes of nodes without ending them (SIGSTOP): connections stand, answers do not come."""
+        """Stop the processes of nodes without ending them (SIGSTOP): connections stand, answers do not come.
+
+        One that is killed meanwhile stays dead.
+        """
+
+        def resume(process: Process) -> None:
+            if process.alive:
+                os.kill(process.pid, signal.SIGCONT)
+
         with ExitStack() as stack:
             for node in nodes:
                 process = self.processes.find(_name(node))
                 if not process:
                     raise PlatformError(f"node {node} does not run")
                 os.kill(process.pid, signal.SIGSTOP)
-                stack.callback(os.kill, process.pid, signal.SIGCONT)
+                stack.callback(resume, process)
             yield
 
     def _servers(self, address: str, offset: int) -> str:
@@ -303,7 +311,7 @@ class Brokers:
         for node in (*others, *self.ids):
             for data in self.log_dirs(node):
                 if node in CONTROLLERS:
-                    shutil.copytree(*self.log_dirs(first), data)
+                    shutil.copytree(self.log_dirs(first)[0], data)
                 else:
                     data.mkdir(parents=True)
                 (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\n")

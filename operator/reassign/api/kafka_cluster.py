@@ -370,6 +370,10 @@ class ThrottleStatus(Model):
     """Set on brokers."""
     topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
+    via: BrokerId | None = None
+    """The broker that the last changes of topics went to; those of a broker go to that broker."""
+    sent_at: Time | None = None
+    """When the last changes were sent."""
     reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
     """Why a throttle cannot be set or restored now, as one word."""
     message: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None

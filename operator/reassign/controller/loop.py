@@ -44,7 +44,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, gate, kept, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 
@@ -158,7 +158,9 @@ class ClusterLoop:
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
         resources = self._due(admitted)
         try:
-            observed = await self.observer.observe(cluster, resources, self.actor.throttle_record.recorded)
+            throttle = self.actor.throttle_record.recorded
+            in_doubt = doubts(resources, throttle, self.memory)
+            observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
             recorded = self.actor.throttle_record.recorded
             explain = self.unserved.problem_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
@@ -46,6 +47,17 @@ class Settled(NamedTuple):
     waiting: Waiting | None = None
 
 
+def sent_through(verdict: Verdict, via: int | None, at: datetime) -> Verdict:
+    """The verdict with the broker that its steps go to, and the time, in its record."""
+    asked = [step.tp for step in verdict.steps if isinstance(step, Alter | Cancel)]
+    if via is None or not asked:
+        return verdict
+    record = dict(verdict.record)
+    for tp in asked:
+        record[tp] = replace(record[tp], via=via, sent_at=at)
+    return replace(verdict, record=record)
+
+
 def settle_steps(
     verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float
 ) -> tuple[Verdict, Recent]:
@@ -64,7 +76,8 @@ def settle_steps(
             if outcome.result is not Result.APPLIED:
                 stalls.setdefault(step.tp, Stall(outcome.problem, False))
             continue
-        facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
+        if outcome.result is not Result.NOT_SENT:
+            facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
         settled = _settled(verdict.resource, step, record[step.tp], outcome)
         facts += settled.facts
         if settled.entry is None:
@@ -86,6 +99,8 @@ def _settled(resource: Resource, step: Alter | Cancel | Elect, entry: Entry, out
     if outcome.result is Result.UNKNOWN:
         doubt = (Doubted(step.tp, step.replicas, outcome.problem),) if isinstance(step, Alter) else ()
         return Settled(entry, doubt, outcome.problem)
+    if outcome.result is Result.NOT_SENT:
+        return Settled(entry, (), outcome.problem)
     if isinstance(step, Elect):
         failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
         return Settled(entry.to(RecordState.COMPLETED, failed or entry.problem), (Elected(step.tp),))

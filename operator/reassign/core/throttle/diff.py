@@ -79,7 +79,7 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
     changes: list[Change] = []
     drifts: list[str] = []
     for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
-        judged = _judge(key, record.get(key), aim, observed, seen, settled=recent.settled(key))
+        judged = _judge(key, record.get(key), aim, observed, seen, settled=recent.settled(key, recorded=key in record))
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
