@@ -95,7 +95,7 @@ class Decision:
 def doubts(resources: Sequence[Resource], throttle: ThrottleStatus | None, memory: Memory) -> Doubts:
     """What the next observation is to ask of the brokers that writes without an answer went to."""
     recent, changes = memory.recent, memory.throttle.recent
-    entries = (recent.recorded(entry) for resource in resources for entry in resource.record.values())
+    entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())
     moves = [*recent.unanswered.values(), *(write for write in entries if write)]
     return recent.forwarding.doubts(recent.now, moves, changes.in_doubt(throttle))
 
@@ -145,7 +145,13 @@ def _decide(
     verdicts, throttle, throttle_memory = decide_throttles(
         verdicts, snapshot, configs, memory.throttle, recent, policy.throttle
     )
-    recent = replace(recent, tracks=tracks, silence=silence, cancelled=recent.cancelled & _cancelling(verdicts))
+    recent = replace(
+        recent,
+        tracks=tracks,
+        silence=silence,
+        cancelled=recent.cancelled & _cancelling(verdicts),
+        answered=recent.answered & {tp for v in verdicts for tp in active(v.record)},
+    )
     return Decision(
         snapshot=snapshot,
         configs=configs,
@@ -167,9 +173,12 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
     )
     pacer = memory.pacer.admitted(verdicts, decision.snapshot)
     recent = memory.recent.remember_changes(changes)
-    verdicts = [sent_through(verdict, recent.forwarding.via, recent.clock.of(at)) for verdict in verdicts]
+    stamped = []
+    for verdict in verdicts:
+        verdict, recent = sent_through(verdict, recent, at)
+        stamped.append(verdict)
     memory = replace(memory, recent=recent, throttle=throttle, pacer=pacer)
-    return replace(decision, verdicts=tuple(verdicts), memory=memory)
+    return replace(decision, verdicts=tuple(stamped), memory=memory)
 
 
 def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:

@@ -97,13 +97,15 @@ class Recent:
     confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
     first. `refused` is by partition and request, `doubts` by the replicas: why no answer came to the last request.
     `tracks` are of moves in flight. `silence` is since when a partition waits for what brokers report of their log
-    directories. `reports` are about log directories. `unanswered` are the last writes without an answer.
+    directories. `reports` are about log directories. `unanswered` are the last writes without an answer,
+    `answered` the partitions held whose last write was this process's, and had one.
     """
 
     now: float = 0.0
     started: float = 0.0
     forwarding: Forwarding = field(default_factory=Forwarding)
     unanswered: Mapping[TopicPartition, Write] = field(default_factory=dict)
+    answered: frozenset[TopicPartition] = frozenset()
     clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
@@ -144,7 +146,7 @@ class Recent:
         """After the steps that these facts are about, which ended at this moment."""
         busy, refused, doubts = dict(self.busy), dict(self.refused), dict(self.doubts)
         unanswered, via = dict(self.unanswered), self.forwarding.via
-        cancelled = set(self.cancelled)
+        cancelled, met = set(self.cancelled), set(self.answered)
         instructed: list[tuple[AlterLogDirs, float]] = []
 
         def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
@@ -156,8 +158,11 @@ class Recent:
             match fact:
                 case Touched(tp, answered):
                     busy[tp] = at
-                    if not answered:
-                        unanswered[tp] = Write(via, at)
+                    if answered:
+                        met.add(tp)
+                    else:
+                        before = unanswered.get(tp)
+                        unanswered[tp] = Write(None if before and before.via != via else via, at)
                 case Refused(tp, request, problem):
                     refuse(tp, request, problem)
                 case Doubted(tp, replicas, problem):
@@ -177,6 +182,7 @@ class Recent:
             self,
             forwarding=self.forwarding.lost([via]) if lost else self.forwarding,
             unanswered=unanswered,
+            answered=frozenset(met),
             busy=busy,
             refused=refused,
             doubts=doubts,
@@ -200,11 +206,16 @@ class Recent:
             since = max(since, self.forwarding.landed(sent)) if sent else since
         return self.now - since >= SETTLE_SECONDS
 
-    def recorded(self, entry: Entry) -> Write | None:
-        """The write that an entry leaves open; of one that says no broker, an earlier process may have sent it."""
-        if not entry.may_land:
+    def recorded(self, tp: TopicPartition, entry: Entry) -> Write | None:
+        """The write of an earlier process that an entry leaves open; it may say no broker."""
+        if tp in self.answered or not entry.may_land:
             return None
         return Write(entry.via, self.clock.since(entry.sent_at) if entry.sent_at else self.started)
+
+    def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
+        """The last write for a partition, of this process or as it is recorded, that may not have landed."""
+        write = self.unanswered.get(tp) or (self.recorded(tp, entry) if entry else None)
+        return write if write and self.now - self.forwarding.landed(write) < SETTLE_SECONDS else None
 
     def shown(self, tp: TopicPartition, broker: int) -> bool:
         """Whether a broker's log directories show all that it was told about a partition.

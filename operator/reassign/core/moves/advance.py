@@ -80,7 +80,7 @@ class Held:
     @property
     def settled(self) -> bool:
         """Whether what metadata says of a partition that is not in flight can be believed."""
-        return self.recent.settled(self.tp, self.recent.recorded(self.entry))
+        return self.recent.settled(self.tp, self.recent.recorded(self.tp, self.entry))
 
     @property
     def at_target(self) -> bool:

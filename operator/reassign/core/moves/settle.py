@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
@@ -47,15 +46,19 @@ class Settled(NamedTuple):
     waiting: Waiting | None = None
 
 
-def sent_through(verdict: Verdict, via: int | None, at: datetime) -> Verdict:
-    """The verdict with the broker that its steps go to, and the time, in its record."""
-    asked = [step.tp for step in verdict.steps if isinstance(step, Alter | Cancel)]
-    if via is None or not asked:
-        return verdict
-    record = dict(verdict.record)
-    for tp in asked:
-        record[tp] = replace(record[tp], via=via, sent_at=at)
-    return replace(verdict, record=record)
+def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, Recent]:
+    """The verdict with the broker that its steps go to, and the time, in its record; and the memory.
+
+    Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
+    """
+    record, unanswered = dict(verdict.record), dict(recent.unanswered)
+    for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel)):
+        via, before = recent.forwarding.via, verdict.resource.record.get(tp)
+        if (write := recent.in_doubt(tp, before)) and write.via != via:
+            via, unanswered[tp] = None, write
+        record[tp] = replace(record[tp], via=via, sent_at=recent.clock.of(at))
+    answered = recent.answered.difference(step.tp for step in verdict.steps)
+    return replace(verdict, record=record), replace(recent, unanswered=unanswered, answered=answered)
 
 
 def settle_steps(
