@@ -104,6 +104,7 @@ class SimKafka:
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
             log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent and not self._is_down(b)},
+            forwarded=Forwarded(0, {0}),
         )
 
     def _directories(self, broker: int) -> dict[str, LogDir]:

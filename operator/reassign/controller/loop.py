@@ -162,9 +162,8 @@ class ClusterLoop:
             in_doubt = doubts(resources, throttle, self.memory)
             observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
-            recorded = self.actor.throttle_record.recorded
             explain = self.unserved.problem_of
-            observed = await self.observer.complete(observed, cluster, resources, self._reads, recorded, explain)
+            observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None

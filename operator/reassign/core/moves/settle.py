@@ -52,7 +52,7 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
     Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
     """
     record, unanswered = dict(verdict.record), dict(recent.unanswered)
-    for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel)):
+    for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel) and step.tp in record):
         via, before = recent.forwarding.via, verdict.resource.record.get(tp)
         if (write := recent.in_doubt(tp, before)) and write.via != via:
             via, unanswered[tp] = None, write
