@@ -182,7 +182,7 @@ class KafkaClient:
 
         async def answers(broker: int) -> bool:
             try:
-                await self._call(requests.reassignments, self._wire, None, broker)
+                await self._call(requests.forwards, self._wire, broker)
             except ClusterError:
                 return False
             return True

@@ -86,6 +86,11 @@ def outcome(step: Step, code: int, message: str | None) -> Outcome:
     return Outcome(Result.REFUSED, reason, explanation)
 
 
+def lost(error: Exception) -> Outcome:
+    """The outcome of a step whose request or answer was lost on the way."""
+    return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, cluster_error(error).message)
+
+
 def not_sent(error: Exception) -> Outcome:
     """The outcome of a step whose request was not sent."""
     return Outcome(Result.NOT_SENT, Reason.REQUEST_FAILED, cluster_error(error).message)

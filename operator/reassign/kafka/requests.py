@@ -47,20 +47,20 @@ def guard(wire: Wire) -> ReplicationFactorGuard:
     return ReplicationFactorGuard.NATIVE if newest >= 1 else ReplicationFactorGuard.EMULATED
 
 
-def reassignments(
-    wire: Wire, only: Collection[TopicPartition] | None = None, broker: int | None = None
-) -> dict[TopicPartition, Reassignment]:
-    """What is in flight, on the cluster or of the given partitions (ListPartitionReassignments).
+def forwards(wire: Wire, broker: int) -> None:
+    """Return when a broker has forwarded a request to the controller (ListPartitionReassignments of no topic)."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=[])
+    answer = wire.read_from(broker, request, READ_SECONDS)
+    _raise_for(answer.error_code, answer.error_message)
 
-    Any broker forwards it, or only the named one.
-    """
+
+def reassignments(wire: Wire, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Reassignment]:
+    """What is in flight, on the cluster or of the given partitions (ListPartitionReassignments)."""
     listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only or ()).items()]
-
-    def request() -> Any:
-        return ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
-
-    answer = wire.read(request) if broker is None else wire.read_from(broker, request(), READ_SECONDS)
+    answer = wire.read(
+        lambda: ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
+    )
     _raise_for(answer.error_code, answer.error_message)
     return {
         TopicPartition(topic.name, p.partition_index): Reassignment(

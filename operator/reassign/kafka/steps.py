@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Reassignment, ReplicationFactorGuard
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
 from reassign.kafka import requests
-from reassign.kafka.errors import not_sent, outcome
+from reassign.kafka.errors import lost, not_sent, outcome
 from reassign.kafka.wire import AnswerLostError, Wire
 
 BATCH = 200
@@ -77,7 +77,8 @@ class StepWriter:
         for broker in sorted({broker for step in batch for broker, _ in step.dirs}):
             there = [step for step in batch if broker in dict(step.dirs)]
             paths = {step.tp: dict(step.dirs)[broker] for step in there}
-            met = self._send(there, partial(requests.alter_log_dirs, self.wire, broker, paths, self.before_write))
+            send = partial(requests.alter_log_dirs, self.wire, broker, paths, self.before_write)
+            met = self._send(there, send, lost)  # other brokers may have been told
             outcomes |= {step: outcome for step, outcome in met.items() if outcome is not APPLIED}
         return outcomes
 
@@ -122,7 +123,12 @@ class StepWriter:
             ),
         )
 
-    def _send(self, batch: Sequence[Step], send: Callable[[], requests.Answers]) -> dict[Step, Outcome]:
+    def _send(
+        self,
+        batch: Sequence[Step],
+        send: Callable[[], requests.Answers],
+        failed: Callable[[Exception], Outcome] = not_sent,
+    ) -> dict[Step, Outcome]:
         try:
             return _outcomes(batch, send())
         except IncompatibleBrokerVersion:
@@ -131,7 +137,7 @@ class StepWriter:
             message = f"the answer was lost: {error}"
             return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
         except KafkaError as error:
-            return dict.fromkeys(batch, not_sent(error))
+            return dict.fromkeys(batch, failed(error))
 
 
 def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome | None:
