@@ -20,6 +20,7 @@ from reassign.api.common import (
     ObservedTopic,
     PartitionId,
     Rate,
+    RecordedTime,
     Replicas,
     Resource,
     Schema,
@@ -314,7 +315,7 @@ class RecordPartition(Model):
     """The log directories that were named for the target replicas, or any."""
     via: BrokerId | None = None
     """The broker that the last request for it went to."""
-    sent_at: Time | None = None
+    sent_at: RecordedTime | None = None
     """When that was."""
 
 
