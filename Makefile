@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-failover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -69,6 +69,9 @@ bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: med
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle
+
+bench-failover: $(VENV)  ## controllers fail 20 times while writes are queued: nothing may be orphaned
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.failover
 
 bench-makespan: up  ## how long the waves of a plan take under a throttle, beside what the plan says
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.makespan

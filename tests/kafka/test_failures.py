@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localplatform.brokers import CONTROLLER_ID, rack
+from localplatform.brokers import CONTROLLERS, rack
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Result
 from reassign.errors import Reason
@@ -38,11 +38,11 @@ def test_a_broker_that_hangs_hides_no_more_than_its_own_sizes(kafka: Kafka) -> N
     eventually(lambda: kafka.settled(tp, [0, 1]))
 
 
-def test_a_write_without_an_answer_is_unknown(kafka: Kafka) -> None:
+def test_a_write_is_not_sent_when_nobody_lists_what_is_in_flight(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
-    with kafka.brokers.frozen(CONTROLLER_ID):
+    with kafka.brokers.frozen(*CONTROLLERS):
         [outcome] = kafka.perform(Alter(tp, (1, 0)))
-    assert (outcome.result, outcome.reason) == (Result.UNKNOWN, Reason.REQUEST_FAILED)
+    assert (outcome.result, outcome.reason) == (Result.NOT_SENT, Reason.REQUEST_FAILED)
     eventually(lambda: not any(broker.fenced for broker in kafka.observe().brokers.values()))
     assert kafka.perform(Alter(tp, (1, 0))) == [APPLIED]  # safe to repeat
     eventually(lambda: kafka.settled(tp, [1, 0]))

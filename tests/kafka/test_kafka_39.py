@@ -81,7 +81,7 @@ def test_what_the_brokers_refuse_is_refused_in_their_words(kafka: Kafka) -> None
     assert "no such broker is registered" in outcomes[0].message
 
 
-def test_without_brokers_steps_are_unknown_until_they_are_back(kafka: Kafka) -> None:
+def test_without_brokers_steps_are_not_sent_until_they_are_back(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
     for broker in kafka.brokers.ids:
         kafka.brokers.kill(broker)
@@ -91,7 +91,7 @@ def test_without_brokers_steps_are_unknown_until_they_are_back(kafka: Kafka) -> 
     [outcome] = kafka.perform(Alter(tp, (1, 0)))
 
     assert caught.value.reason is Reason.CLUSTER_UNREACHABLE
-    assert outcome.result is Result.UNKNOWN
+    assert outcome.result is Result.NOT_SENT
 
     for broker in kafka.brokers.ids:
         kafka.brokers.restart(broker)

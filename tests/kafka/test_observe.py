@@ -1,8 +1,10 @@
 """What a snapshot of a cluster shows."""
 
+import asyncio
 from shutil import disk_usage
 
 from localplatform.brokers import rack
+from reassign.core.model.forwarding import Doubts, Forwarded
 from reassign.core.model.snapshot import Broker, Reassignment, ReplicationFactorGuard, TopicPartition
 from reassign.core.model.steps import Alter
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
@@ -134,3 +136,24 @@ def test_what_is_in_flight_is_listed_for_topics_not_asked_for_too(kafka: Kafka) 
         kafka.perform(Alter(tp, (2, 1)))
         assert tp in kafka.observe().reassignments
     eventually(lambda: kafka.settled(tp, [2, 1]))
+
+
+def test_a_broker_in_doubt_lists_what_is_in_flight_and_its_offset_is_read(kafka: Kafka) -> None:
+    doubts = Doubts(frozenset({2}), offsets=True)
+
+    def forwarded() -> Forwarded:
+        return asyncio.run(kafka.client.observe((), None, (), doubts)).forwarded
+
+    first = forwarded()
+    assert (first.via, first.brokers) == (2, {2})
+    assert first.offsets is not None
+    end, offsets = first.offsets
+    assert set(offsets) == set(kafka.brokers.ids)
+    assert end > 0
+    eventually(lambda: (found := forwarded().offsets) is not None and min(found.brokers.values()) >= end)
+
+
+def test_a_broker_in_doubt_that_is_gone_leaves_the_others(kafka: Kafka) -> None:
+    found = asyncio.run(kafka.client.observe((), None, (), Doubts(frozenset({99})))).forwarded
+    assert found.via in kafka.brokers.ids
+    assert found.brokers == {found.via}

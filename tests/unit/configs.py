@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
-from reassign.core.model.memory import LANDING_SECONDS
+from reassign.core.model.forwarding import Forwarded, Forwarding, MetadataOffsets, Write
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.steps import APPLIED, Outcome, Result
 from reassign.core.throttle.desired import ThrottledMove
@@ -40,8 +41,13 @@ class Throttler:
     """By how many ticks reads are older than our own writes."""
     down: set[ConfigResource] = field(default_factory=set)
     lately: RecentChanges = field(default_factory=lambda: RecentChanges(started=0.0))
-    limbo: list[tuple[float, Change]] = field(default_factory=list)
-    """Requests that are still on their way, and when they land."""
+    limbo: list[tuple[float, int, Change]] = field(default_factory=list)
+    """Requests that a broker holds, and when they land. It lists nothing before that."""
+    silent: set[int] = field(default_factory=set)
+    """Brokers that answer nothing."""
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    sent_at: float | None = None
+    """When the last changes were sent, as the record has it."""
     _past: list[Store] = field(default_factory=list)
 
     def tick(
@@ -52,11 +58,17 @@ class Throttler:
         With `lands_after` the answers are lost, and the changes are made that many seconds later.
         """
         self.now += 1
+        # one may answer a while before what it holds lands: a reconnect changes the order
+        held = {via for lands, via, _ in self.limbo if lands - self.now > 5} | self.silent
         self._land(self.now)
         self._past.append(copy(self.store))
         shown = self._past[-1 - min(self.lag, len(self._past) - 1)]
         observed: Observed = {resource: configs for resource, configs in shown.items() if resource not in self.down}
-        self.lately = self.lately.observe(self.now)
+        brokers = [broker for broker in range(4) if broker not in held]
+        shown_until = dict.fromkeys(brokers, len(self._past) - self.lag)
+        forwarded = Forwarded(min(brokers, default=None), brokers, MetadataOffsets(len(self._past), shown_until))
+        self.forwarding = self.forwarding.observe(self.now, forwarded)
+        self.lately = self.lately.observe(self.now, self.forwarding)
         planned, _ = fit(self.status, moves, observed, self.lately)
         steps: list[Change | None] = [None, *planned.changes]
         for number, step in enumerate(steps):
@@ -68,32 +80,38 @@ class Throttler:
                 self.status = planned.record and ThrottleStatus.parse(planned.record.wire())
                 continue
             assert step.key in read_record(self.status), f"{step} is not recorded"
-            self.limbo.append((self.now + (lands_after or 0), step))
+            via = self.forwarding.via_of(step.key.resource)
+            assert via is not None
+            self.sent_at = self.now
+            self.limbo.append((self.now + (lands_after or 0), via, step))
             self._land(self.now)
             outcome = APPLIED if lands_after is None else LOST
             self.lately = self.lately.remember({step: outcome}, self.now)
             self.lately = self.lately.drifted(planned.drifted & {step.key}, self.now)
+            if lands_after is not None:
+                self.forwarding = self.forwarding.lost([via])
         return planned
 
     def _land(self, until: float) -> None:
-        for at, change in [late for late in self.limbo if late[0] <= until]:
-            put(self.store[change.key.resource], change)
-            self.limbo.remove((at, change))
+        for late in [late for late in self.limbo if late[0] <= until]:
+            put(self.store[late[2].key.resource], late[2])
+            self.limbo.remove(late)
 
     def ticks(self, count: int, moves: Sequence[ThrottledMove] = ()) -> None:
         for _ in range(count):
             self.tick(moves)
 
     def restart(self) -> None:
-        self._land(self.now + LANDING_SECONDS)
-        self.lately = RecentChanges(started=self.now)
+        earlier = None if self.sent_at is None else Write(self.forwarding.via, self.sent_at)
+        self.forwarding = Forwarding()
+        self.lately = RecentChanges(started=self.now, earlier=earlier)
 
     def another_client(self, change: Change) -> None:
         """Land what is pending, then change a config as another client, at once visible to reads.
 
         Without a compare-and-set, our next write overwrites an edit that we have not read.
         """
-        self._land(self.now + LANDING_SECONDS)
+        self._land(inf)
         put(self.store[change.key.resource], change)
         for past in self._past:
             put(past[change.key.resource], change)

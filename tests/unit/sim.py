@@ -13,6 +13,7 @@ from reassign.api.kafka_cluster import Execution, Limits, ThrottleStatus
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
 from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef
 from reassign.core.model.configs import Change, put
+from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import remembered
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import Permission
@@ -36,7 +37,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.throttle.diff import read_record as read_throttles
 from reassign.core.throttle.stage import ConfigRead
-from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded, settle
+from reassign.core.tick import Decision, Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import Reason
 from tests.unit import kstatus
 from tests.unit.configs import Store, copy
@@ -103,6 +104,7 @@ class SimKafka:
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
             log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent and not self._is_down(b)},
+            forwarded=Forwarded(0, {0}),
         )
 
     def _directories(self, broker: int) -> dict[str, LogDir]:
@@ -266,8 +268,10 @@ class Driver:
     gone: set[str] = field(default_factory=set)
     lag: int = 0
     """By how many ticks metadata is older than the list of what is in flight."""
-    limbo: list[tuple[float, Step]] = field(default_factory=list)
-    """Requests that are still on their way, and when they land."""
+    limbo: list[tuple[float, int, Step]] = field(default_factory=list)
+    """Requests that a broker holds, and when they land. It lists nothing before that."""
+    silent: set[int] = field(default_factory=set)
+    """Brokers that answer nothing."""
     _shown: list[Metadata] = field(default_factory=list)
     _log_dirs: LogDirs = field(default_factory=dict)
 
@@ -290,12 +294,14 @@ class Driver:
         Where answers are lost, the requests land `lands_after` seconds later.
         """
         self.now += 1
-        for _, step in [late for late in self.limbo if late[0] <= self.now]:
+        forwarded = self._forwarded()
+        for _, _, step in [late for late in self.limbo if late[0] <= self.now]:
             self.kafka.perform(step)
         self.limbo = [late for late in self.limbo if late[0] > self.now]
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
-        self.observe(snapshot.reassignments.keys(), snapshot.log_dirs.keys())
+        snapshot = replace(snapshot, forwarded=forwarded)
+        self.observe(snapshot.reassignments.keys(), snapshot.log_dirs.keys(), forwarded)
         self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
         snapshot = replace(snapshot, log_dirs=self._log_dirs)
         left = die_after
@@ -324,7 +330,9 @@ class Driver:
                 self.restart()
                 return
             if lands_after:
-                self.limbo.append((self.now + lands_after, step))
+                via = self.recent.forwarding.via
+                assert via is not None
+                self.limbo.append((self.now + lands_after, via, step))
                 outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
                 continue
             outcome = self.kafka.perform(step)
@@ -355,9 +363,27 @@ class Driver:
             put(self.configs[change.key.resource], change)
         return dict.fromkeys(decision.throttle.changes, APPLIED)
 
-    def observe(self, in_flight: Collection[TopicPartition], reported: Collection[int] = ()) -> None:
+    def observe(
+        self,
+        in_flight: Collection[TopicPartition],
+        reported: Collection[int] = (),
+        forwarded: Forwarded = NOT_FORWARDED,
+    ) -> None:
         """Remember an observation at this moment."""
-        self.recent = self.recent.observe(self.now, self.now, in_flight, reported)
+        self.recent = self.recent.observe(self.now, self.now, in_flight, reported, forwarded)
+
+    def _forwarded(self) -> Forwarded:
+        """How the list of what is in flight comes about: of the brokers that are asked, those that answer.
+
+        One may answer a while before what it holds lands: a reconnect changes the order.
+        """
+        asked = doubts(list(self.resources.values()), self.throttle.record, self.memory)
+        held = {via for lands, via, _ in self.limbo if lands - self.now > 5}
+        up = sorted(b.id for b in self.kafka.brokers.values() if not b.fenced and b.id not in held | self.silent)
+        heard = [broker for broker in up if broker in asked.brokers]
+        via = (heard or up or [None])[0]
+        brokers = frozenset([*heard, *([] if via is None else [via])])
+        return Forwarded(via, brokers, MetadataOffsets(0, dict.fromkeys(up, 0)) if asked.offsets else None)
 
     @property
     def recent(self) -> Recent:

@@ -20,6 +20,7 @@ from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
 from reassign.controller.store import Store
+from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import Broker, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
@@ -136,7 +137,9 @@ class Brokers:
         self.short: dict[str, Topic] = {}
         self.asked: frozenset[str] = frozenset()
 
-    async def observe(self, topics: Collection[str], sizes_of: object, destinations: object) -> Snapshot:
+    async def observe(
+        self, topics: Collection[str], sizes_of: object, destinations: object, doubts: object
+    ) -> Snapshot:
         if not self.reachable:
             raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
         self.asked = frozenset(topics)
@@ -251,7 +254,7 @@ def connect(loop: ClusterLoop, client: Any, cluster: KafkaCluster) -> None:
     """Have it connected to these brokers, in an operator that has been running for long."""
     loop.observer.client, loop.observer.connection = client, Connection("b:9092")
     loop.observer._connected_to = (cluster.metadata.uid, cluster.spec)
-    forget(loop, started=float("-inf"))
+    forget(loop, started=float("-inf"), forwarding=Forwarding(listed={0: float("-inf")}))
 
 
 def forget(loop: ClusterLoop, **recent: Any) -> None:

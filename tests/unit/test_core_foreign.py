@@ -278,7 +278,13 @@ def test_a_deletion_before_the_cancel_leaves_the_foreign_move_alone() -> None:
     driver = drive(moved_by_another(), resource({P0: (3, 1, 2)}, whenInFlight="Supersede"))
     driver.tick(die_after=0)
     assert driver.resources["a"].record[P0] == Entry(
-        "id-orders", (1, 2, 0), (3, 1, 2), driver.resources["a"].record[P0].state, recorded(Reason.SUPERSEDING)
+        "id-orders",
+        (1, 2, 0),
+        (3, 1, 2),
+        driver.resources["a"].record[P0].state,
+        recorded(Reason.SUPERSEDING),
+        via=0,
+        sent_at=driver.time,
     )
     driver.delete("a")
     driver.ticks(5)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter

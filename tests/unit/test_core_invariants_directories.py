@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Outcome, Step

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from tests.unit.sim import Driver, SimKafka, drive, resource

@@ -21,7 +21,7 @@ from reassign.api.throttle_configs import (
     RATES,
 )
 from reassign.core.model.configs import Change, ConfigKey, Op, items
-from reassign.core.model.memory import SETTLE_SECONDS
+from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.recent_changes import LONGEST_STRICTER_SECONDS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle import diff as throttle

@@ -23,6 +23,8 @@ class Silent:
         self.now = 1000.0
         self.asked: list[int] = []
 
+    last = None
+
     def newest_version(self, api: object) -> int:
         return 1
 

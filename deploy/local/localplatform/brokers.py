@@ -1,4 +1,4 @@
-"""Kafka brokers with racks for the platform and the tests: one KRaft controller, and brokers 0, 1, 2, ...
+"""Kafka brokers with racks for the platform and the tests: three KRaft controllers, and brokers 0, 1, 2, ...
 
 Nothing survives: a start wipes the data. Every broker listens without security on loopback; on request also
 for pods on a bridge, and with TLS: one listener for SCRAM users, one for the other SASL mechanisms, one for client
@@ -11,7 +11,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
 from localplatform.processes import Process, Processes
 from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 
-__all__ = ["CONTROLLER_ID", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
+__all__ = ["CONTROLLERS", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
 
 PLATFORM_PORT = 9092
-CONTROLLER_ID = 100
+CONTROLLERS = range(100, 103)
+"""The ids of the controllers' quorum: dedicated nodes, as in production, so that one may die with no broker."""
 USER = "mover"
 SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -45,7 +46,7 @@ class Brokers:
     count: int
     base_port: int
     """Broker i listens on base_port + i, with TLS 100 and 150 (SASL) and 200 (certificates) above,
-    for pods without security 300 above; the controller 1 below."""
+    for pods without security 300 above; the controllers 1 to 3 below."""
     bridge: str | None = None
     """The address of a bridge that pods reach: without security, and there the SCRAM listener as well."""
     secure: bool = False
@@ -103,9 +104,9 @@ class Brokers:
         return libs(self.version)
 
     def log_dirs(self, node: int) -> tuple[Path, ...]:
-        """A broker has two log directories; the controller has one."""
+        """A broker has two log directories; a controller has one."""
         data = self.directory / "data" / str(node)
-        return (data / "a",) if node == CONTROLLER_ID else (data / "a", data / "b")
+        return (data / "a",) if node in CONTROLLERS else (data / "a", data / "b")
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
@@ -123,17 +124,15 @@ class Brokers:
             issue(self.certificates, "client")
             make_signing_key(self.certificates)
         self._format()
-        controller = self._start_node(CONTROLLER_ID)
-        started = [self._start_node(broker) for broker in self.ids]
-        self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), controller, *started, seconds=120)
+        started = [self._start_node(node) for node in (*CONTROLLERS, *self.ids)]
+        self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), *started, seconds=120)
         description = asdict(self) | {"directory": None, "processes": None}
         (self.directory / "brokers.json").write_text(json.dumps(description))
 
     def stop(self) -> None:
-        """Stop all. Brokers are killed: their data is wiped anyway, and a proper end takes much longer."""
-        for broker in self.ids:
-            self.kill(broker)
-        self.processes.stop(_name(CONTROLLER_ID))
+        """Stop all. They are killed: their data is wiped anyway, and a proper end takes much longer."""
+        for node in (*self.ids, *CONTROLLERS):
+            self.kill(node)
 
     def registered(self, asked: int | None = None) -> set[int]:
         """The brokers that are up and not fenced, as one broker or any sees it; empty while none answers."""
@@ -144,13 +143,13 @@ class Brokers:
         except KafkaException:
             return set()
 
-    def alive(self, broker: int) -> bool:
+    def alive(self, node: int) -> bool:
         """Whether its process runs."""
-        return self.processes.find(_name(broker)) is not None
+        return self.processes.find(_name(node)) is not None
 
-    def kill(self, broker: int) -> None:
-        """End a broker's process at once (SIGKILL); the controller fences it after six seconds."""
-        if process := self.processes.find(_name(broker)):
+    def kill(self, node: int) -> None:
+        """End a node's process at once (SIGKILL); the controllers fence a broker after six seconds."""
+        if process := self.processes.find(_name(node)):
             os.kill(process.pid, signal.SIGKILL)
             process.stop()
 
@@ -158,23 +157,37 @@ class Brokers:
         """End a broker in its own time: it hands its leaders over, and is fenced when it is gone."""
         self.processes.stop(_name(broker))
 
-    def restart(self, broker: int) -> None:
-        """Start a broker, after ending it if it runs, with the data it has; return when it is there."""
-        self.kill(broker)
-        process = self._start_node(broker)
-        self.processes.wait(f"broker {broker}", lambda: broker in self.registered(asked=broker), process)
+    def restart(self, node: int) -> None:
+        """Start a node, after ending it if it runs, with the data it has; return when a broker is there."""
+        self.kill(node)
+        process = self._start_node(node)
+        if node in self.ids:
+            self.processes.wait(f"broker {node}", lambda: node in self.registered(asked=node), process)
+
+    def active_controller(self) -> int:
+        """The controller that leads the quorum, as the brokers see it."""
+        status = self.tool("metadata-quorum", "describe", "--status")
+        return int(next(line for line in status.splitlines() if line.startswith("LeaderId")).split()[-1])
 
     @contextmanager
-    def frozen(self, broker: int) -> Iterator[None]:
-        """Stop a broker's process without ending it (SIGSTOP): connections stand, answers do not come."""
-        process = self.processes.find(_name(broker))
-        if not process:
-            raise PlatformError(f"broker {broker} does not run")
-        os.kill(process.pid, signal.SIGSTOP)
-        try:
+    def frozen(self, *nodes: int) -> Iterator[None]:
+        """Stop the processes of nodes without ending them (SIGSTOP): connections stand, answers do not come.
+
+        One that is killed meanwhile stays dead.
+        """
+
+        def resume(process: Process) -> None:
+            if process.alive:
+                os.kill(process.pid, signal.SIGCONT)
+
+        with ExitStack() as stack:
+            for node in nodes:
+                process = self.processes.find(_name(node))
+                if not process:
+                    raise PlatformError(f"node {node} does not run")
+                os.kill(process.pid, signal.SIGSTOP)
+                stack.callback(resume, process)
             yield
-        finally:
-            os.kill(process.pid, signal.SIGCONT)
 
     def _servers(self, address: str, offset: int) -> str:
         return ",".join(f"{address}:{self.base_port + offset + broker}" for broker in self.ids)
@@ -195,7 +208,11 @@ class Brokers:
     def addresses(self) -> list[tuple[str, int]]:
         """Every address and port that it listens on."""
         nodes = [address for broker in self.ids for address in self._listeners(broker).values()]
-        return [(LOOPBACK, self.base_port - 1), *nodes]
+        return [*self._controllers.values(), *nodes]
+
+    @property
+    def _controllers(self) -> dict[int, tuple[str, int]]:
+        return {node: (LOOPBACK, self.base_port - 1 - number) for number, node in enumerate(CONTROLLERS)}
 
     def _start_node(self, node: int) -> Process:
         command: list[str | Path] = [
@@ -211,12 +228,13 @@ class Brokers:
         return self.processes.start(_name(node), command)
 
     def _configuration(self, node: int) -> Path:
-        """Write the node's server.properties. The controller and the brokers read many of the same ones."""
+        """Write the node's server.properties. Controllers and brokers read many of the same ones."""
+        voters = (f"{node}@{host}:{port}" for node, (host, port) in self._controllers.items())
         protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,OTHER:SASL_SSL,MUTUAL:SSL"
         lines = [
             f"node.id={node}",
             f"log.dirs={','.join(map(str, self.log_dirs(node)))}",
-            f"controller.quorum.voters={CONTROLLER_ID}@{LOOPBACK}:{self.base_port - 1}",
+            f"controller.quorum.voters={','.join(voters)}",
             "controller.listener.names=CONTROLLER",
             f"listener.security.protocol.map={protocols}",
             f"offsets.topic.replication.factor={min(3, self.count)}",
@@ -240,8 +258,9 @@ class Brokers:
                 "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users=User:ANONYMOUS",
             ]
-        if node == CONTROLLER_ID:
-            lines += ["process.roles=controller", f"listeners=CONTROLLER://{LOOPBACK}:{self.base_port - 1}"]
+        if node in CONTROLLERS:
+            host, port = self._controllers[node]
+            lines += ["process.roles=controller", f"listeners=CONTROLLER://{host}:{port}"]
         else:
             listeners = ",".join(f"{n}://{host}:{port}" for n, (host, port) in self._listeners(node).items())
             lines += [
@@ -250,7 +269,7 @@ class Brokers:
                 f"listeners={listeners}",
                 "inter.broker.listener.name=LOCAL",
             ]
-        if self.secure and node != CONTROLLER_ID:
+        if self.secure and node in self.ids:
             lines += [
                 "ssl.keystore.type=PEM",
                 f"ssl.keystore.location={self.certificates / 'broker.pem'}",
@@ -277,20 +296,25 @@ class Brokers:
     def _format(self) -> None:
         """Give every node an empty data folder of one new cluster.
 
-        The tool formats the controller's, which carries the SCRAM user; a broker's needs only its identity.
+        The tool formats one controller's, which carries the SCRAM user; the others get copies of it. A broker's needs
+        only its identity.
         """
+        first, *others = CONTROLLERS
         # the tool takes an id that begins with a dash for an option
         cluster = f"k{secrets.token_urlsafe(16)[:21]}"
-        arguments = ["format", "-t", cluster, "-c", str(self._configuration(CONTROLLER_ID))]
+        arguments = ["format", "-t", cluster, "-c", str(self._configuration(first))]
         if self.secure:
             write_private(self.directory / "password", secrets.token_urlsafe(24))
             for mechanism in ("SCRAM-SHA-512", "SCRAM-SHA-256"):
                 arguments += ["--add-scram", f"{mechanism}=[name={USER},password={self.password}]"]
         run_java(self.libs, "kafka.tools.StorageTool", arguments, scratch=self.directory)
-        for broker in self.ids:
-            for data in self.log_dirs(broker):
-                data.mkdir(parents=True)
-                (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={broker}\n")
+        for node in (*others, *self.ids):
+            for data in self.log_dirs(node):
+                if node in CONTROLLERS:
+                    shutil.copytree(self.log_dirs(first)[0], data)
+                else:
+                    data.mkdir(parents=True)
+                (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\n")
 
 
 def start(
@@ -354,4 +378,4 @@ def rack(broker: int) -> str:
 
 
 def _name(node: int) -> str:
-    return "kafka-controller" if node == CONTROLLER_ID else f"kafka-{node}"
+    return f"kafka-controller-{node}" if node in CONTROLLERS else f"kafka-{node}"

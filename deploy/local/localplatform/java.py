@@ -24,6 +24,7 @@ TOOLS = {
     "configs": "kafka.admin.ConfigCommand",
     "acls": "org.apache.kafka.tools.AclCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
 }
 

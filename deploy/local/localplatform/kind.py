@@ -30,7 +30,7 @@ def up(part: str | None = None) -> None:
     if CLUSTER not in run(["kind", "get", "clusters"]).split():
         say("creating a cluster with kind")
         run(["kind", "create", "cluster", f"--name={CLUSTER}", "--wait=3m"], env={"KUBECONFIG": str(server.kubeconfig)})
-    if not processes.find("kafka-controller"):
+    if not any(process.name.startswith("kafka-controller-") for process in processes.all()):
         _start_brokers(processes)
     found = brokers.load(processes, PLACE / "brokers")
     operator_.install(server, found, _load_image())

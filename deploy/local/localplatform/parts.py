@@ -182,22 +182,22 @@ def _running_api_server(processes: Processes) -> ApiServer:
 
 
 def _brokers_healthy(processes: Processes) -> bool:
-    """Whether the brokers run, or can be made to with the data they have, and are those that were asked for."""
+    """Whether brokers and controllers run, or can be made to with their data, and are those that were asked for."""
     try:
         found = brokers.load(processes, BROKERS)
     except PlatformError:
         return False
     count, version = _asked("BROKERS", str(found.count)), _asked("KAFKA_VERSION", found.version)
-    return processes.find("kafka-controller") is not None and (count, version) == (str(found.count), found.version)
+    return any(map(found.alive, brokers.CONTROLLERS)) and (count, version) == (str(found.count), found.version)
 
 
 def _start_brokers(processes: Processes) -> None:
     if _brokers_healthy(processes):
         found = brokers.load(processes, BROKERS)
-        for broker in found.ids:
-            if not found.alive(broker):
-                say(f"broker {broker} is down: starting it")
-                found.restart(broker)
+        for node in (*brokers.CONTROLLERS, *found.ids):
+            if not found.alive(node):
+                say(f"node {node} of Kafka is down: starting it")
+                found.restart(node)
         return
     _stop_brokers(processes)
     count, version = _asked("BROKERS", "4"), _asked("KAFKA_VERSION", brokers.DEFAULT_VERSION)

@@ -261,6 +261,8 @@ def _whole_seconds(time: datetime) -> datetime:
 
 Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]
 """UTC in whole seconds, as Kubernetes writes it, so that a value that was written equals the one read back."""
+RecordedTime = Annotated[Time, Field(json_schema_extra={"maxLength": 40})]
+"""The same in a spec, whose strings all have a bound."""
 
 NamespaceName = Annotated[
     str, Field(min_length=1, max_length=MAX_LABEL_CHARACTERS, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")

@@ -19,6 +19,7 @@ from reassign.api.common import (
     ObservedTopic,
     PartitionId,
     Rate,
+    RecordedTime,
     Resource,
     Rule,
     Schema,
@@ -370,6 +371,10 @@ class ThrottleStatus(Model):
     """Set on brokers."""
     topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
+    via: BrokerId | None = None
+    """The broker that the last changes of topics went to; those of a broker go to that broker."""
+    sent_at: RecordedTime | None = None
+    """When the last changes were sent."""
     reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
     """Why a throttle cannot be set or restored now, as one word."""
     message: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from reassign.api.common import (
+    BrokerId,
     Conditions,
     Count,
     Model,
@@ -19,6 +20,7 @@ from reassign.api.common import (
     ObservedTopic,
     PartitionId,
     Rate,
+    RecordedTime,
     Replicas,
     Resource,
     Schema,
@@ -311,6 +313,10 @@ class RecordPartition(Model):
     """Why it ended other than completed, as one word."""
     log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=MAX_REPLICAS)] | None = None
     """The log directories that were named for the target replicas, or any."""
+    via: BrokerId | None = None
+    """The broker that the last request for it went to."""
+    sent_at: RecordedTime | None = None
+    """When that was."""
 
 
 class RecordTopic(Model):

@@ -45,7 +45,7 @@ from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, gate, kept, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 
@@ -162,11 +162,12 @@ class ClusterLoop:
             await self.reporter.write_unready_cluster(self.key, connecting, _now())
         resources = self._due(admitted)
         try:
-            observed = await self.observer.observe(cluster, resources, self.actor.throttle_record.recorded)
+            throttle = self.actor.throttle_record.recorded
+            in_doubt = doubts(resources, throttle, self.memory)
+            observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
-            recorded = self.actor.throttle_record.recorded
             explain = self.unserved.problem_of
-            observed = await self.observer.complete(observed, cluster, resources, self._reads, recorded, explain)
+            observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
         self._unseen_since = None

@@ -13,6 +13,7 @@ from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.model.configs import ConfigResource
+from reassign.core.model.forwarding import Doubts
 from reassign.core.model.log_dir_reports import remembered, sizes
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
@@ -51,7 +52,9 @@ class Observation:
     claim: ClaimState | None = None
 
     def remembered_by(self, recent: Recent) -> Recent:
-        return recent.observe(self.began, self.ended, self.snapshot.reassignments.keys(), self.reported)
+        return recent.observe(
+            self.began, self.ended, self.snapshot.reassignments.keys(), self.reported, self.snapshot.forwarded
+        )
 
 
 @dataclass(slots=True)
@@ -97,16 +100,17 @@ class Observer:
     _membership: Membership | None = None
 
     async def observe(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: ThrottleStatus | None
+        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: ThrottleStatus | None, doubts: Doubts
     ) -> Observation:
-        """Read what is in flight, metadata, and log directories when they are due; `throttle` is the record of those.
+        """Read what is in flight, metadata, and log directories when they are due; `throttle` is the record of those,
+        `doubts` are what the observation is to settle.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
         async with self._disconnecting():
             client = await self._connected(cluster)
             began = time.monotonic()
-            snapshot = await self._snapshot(client, throttle, resources)
+            snapshot = await self._snapshot(client, throttle, resources, doubts)
             check_identity(cluster, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
@@ -179,7 +183,7 @@ class Observer:
             await asyncio.to_thread(self._membership.leave)
 
     async def _snapshot(
-        self, client: KafkaClient, throttle: ThrottleStatus | None, resources: Sequence[Resource]
+        self, client: KafkaClient, throttle: ThrottleStatus | None, resources: Sequence[Resource], doubts: Doubts
     ) -> Snapshot:
         between_dirs = {tp for tps in log_dir_moves_of(throttle).values() for tp in tps}
         topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in between_dirs}
@@ -192,6 +196,7 @@ class Observer:
             topics | self._listed_topics,
             {tp for r in unsettled.values() for tp in r.named} | (between_dirs if sizes_due else set()) or None,
             {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas},
+            doubts,
         )
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
         if snapshot.sizes is not None:

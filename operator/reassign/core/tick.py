@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from reassign.api.kafka_cluster import Execution
+from reassign.api.kafka_cluster import Execution, ThrottleStatus
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.configs import Change
+from reassign.core.model.forwarding import Clock, Doubts
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
@@ -32,7 +33,7 @@ from reassign.core.moves.adopt import with_adopted
 from reassign.core.moves.brake import Moves, Undo, foreign, partitions_held_by, refusals, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
-from reassign.core.moves.settle import settle_steps
+from reassign.core.moves.settle import sent_through, settle_steps
 from reassign.core.moves.stall import stalls
 from reassign.core.moves.undo import release, undo, undoing
 from reassign.core.throttle.desired import bounded
@@ -91,6 +92,14 @@ class Decision:
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
 
 
+def doubts(resources: Sequence[Resource], throttle: ThrottleStatus | None, memory: Memory) -> Doubts:
+    """What the next observation is to ask of the brokers that writes without an answer went to."""
+    recent, changes = memory.recent, memory.throttle.recent
+    entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())
+    moves = [*recent.unanswered.values(), *(write for write in entries if write)]
+    return recent.forwarding.doubts(recent.now, moves, changes.in_doubt(throttle))
+
+
 def decide(
     resources: Sequence[Resource],
     snapshot: Snapshot,
@@ -126,7 +135,7 @@ def _decide(
     policy: Policy,
     now: datetime,
 ) -> Decision:
-    recent = memory.recent
+    recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
     by_age = sorted((bounded(r, policy.throttle) for r in resources), key=lambda r: r.age_key)
     verdicts = [Verdict(r, with_adopted(r, snapshot, policy), expired=deadline_passed(r, now)) for r in by_age]
     verdicts = [undo(verdict, snapshot, recent, policy, now) for verdict in verdicts]
@@ -136,7 +145,13 @@ def _decide(
     verdicts, throttle, throttle_memory = decide_throttles(
         verdicts, snapshot, configs, memory.throttle, recent, policy.throttle
     )
-    recent = replace(recent, tracks=tracks, silence=silence, cancelled=recent.cancelled & _cancelling(verdicts))
+    recent = replace(
+        recent,
+        tracks=tracks,
+        silence=silence,
+        cancelled=recent.cancelled & _cancelling(verdicts),
+        answered=recent.answered & {tp for v in verdicts for tp in active(v.record)},
+    )
     return Decision(
         snapshot=snapshot,
         configs=configs,
@@ -157,7 +172,13 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
         decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
     )
     pacer = memory.pacer.admitted(verdicts, decision.snapshot)
-    return replace(decision, verdicts=tuple(verdicts), memory=replace(memory, throttle=throttle, pacer=pacer))
+    recent = memory.recent.remember_changes(changes)
+    stamped = []
+    for verdict in verdicts:
+        verdict, recent = sent_through(verdict, recent, at)
+        stamped.append(verdict)
+    memory = replace(memory, recent=recent, throttle=throttle, pacer=pacer)
+    return replace(decision, verdicts=tuple(stamped), memory=memory)
 
 
 def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from kafka.errors import KafkaError
 
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
+from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.snapshot import (
     LogDir,
@@ -65,6 +66,8 @@ class KafkaClient:
         self._executor = executor
         self._before_write = before_write
         self._steps = StepWriter(wire, before_write)
+        self._via: int | None = None
+        """The broker that writes go to: the one that listed what is in flight last, which an observation says."""
 
     @classmethod
     async def connect(
@@ -111,15 +114,19 @@ class KafkaClient:
         topics: Collection[str],
         sizes_of: Collection[TopicPartition] | None = None,
         destinations: Collection[int] = (),
+        doubts: Doubts = NO_DOUBTS,
     ) -> Snapshot:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
+
+        The list of what is in flight is asked of the brokers in doubt as well, and of one of these last: it comes from
+        behind the writes that they were sent.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`).
         With sizes come those of all that is in flight, and the log directories of the brokers concerned: those that
         hold or get any of it, and the `destinations`. A broker that does not answer in time is left out of them.
         Raises ClusterError when the cluster does not answer.
         """
-        return await self._observe(topics, sizes_of, destinations)
+        return await self._observe(topics, sizes_of, destinations, doubts)
 
     async def observe_everything(self) -> Snapshot:
         """Read the whole cluster: all topics that we may see, all sizes, the log directories of all brokers.
@@ -130,19 +137,27 @@ class KafkaClient:
         return await self._observe(None, None, ())
 
     async def _observe(
-        self, topics: Collection[str] | None, sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
+        self,
+        topics: Collection[str] | None,
+        sizes_of: Collection[TopicPartition] | None,
+        destinations: Collection[int],
+        doubts: Doubts = NO_DOUBTS,
     ) -> Snapshot:
         await self._connection.renew_token()
         try:
-            return await self._snapshot(topics, sizes_of, destinations)
+            return await self._snapshot(topics, sizes_of, destinations, doubts)
         except ClusterError as error:
             raise await self._call(_explained, error, self._connection) from error
 
     async def _snapshot(
-        self, topics: Collection[str] | None, sizes_of: Collection[TopicPartition] | None, destinations: Collection[int]
+        self,
+        topics: Collection[str] | None,
+        sizes_of: Collection[TopicPartition] | None,
+        destinations: Collection[int],
+        doubts: Doubts,
     ) -> Snapshot:
         # The list first: it is the truth, and what is read after it can only be newer.
-        reassignments = await self._call(requests.reassignments, self._wire)
+        reassignments, forwarded = await self._list(doubts)
         (cluster_id, brokers), (described, unauthorized) = await asyncio.gather(
             self._call(requests.cluster, self._wire), self._call(self._topics, topics)
         )
@@ -164,7 +179,35 @@ class KafkaClient:
             unauthorized_topics=frozenset(unauthorized),
             sizes=None if topics is not None and sizes_of is None else sizes(log_dirs),
             log_dirs=log_dirs,
+            forwarded=forwarded,
         )
+
+    async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
+        """Return what is in flight, and which brokers listed it; the last list counts."""
+
+        async def answers(broker: int) -> bool:
+            try:
+                await self._call(requests.forwards, self._wire, broker)
+            except ClusterError:
+                return False
+            return True
+
+        asked = sorted(doubts.brokers)
+        heard = [b for b, yes in zip(asked, await asyncio.gather(*map(answers, asked)), strict=True) if yes]
+        if heard:
+            self._wire.prefer(heard[0])
+        reassignments = await self._call(requests.reassignments, self._wire)
+        self._via = self._wire.last
+        brokers = {*heard, *([] if self._via is None else [self._via])}
+        return reassignments, Forwarded(
+            self._via, frozenset(brokers), await self._offsets() if doubts.offsets else None
+        )
+
+    async def _offsets(self) -> MetadataOffsets | None:
+        try:
+            return await self._call(requests.metadata_offsets, self._wire)
+        except ClusterError:
+            return None  # the doubt ends later
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.
@@ -202,7 +245,7 @@ class KafkaClient:
         """
         outcomes: dict[Step, Outcome] = {}
         for batch in batches(sorted(steps, key=turn)):
-            outcomes |= await self._call(self._steps.carry_out, batch)
+            outcomes |= await self._call(self._steps.carry_out, batch, self._via)
         return outcomes
 
     async def configs(
@@ -211,14 +254,16 @@ class KafkaClient:
         names: Mapping[ConfigResourceType, Sequence[str]] = throttles.THROTTLES,
     ) -> throttles.Read:
         """The configurations of these names of brokers and topics; a problem of one hides no other."""
-        answers = [self._call(throttles.read, self._wire, batch, names) for batch in throttles.batches(resources)]
+        answers = [
+            self._call(throttles.read, self._wire, batch, names, self._via) for batch in throttles.batches(resources)
+        ]
         return {resource: read for answer in await asyncio.gather(*answers) for resource, read in answer.items()}
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
         """Change throttle configurations, of no configuration two, and return what each change met."""
         by_resource = throttles.by_resource(changes)
         groups = [[c for resource in batch for c in by_resource[resource]] for batch in throttles.batches(by_resource)]
-        answers = [self._call(throttles.change, self._wire, group, self._before_write) for group in groups]
+        answers = [self._call(throttles.change, self._wire, group, self._before_write, self._via) for group in groups]
         outcomes = {change: met for answer in await asyncio.gather(*answers) for change, met in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 

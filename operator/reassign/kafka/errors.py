@@ -91,6 +91,11 @@ def lost(error: Exception) -> Outcome:
     return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, cluster_error(error).message)
 
 
+def not_sent(error: Exception) -> Outcome:
+    """The outcome of a step whose request was not sent."""
+    return Outcome(Result.NOT_SENT, Reason.REQUEST_FAILED, cluster_error(error).message)
+
+
 def cluster_error(error: Exception) -> ClusterError:
     """Why the cluster as a whole cannot be used, from whatever either library raised."""
     if isinstance(error, ClusterError):

@@ -21,17 +21,20 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
+    DescribeQuorumRequest,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import MetadataRequest
 
+from reassign.core.model.forwarding import MetadataOffsets
 from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
 from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
 TOPIC_RESOURCE = 2
+METADATA_TOPIC = "__cluster_metadata"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 Answers = dict[TopicPartition, tuple[int, str | None]]
@@ -42,6 +45,13 @@ def guard(wire: Wire) -> ReplicationFactorGuard:
     """Native when the brokers take AlterPartitionReassignments v1 (KIP-860, Kafka 4.1)."""
     newest = wire.newest_version(ApiKey.AlterPartitionReassignments)
     return ReplicationFactorGuard.NATIVE if newest >= 1 else ReplicationFactorGuard.EMULATED
+
+
+def forwards(wire: Wire, broker: int) -> None:
+    """Return when a broker has forwarded a request to the controller (ListPartitionReassignments of no topic)."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=[])
+    answer = wire.read_from(broker, request, READ_SECONDS)
+    _raise_for(answer.error_code, answer.error_message)
 
 
 def reassignments(wire: Wire, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Reassignment]:
@@ -59,6 +69,18 @@ def reassignments(wire: Wire, only: Collection[TopicPartition] | None = None) ->
         for topic in answer.topics
         for p in topic.partitions
     }
+
+
+def metadata_offsets(wire: Wire) -> MetadataOffsets:
+    """The committed end of the metadata log, and how much of it each broker has fetched (DescribeQuorum, KIP-595)."""
+    topic = DescribeQuorumRequest.TopicData
+    partition = topic.PartitionData(partition_index=0)
+    answer = wire.read(lambda: DescribeQuorumRequest(topics=[topic(topic_name=METADATA_TOPIC, partitions=[partition])]))
+    _raise_for(answer.error_code, None)
+    [described] = answer.topics[0].partitions
+    _raise_for(described.error_code, None)
+    fetched = {replica.replica_id: replica.log_end_offset for replica in described.observers}
+    return MetadataOffsets(described.high_watermark, fetched)
 
 
 def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
@@ -161,6 +183,7 @@ def alter(
     targets: Mapping[TopicPartition, tuple[int, ...] | None],
     allow_replication_factor_change: bool,
     before_write: Callable[[], None],
+    broker: int | None = None,
 ) -> Answers:
     """Submit replicas, or None to cancel (AlterPartitionReassignments): the code and message of each answered.
 
@@ -179,7 +202,7 @@ def alter(
         # v0 has no guard and would drop it silently
         min_version=0 if allow_replication_factor_change else 1,
     )
-    answer = wire.write(request, before_write)
+    answer = wire.write(request, before_write, broker)
     if answer.error_code:
         return dict.fromkeys(targets, (answer.error_code, answer.error_message))
     return {
@@ -217,7 +240,9 @@ def alter_log_dirs(
     }
 
 
-def elect(wire: Wire, partitions: Collection[TopicPartition], before_write: Callable[[], None]) -> Answers:
+def elect(
+    wire: Wire, partitions: Collection[TopicPartition], before_write: Callable[[], None], broker: int | None = None
+) -> Answers:
     """Elect preferred leaders (KIP-460): the code and message of each partition answered; errors as `alter`."""
     of_topic = ElectLeadersRequest.TopicPartitions
     request = ElectLeadersRequest(
@@ -226,7 +251,7 @@ def elect(wire: Wire, partitions: Collection[TopicPartition], before_write: Call
         timeout_ms=int(WRITE_SECONDS * 1000),
         min_version=1,
     )
-    answer = wire.write(request, before_write)
+    answer = wire.write(request, before_write, broker)
     if answer.error_code:
         return dict.fromkeys(partitions, (answer.error_code, None))
     return {

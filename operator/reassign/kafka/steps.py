@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Reassignment, ReplicationFactorGuard
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
 from reassign.kafka import requests
-from reassign.kafka.errors import lost, outcome
+from reassign.kafka.errors import lost, not_sent, outcome
 from reassign.kafka.wire import AnswerLostError, Wire
 
 BATCH = 200
@@ -61,14 +61,15 @@ class StepWriter:
     wire: Wire
     before_write: Callable[[], None]
 
-    def carry_out(self, batch: Sequence[Any]) -> dict[Step, Outcome]:
-        """Send one of the `batches`, and return what each step met."""
+    def carry_out(self, batch: Sequence[Any], via: int | None) -> dict[Step, Outcome]:
+        """Send one of the `batches` to this broker, or any, and return what each step met."""
         if isinstance(batch[0], Elect):
-            return self._elect(batch)
-        return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch)
+            return self._elect(batch, via)
+        return self._alter_log_dirs(batch) if isinstance(batch[0], AlterLogDirs) else self._alter(batch, via)
 
-    def _elect(self, batch: Sequence[Elect]) -> dict[Step, Outcome]:
-        return self._send(batch, lambda: requests.elect(self.wire, [step.tp for step in batch], self.before_write))
+    def _elect(self, batch: Sequence[Elect], via: int | None) -> dict[Step, Outcome]:
+        partitions = [step.tp for step in batch]
+        return self._send(batch, lambda: requests.elect(self.wire, partitions, self.before_write, via))
 
     def _alter_log_dirs(self, batch: Sequence[AlterLogDirs]) -> dict[Step, Outcome]:
         """Send one request to each broker; the worst of their answers is the step's outcome."""
@@ -76,11 +77,12 @@ class StepWriter:
         for broker in sorted({broker for step in batch for broker, _ in step.dirs}):
             there = [step for step in batch if broker in dict(step.dirs)]
             paths = {step.tp: dict(step.dirs)[broker] for step in there}
-            met = self._send(there, partial(requests.alter_log_dirs, self.wire, broker, paths, self.before_write))
+            send = partial(requests.alter_log_dirs, self.wire, broker, paths, self.before_write)
+            met = self._send(there, send, lost)  # other brokers may have been told
             outcomes |= {step: outcome for step, outcome in met.items() if outcome is not APPLIED}
         return outcomes
 
-    def _alter(self, batch: Sequence[Alter | Cancel]) -> dict[Step, Outcome]:
+    def _alter(self, batch: Sequence[Alter | Cancel], via: int | None) -> dict[Step, Outcome]:
         """Read the partitions once more, right before the request, so that what others did since is not undone.
 
         Kafka has no compare-and-set for this, so a race of one round trip remains. Metadata counts the adding and the
@@ -90,36 +92,43 @@ class StepWriter:
             topics, _ = requests.topics(self.wire, {step.tp.topic for step in batch if isinstance(step, Alter)})
             in_flight = requests.reassignments(self.wire, [step.tp for step in batch])
         except KafkaError as error:
-            return dict.fromkeys(batch, lost(error))
+            return dict.fromkeys(batch, not_sent(error))
         refused = {
             step: outcome
             for step in batch
             if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, topics))
         }
-        return refused | self._request([step for step in batch if step not in refused], topics)
+        return refused | self._request([step for step in batch if step not in refused], topics, via)
 
-    def _request(self, batch: Sequence[Alter | Cancel], topics: requests.Topics) -> dict[Step, Outcome]:
+    def _request(
+        self, batch: Sequence[Alter | Cancel], topics: requests.Topics, via: int | None
+    ) -> dict[Step, Outcome]:
         guarded = any(isinstance(step, Alter) and not step.allow_replication_factor_change for step in batch)
         if not (guarded and requests.guard(self.wire) is ReplicationFactorGuard.EMULATED):
             try:
-                return self._submit(batch, allow=not guarded)
+                return self._submit(batch, via, allow=not guarded)
             except IncompatibleBrokerVersion:  # a broker older than the first one, in a rolling upgrade
                 pass
         refused = {step: outcome for step in batch if (outcome := _changes_replication_factor(step, topics))}
-        return refused | self._submit([step for step in batch if step not in refused], allow=True)
+        return refused | self._submit([step for step in batch if step not in refused], via, allow=True)
 
-    def _submit(self, batch: Sequence[Alter | Cancel], *, allow: bool) -> dict[Step, Outcome]:
+    def _submit(self, batch: Sequence[Alter | Cancel], via: int | None, *, allow: bool) -> dict[Step, Outcome]:
         if not batch:
             return {}
         targets = {step.tp: step.replicas if isinstance(step, Alter) else None for step in batch}
         return self._send(
             batch,
             lambda: requests.alter(
-                self.wire, targets, allow_replication_factor_change=allow, before_write=self.before_write
+                self.wire, targets, allow_replication_factor_change=allow, before_write=self.before_write, broker=via
             ),
         )
 
-    def _send(self, batch: Sequence[Step], send: Callable[[], requests.Answers]) -> dict[Step, Outcome]:
+    def _send(
+        self,
+        batch: Sequence[Step],
+        send: Callable[[], requests.Answers],
+        failed: Callable[[Exception], Outcome] = not_sent,
+    ) -> dict[Step, Outcome]:
         try:
             return _outcomes(batch, send())
         except IncompatibleBrokerVersion:
@@ -128,7 +137,7 @@ class StepWriter:
             message = f"the answer was lost: {error}"
             return dict.fromkeys(batch, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message))
         except KafkaError as error:
-            return dict.fromkeys(batch, lost(error))
+            return dict.fromkeys(batch, failed(error))
 
 
 def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome | None:

@@ -29,7 +29,7 @@ from reassign.kafka.errors import (
     name_of,
 )
 from reassign.kafka.requests import MIN_INSYNC_REPLICAS
-from reassign.kafka.wire import AnswerLostError, Wire
+from reassign.kafka.wire import READ_SECONDS, AnswerLostError, Wire
 
 BATCH = 200
 """Topics in one request."""
@@ -71,8 +71,10 @@ def read(
     wire: Wire,
     resources: Sequence[ConfigResource],
     names: Mapping[ConfigResourceType, Sequence[str]] = THROTTLES,
+    via: int | None = None,
 ) -> Read:
-    """The configurations of these names, of one of the `batches`; never raises."""
+    """The configurations of these names, of one of the `batches`; never raises. Topics are asked of any broker, or of
+    the named one."""
     described = DescribeConfigsRequest.DescribeConfigsResource
 
     def request() -> Any:
@@ -89,7 +91,7 @@ def read(
         if first.type is ConfigResourceType.BROKER:
             answer = wire.read_from(int(first.name), request(), BROKER_SECONDS)
         else:
-            answer = wire.read(request)
+            answer = wire.read(request) if via is None else wire.read_from(via, request(), READ_SECONDS)
     except KafkaError as error:
         cause = cluster_error(error)
         reason = cause.reason if cause.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
@@ -107,8 +109,13 @@ def _configs(kind: ConfigResourceType, result: Any) -> Configs | Problem | None:
     return _refused(resource, code, result.error_message).problem
 
 
-def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], None]) -> dict[Change, Outcome]:
-    """Carry out changes of one of the `batches`, of no configuration two; a resource is changed as a whole or not."""
+def change(
+    wire: Wire, changes: Sequence[Change], before_write: Callable[[], None], via: int | None = None
+) -> dict[Change, Outcome]:
+    """Carry out changes of one of the `batches`, of no configuration two; a resource is changed as a whole or not.
+
+    Those of topics are sent to any broker, or to the named one.
+    """
     altered = IncrementalAlterConfigsRequest.AlterConfigsResource
     resources = by_resource(changes)
     request = IncrementalAlterConfigsRequest(
@@ -130,7 +137,7 @@ def change(wire: Wire, changes: Sequence[Change], before_write: Callable[[], Non
         validate_only=False,
     )
     first = changes[0].key.resource
-    broker = int(first.name) if first.type is ConfigResourceType.BROKER else None
+    broker = int(first.name) if first.type is ConfigResourceType.BROKER else via
     try:
         answer = wire.write(request, before_write, broker)
     except AnswerLostError as error:

@@ -91,6 +91,15 @@ class Wire:
         node: str = self._manager.cluster.add_coordinator(answer, kind, group)
         return node
 
+    @property
+    def last(self) -> int | None:
+        """The broker that answered last of those that any would have served."""
+        return self._last if isinstance(self._last, int) else None
+
+    def prefer(self, broker: int) -> None:
+        """Ask this broker first where any would do."""
+        self._last = broker
+
     def write(self, request: Any, before_write: Callable[[], None], broker: int | None = None) -> Any:
         """Send a request once, to this broker, or else to the first one that can be connected to.
 

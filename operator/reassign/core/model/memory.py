@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from reassign.core.model.configs import Change
+from reassign.core.model.forwarding import NOT_FORWARDED, SETTLE_SECONDS, Clock, Forwarded, Forwarding, Write
 from reassign.core.model.log_dir_reports import LogDirReports
 from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import AlterLogDirs
+from reassign.core.model.steps import AlterLogDirs, Outcome, Result
 from reassign.core.model.track import Track
 
-SETTLE_SECONDS = 3.0
-LANDING_SECONDS = 7.0
-"""How much longer to wait where an answer was lost: the request may land as late as this."""
+DIRECT_SECONDS = 7.0
+"""How late a request may land that a broker carries out itself, where its answer was lost."""
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
 Request = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
@@ -94,11 +97,16 @@ class Recent:
     confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
     first. `refused` is by partition and request, `doubts` by the replicas: why no answer came to the last request.
     `tracks` are of moves in flight. `silence` is since when a partition waits for what brokers report of their log
-    directories. `reports` are about log directories.
+    directories. `reports` are about log directories. `unanswered` are the last writes without an answer,
+    `answered` the partitions held whose last write was this process's, and had one.
     """
 
     now: float = 0.0
     started: float = 0.0
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    unanswered: Mapping[TopicPartition, Write] = field(default_factory=dict)
+    answered: frozenset[TopicPartition] = frozenset()
+    clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
     refused: Mapping[tuple[TopicPartition, Request], Refusal] = field(default_factory=dict)
@@ -108,15 +116,25 @@ class Recent:
     reports: LogDirReports = field(default_factory=LogDirReports)
 
     def observe(
-        self, began: float, ended: float, in_flight: Collection[TopicPartition], answered: Collection[int] = ()
+        self,
+        began: float,
+        ended: float,
+        in_flight: Collection[TopicPartition],
+        answered: Collection[int] = (),
+        forwarded: Forwarded = NOT_FORWARDED,
     ) -> Recent:
         """After a snapshot that was read between these moments; `answered` are the brokers that reported log
         directories."""
+        forwarding = self.forwarding.observe(began, forwarded)
         busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
         busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
         return replace(
             self,
             now=began,
+            forwarding=forwarding,
+            unanswered={
+                tp: write for tp, write in self.unanswered.items() if began - forwarding.landed(write) < SETTLE_SECONDS
+            },
             busy=busy,
             cancelled=frozenset(key for key in self.cancelled if key[1] not in in_flight),
             doubts={key: problem for key, problem in self.doubts.items() if key[0] not in in_flight},
@@ -124,10 +142,11 @@ class Recent:
             reports=self.reports.observe(began, answered),
         )
 
-    def remember(self, facts: Iterable[Fact], at: float) -> Recent:
+    def remember(self, facts: Collection[Fact], at: float) -> Recent:
         """After the steps that these facts are about, which ended at this moment."""
         busy, refused, doubts = dict(self.busy), dict(self.refused), dict(self.doubts)
-        cancelled = set(self.cancelled)
+        unanswered, via = dict(self.unanswered), self.forwarding.via
+        cancelled, met = set(self.cancelled), set(self.answered)
         instructed: list[tuple[AlterLogDirs, float]] = []
 
         def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
@@ -138,7 +157,12 @@ class Recent:
         for fact in facts:
             match fact:
                 case Touched(tp, answered):
-                    busy[tp] = max(busy.get(tp, at), _lands(at, answered))
+                    busy[tp] = at
+                    if answered:
+                        met.add(tp)
+                    else:
+                        before = unanswered.get(tp)
+                        unanswered[tp] = Write(None if before and before.via != via else via, at)
                 case Refused(tp, request, problem):
                     refuse(tp, request, problem)
                 case Doubted(tp, replicas, problem):
@@ -152,9 +176,13 @@ class Recent:
                 case Elected(tp):
                     busy.pop(tp, None)
                 case Instructed(step, answered):
-                    instructed.append((step, _lands(at, answered)))
+                    instructed.append((step, at if answered else at + DIRECT_SECONDS))
+        lost = any(isinstance(fact, Touched) and not fact.answered for fact in facts)
         return replace(
             self,
+            forwarding=self.forwarding.lost([via]) if lost else self.forwarding,
+            unanswered=unanswered,
+            answered=frozenset(met),
             busy=busy,
             refused=refused,
             doubts=doubts,
@@ -162,27 +190,41 @@ class Recent:
             reports=self.reports.instruct(instructed, at),
         )
 
-    def settled(self, tp: TopicPartition, *, unconfirmed: bool = False) -> bool:
+    def remember_changes(self, outcomes: Mapping[Change, Outcome]) -> Recent:
+        """After changes of configurations."""
+        lost = {self.forwarding.via_of(c.key.resource) for c, o in outcomes.items() if o.result is Result.UNKNOWN}
+        return replace(self, forwarding=self.forwarding.lost(lost)) if lost else self
+
+    def settled(self, tp: TopicPartition, write: Write | None = None) -> bool:
         """Whether nothing has been in flight for it long enough that metadata is not stale.
 
-        An earlier process may have altered it just before it ended, so a new one waits as long first; where the
-        record leaves open whether the brokers answered that one, as long as its request may take to land.
+        An earlier process may have altered it just before it ended, so a new one waits as long first. `write` is the
+        one that a record leaves open: it has to have landed, and so have all without an answer.
         """
-        began = self.started + (LANDING_SECONDS if unconfirmed else 0)
-        return self.now - max(self.busy.get(tp, began), began) >= SETTLE_SECONDS
+        since = max(self.busy.get(tp, self.started), self.started)
+        for sent in (self.unanswered.get(tp), write):
+            since = max(since, self.forwarding.landed(sent)) if sent else since
+        return self.now - since >= SETTLE_SECONDS
+
+    def recorded(self, tp: TopicPartition, entry: Entry) -> Write | None:
+        """The write of an earlier process that an entry leaves open; it may say no broker."""
+        if tp in self.answered or not entry.may_land:
+            return None
+        return Write(entry.via, self.clock.since(entry.sent_at) if entry.sent_at else self.started)
+
+    def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
+        """The last write for a partition, of this process or as it is recorded, that may not have landed."""
+        write = self.unanswered.get(tp) or (self.recorded(tp, entry) if entry else None)
+        return write if write and self.now - self.forwarding.landed(write) < SETTLE_SECONDS else None
 
     def shown(self, tp: TopicPartition, broker: int) -> bool:
         """Whether a broker's log directories show all that it was told about a partition.
 
         What an earlier process told it just before it ended may land late, too.
         """
-        return self.reports.is_sure(tp, broker, self.started + LANDING_SECONDS)
+        return self.reports.is_sure(tp, broker, self.started + DIRECT_SECONDS)
 
     def refusal(self, tp: TopicPartition, request: Request) -> Problem | None:
         """Why it is not asked for now."""
         refusal = self.refused.get((tp, request))
         return refusal.problem if refusal and refusal.until > self.now else None
-
-
-def _lands(at: float, answered: bool) -> float:
-    return at if answered else at + LANDING_SECONDS

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from reassign.core.model.configs import Change, ConfigKey, Observed, put
-from reassign.core.model.memory import LANDING_SECONDS, SETTLE_SECONDS
+from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.core.model.configs import Change, ConfigKey, ConfigResourceType, Observed, put
+from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding, Write
 from reassign.core.model.steps import Outcome, Result
 
 REPEAT_SECONDS = 5.0
@@ -34,9 +35,9 @@ class Drift(NamedTuple):
 
 
 class SentChange(NamedTuple):
-    """A change, as late as when it landed, and whether the broker has confirmed it."""
+    """A change, and whether the broker that it was sent to has confirmed it."""
 
-    at: float
+    write: Write
     change: Change
     answered: bool
 
@@ -46,25 +47,28 @@ class RecentChanges:
     """The configuration changes of this process's last seconds, by a monotonic clock.
 
     `now` is when the last read began. `drifts` are the configurations that another client changed in the last minutes.
+    `earlier` is the last change that an earlier process recorded; of topics, where it says a broker.
     """
 
     started: float
     now: float = 0.0
     sent: tuple[SentChange, ...] = ()
     drifts: Mapping[ConfigKey, Drift] = field(default_factory=dict)
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    earlier: Write | None = None
 
-    def observe(self, began: float) -> RecentChanges:
+    def observe(self, began: float, forwarding: Forwarding | None = None) -> RecentChanges:
         """After a read that began then."""
-        sent = tuple(sent for sent in self.sent if began - sent.at < SETTLE_SECONDS)
         drifts = {key: drift for key, drift in self.drifts.items() if began - drift.at < FORGOTTEN_SECONDS}
-        return replace(self, now=began, sent=sent, drifts=drifts)
+        after = replace(self, now=began, forwarding=forwarding or self.forwarding, drifts=drifts)
+        return replace(after, sent=tuple(sent for sent in self.sent if began - after._shown(sent) < SETTLE_SECONDS))
 
     def remember(self, outcomes: Mapping[Change, Outcome], at: float) -> RecentChanges:
         """After these changes; one without an answer may not have been carried out, or may be later."""
         new = [
-            SentChange(at if answered else at + LANDING_SECONDS, change, answered)
+            SentChange(Write(self.forwarding.via_of(change.key.resource), at), change, answered)
             for change, outcome in outcomes.items()
-            if outcome.result is not Result.REFUSED
+            if outcome.result in (Result.APPLIED, Result.UNKNOWN)
             for answered in [outcome.result is Result.APPLIED]
         ]
         return replace(self, sent=(*self.sent, *new))
@@ -84,13 +88,26 @@ class RecentChanges:
         """What another client changes again and again."""
         return sorted((key, drift) for key, drift in self.drifts.items() if drift.times >= REPEATED)
 
-    def settled(self, key: ConfigKey) -> bool:
+    def settled(self, key: ConfigKey, *, recorded: bool = False) -> bool:
         """Whether a read shows the configuration as it is.
 
-        An earlier process may have changed it just before it ended, so a new one waits as long first.
+        An earlier process may have changed it just before it ended, so a new one waits as long first; what is recorded
+        may have been changed without an answer.
         """
-        old = self.now - self.started >= SETTLE_SECONDS
-        return old and all(sent.change.key != key for sent in self.sent)
+        since = self.started
+        if recorded and self.earlier:
+            reader = self.forwarding.via_of(key.resource)
+            broker = reader if key.resource.type is ConfigResourceType.BROKER else self.earlier.via
+            since = max(since, self.forwarding.shown(Write(broker, self.earlier.at), reader))
+        return self.now - since >= SETTLE_SECONDS and all(sent.change.key != key for sent in self.sent)
+
+    def in_doubt(self, record: ThrottleStatus | None) -> list[Write]:
+        """The changes without an answer, and those of an earlier process that are recorded."""
+        found = [sent.write for sent in self.sent if not sent.answered]
+        if record is None or (self.now and not self.earlier):
+            return found
+        earlier = self.earlier or Write(record.via, self.started)
+        return [*found, earlier, *(Write(b.broker, earlier.at) for b in record.brokers)]
 
     def over(self, observed: Observed) -> Observed:
         """A read with the confirmed changes since laid over it."""
@@ -100,3 +117,7 @@ class RecentChanges:
             if answered and configs is not None:
                 put(configs, change)
         return shown
+
+    def _shown(self, sent: SentChange) -> float:
+        reader = self.forwarding.via_of(sent.change.key.resource)
+        return sent.write.at if sent.answered else self.forwarding.shown(sent.write, reader)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reassign.api.limits import MAX_PART_PARTITIONS
 from reassign.api.partition_reassignment import (
@@ -37,6 +38,9 @@ class Entry:
     problem: Problem | None = None
     log_dirs: tuple[tuple[int, str], ...] = ()
     """The directories that were named, as broker and path."""
+    via: int | None = None
+    """The broker that the last alter or cancel went to, and when; it is not known whether that was answered."""
+    sent_at: datetime | None = None
 
     @property
     def active(self) -> bool:
@@ -66,7 +70,8 @@ class Entry:
         return self.state is RecordState.IN_FLIGHT and not moved
 
     def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
-        return replace(self, state=state, problem=problem)
+        entry = replace(self, state=state, problem=problem)
+        return entry if entry.active else replace(entry, via=None, sent_at=None)
 
 
 Record = Mapping[TopicPartition, Entry]
@@ -115,6 +120,8 @@ def read_record(topics: Iterable[RecordTopic]) -> dict[TopicPartition, Entry]:
             state=p.state,
             problem=_known_problem(p.reason),
             log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
+            via=p.via,
+            sent_at=p.sent_at,
         )
         for topic in topics
         for p in topic.partitions
@@ -138,6 +145,8 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
                 state=entry.state,
                 reason=entry.problem.reason if entry.problem else None,
                 log_dirs=_log_dirs(entry),
+                via=entry.via,
+                sent_at=entry.sent_at,
             )
         )
     return tuple(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded
+
 
 class TopicPartition(NamedTuple):
     """A partition by topic name and number."""
@@ -113,7 +115,8 @@ class Snapshot:
 
     `reassignments` is the truth of what is in flight; `topics` holds those asked for that exist, and can lag
     behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for and those
-    in flight; None when sizes were not asked for at this tick. `log_dirs` come with them.
+    in flight; None when sizes were not asked for at this tick. `log_dirs` come with them. `forwarded` says
+    which brokers listed what is in flight.
     """
 
     cluster_id: str
@@ -124,6 +127,7 @@ class Snapshot:
     unauthorized_topics: frozenset[str] = frozenset()
     sizes: Sizes | None = None
     log_dirs: LogDirs = field(default_factory=dict)
+    forwarded: Forwarded = NOT_FORWARDED
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         topic = self.topics.get(tp.topic)

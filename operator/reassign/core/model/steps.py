@@ -63,11 +63,12 @@ Step = Alter | AlterLogDirs | Cancel | Elect
 
 
 class Result(StrEnum):
-    """The result of a step; UNKNOWN when the answer was lost, so that only observing again shows it."""
+    """The result of a step; UNKNOWN when the answer was lost, NOT_SENT when the broker could not be reached."""
 
     APPLIED = "Applied"
     REFUSED = "Refused"
     UNKNOWN = "Unknown"
+    NOT_SENT = "NotSent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,9 @@ class Verdict:
 
         A cancel that is in the status already is none: it may have been sent.
         """
-        entry = self.record[step.tp]
+        entry, before = self.record[step.tp], self.resource.record.get(step.tp)
         if isinstance(step, Cancel):
-            return entry.superseding and entry != self.resource.record.get(step.tp)
+            return entry.superseding and not (before and before.superseding)
         return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
 
     @property

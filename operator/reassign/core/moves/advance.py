@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import RecordState, WhenInFlight
+from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.existence import missing
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
@@ -80,8 +80,7 @@ class Held:
     @property
     def settled(self) -> bool:
         """Whether what metadata says of a partition that is not in flight can be believed."""
-        unconfirmed = self.entry.state in (RecordState.SUBMITTING, RecordState.CANCELLING)
-        return self.recent.settled(self.tp, unconfirmed=unconfirmed)
+        return self.recent.settled(self.tp, self.recent.recorded(self.tp, self.entry))
 
     @property
     def at_target(self) -> bool:

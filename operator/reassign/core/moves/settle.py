@@ -46,6 +46,21 @@ class Settled(NamedTuple):
     waiting: Waiting | None = None
 
 
+def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, Recent]:
+    """The verdict with the broker that its steps go to, and the time, in its record; and the memory.
+
+    Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
+    """
+    record, unanswered = dict(verdict.record), dict(recent.unanswered)
+    for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel) and step.tp in record):
+        via, before = recent.forwarding.via, verdict.resource.record.get(tp)
+        if (write := recent.in_doubt(tp, before)) and write.via != via:
+            via, unanswered[tp] = None, write
+        record[tp] = replace(record[tp], via=via, sent_at=recent.clock.of(at))
+    answered = recent.answered.difference(step.tp for step in verdict.steps)
+    return replace(verdict, record=record), replace(recent, unanswered=unanswered, answered=answered)
+
+
 def settle_steps(
     verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float
 ) -> tuple[Verdict, Recent]:
@@ -64,7 +79,8 @@ def settle_steps(
             if outcome.result is not Result.APPLIED:
                 stalls.setdefault(step.tp, Stall(outcome.problem, False))
             continue
-        facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
+        if outcome.result is not Result.NOT_SENT:
+            facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
         settled = _settled(verdict.resource, step, record[step.tp], outcome)
         facts += settled.facts
         if settled.entry is None:
@@ -86,6 +102,8 @@ def _settled(resource: Resource, step: Alter | Cancel | Elect, entry: Entry, out
     if outcome.result is Result.UNKNOWN:
         doubt = (Doubted(step.tp, step.replicas, outcome.problem),) if isinstance(step, Alter) else ()
         return Settled(entry, doubt, outcome.problem)
+    if outcome.result is Result.NOT_SENT:
+        return Settled(entry, (), outcome.problem)
     if isinstance(step, Elect):
         failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
         return Settled(entry.to(RecordState.COMPLETED, failed or entry.problem), (Elected(step.tp),))

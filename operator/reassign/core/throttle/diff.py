@@ -95,7 +95,7 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
 def _judge(
     key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, recent: RecentChanges
 ) -> ConfigDiff:
-    settled = recent.settled(key)
+    settled = recent.settled(key, recorded=ours is not None)
     if key.resource not in seen:
         return ConfigDiff(ours)
     configs = seen[key.resource]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
+from reassign.core.model.forwarding import LANDING_SECONDS, Write
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
@@ -16,7 +18,7 @@ from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
-from reassign.core.throttle.diff import fit, read_record, write_record
+from reassign.core.throttle.diff import Diff, fit, read_record, write_record
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
@@ -84,7 +86,10 @@ def decide_throttles(
 ) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
     """Bring the throttles to where the verdicts want them; without the moves that have to wait for that."""
     record = policy.record
-    memory = replace(memory, recent=memory.recent.observe(read.began))
+    if record and not memory.recent.now:
+        sent_at = recent.clock.since(record.sent_at) if record.sent_at else memory.recent.started
+        memory = replace(memory, recent=replace(memory.recent, earlier=Write(record.via, sent_at)))
+    memory = replace(memory, recent=memory.recent.observe(read.began, recent.forwarding))
     moves = desired(verdicts, snapshot, policy, recent)
     if waits := policy.older or policy.younger or policy.claimed:
         verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
@@ -111,7 +116,7 @@ def decide_throttles(
     if policy.claimed:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     decision = ThrottleDecision(
-        record=_with_problem(diff.record, {**memory.problems, **read.problems}),
+        record=_with_problem(_sent(diff, record, recent), {**memory.problems, **read.problems}),
         changes=diff.changes,
         reads=wanted,
         awaited=bool(unread),
@@ -125,6 +130,22 @@ def decide_throttles(
         live=live,
     )
     return list(verdicts), decision, memory
+
+
+def _sent(diff: Diff, before: ThrottleStatus | None, recent: Recent) -> ThrottleStatus | None:
+    """The record with the broker that changes of topics go to, and the time; both stay until there are others.
+
+    Where an earlier change may be in doubt at another broker, it says none: then only time ends the doubt.
+    """
+    if diff.record is None:
+        return None
+    via, sent_at = (before.via, before.sent_at) if before else (None, None)
+    if diff.changes:
+        now = recent.clock.of(recent.clock.monotonic)
+        young = sent_at is not None and now - sent_at < timedelta(seconds=LANDING_SECONDS)
+        others = young and via != recent.forwarding.via
+        via, sent_at = None if others else recent.forwarding.via, now
+    return diff.record.model_copy(update={"via": via, "sent_at": sent_at})
 
 
 def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -> Verdict:

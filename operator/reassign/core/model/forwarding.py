@@ -1,0 +1,134 @@
+"""What is known of writes without an answer: by when each has landed, or cannot land any more.
+
+A broker forwards what is the controller's, and holds it while there is no controller. When one is back, it sends what
+it holds, but after a reconnect in any order. So a list of what is in flight may overtake a write that was sent to the
+same broker before. It shows that the broker forwards again, and `OVERTAKEN_SECONDS` later the write has landed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import inf
+from typing import NamedTuple
+
+from reassign.core.model.configs import ConfigResource, ConfigResourceType
+
+SETTLE_SECONDS = 3.0
+LANDING_SECONDS = 75.0
+"""How late a request may land that a broker forwards: it is held for up to 60 s, and this has a margin."""
+OVERTAKEN_SECONDS = 7.0
+"""How much later than a list through the same broker: 1.1 s were seen on busy brokers, and this has a margin."""
+
+
+class Write(NamedTuple):
+    """A write: the broker that it was sent to, if it is known, and when, by a monotonic clock."""
+
+    via: int | None
+    at: float
+
+
+class MetadataOffsets(NamedTuple):
+    """The end of the metadata log, and how much of it each broker has (DescribeQuorum)."""
+
+    end: int
+    brokers: Mapping[int, int]
+
+
+class Forwarded(NamedTuple):
+    """How one observation came about: the broker that writes go to next, those that forwarded a list of what is in
+    flight, and the offsets that were read after these lists."""
+
+    via: int | None = None
+    brokers: Collection[int] = ()
+    offsets: MetadataOffsets | None = None
+
+
+NOT_FORWARDED = Forwarded()
+
+
+class Doubts(NamedTuple):
+    """What an observation is to settle: the brokers with writes that were not answered, and whether by offsets too."""
+
+    brokers: frozenset[int] = frozenset()
+    offsets: bool = False
+
+
+NO_DOUBTS = Doubts()
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Which brokers have answered from behind the last write without an answer that was sent to them.
+
+    `listed` is since when each has forwarded lists, `ends` the metadata offset that it had to reach after that, and
+    `caught_up` since when it has. `via` is the broker that writes go to.
+    """
+
+    via: int | None = None
+    listed: Mapping[int, float] = field(default_factory=dict)
+    ends: Mapping[int, int] = field(default_factory=dict)
+    caught_up: Mapping[int, float] = field(default_factory=dict)
+
+    def observe(self, began: float, forwarded: Forwarded) -> Forwarding:
+        """After an observation that began then."""
+        listed = {**dict.fromkeys(forwarded.brokers, began), **self.listed}
+        ends, caught_up = dict(self.ends), dict(self.caught_up)
+        if offsets := forwarded.offsets:
+            landed = (broker for broker, at in listed.items() if began - at >= OVERTAKEN_SECONDS)
+            ends = {**dict.fromkeys(landed, offsets.end), **ends}
+            reached = (broker for broker, end in ends.items() if offsets.brokers.get(broker, -1) >= end)
+            caught_up = {**dict.fromkeys(reached, began), **caught_up}
+        return Forwarding(forwarded.via, listed, ends, caught_up)
+
+    def lost(self, brokers: Collection[int | None]) -> Forwarding:
+        """After writes to these brokers without an answer: what they answered before says nothing of them."""
+        return Forwarding(
+            self.via,
+            {broker: at for broker, at in self.listed.items() if broker not in brokers},
+            {broker: end for broker, end in self.ends.items() if broker not in brokers},
+            {broker: at for broker, at in self.caught_up.items() if broker not in brokers},
+        )
+
+    def doubts(self, now: float, moves: Iterable[Write], configs: Iterable[Write]) -> Doubts:
+        """Return what to ask about these writes, which may not have landed."""
+        listed = {w.via for w in moves if w.via not in self.listed and now - _latest(w) < SETTLE_SECONDS}
+        shown = {w.via for w in configs if w.via not in self.caught_up and now - _latest(w) < SETTLE_SECONDS}
+        return Doubts(frozenset(via for via in listed | shown if via is not None), bool(shown))
+
+    def via_of(self, resource: ConfigResource) -> int | None:
+        """Return the broker that a resource's configurations are changed through, and read from."""
+        return int(resource.name) if resource.type is ConfigResourceType.BROKER else self.via
+
+    def landed(self, write: Write) -> float:
+        """Return when a write without an answer has landed at the latest, or cannot land any more."""
+        if write.via is None:
+            return _latest(write)
+        return min(self.listed.get(write.via, inf) + OVERTAKEN_SECONDS, _latest(write))
+
+    def shown(self, write: Write, reader: int | None) -> float:
+        """Return as late as when the metadata of the broker that is read showed a write without an answer."""
+        if reader is None or reader != write.via:
+            return _latest(write)
+        return min(self.caught_up.get(reader, inf), _latest(write))
+
+
+def _latest(write: Write) -> float:
+    return write.at + LANDING_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One moment by both clocks: a process counts by the monotonic one, records have the time of day."""
+
+    monotonic: float
+    time: datetime
+
+    def of(self, at: float) -> datetime:
+        """Return a time of day, in whole seconds as records have it."""
+        return (self.time + timedelta(seconds=at - self.monotonic)).replace(microsecond=0)
+
+    def since(self, time: datetime) -> float:
+        """Return the moment, by the monotonic clock; never one to come."""
+        return min(self.monotonic, self.monotonic + (time - self.time).total_seconds())

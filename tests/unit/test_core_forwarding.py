@@ -1,0 +1,201 @@
+"""Writes without an answer that a broker holds, and that land when a controller is back: nothing is orphaned."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reassign.api.partition_reassignment import RecordState
+from reassign.core.model.forwarding import (
+    LANDING_SECONDS,
+    OVERTAKEN_SECONDS,
+    SETTLE_SECONDS,
+    Clock,
+    Doubts,
+    Forwarded,
+    Forwarding,
+    MetadataOffsets,
+    Write,
+)
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
+from reassign.core.moves.settle import settle_steps
+from reassign.core.tick import doubts
+from reassign.errors import Reason
+from tests.unit.configs import Throttler, broker
+from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.test_core_throttle import move, store
+
+P0 = TopicPartition("orders", 0)
+SETTLED = int(SETTLE_SECONDS) + 1
+
+
+def moving() -> Driver:
+    """A partition that is about to be moved."""
+    return drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+
+
+def is_undone(driver: Driver) -> bool:
+    """Whether the resource is gone, with nothing of it left."""
+    return driver.gone == {"a"} and not driver.kafka.reassignments and driver.kafka.replicas[P0] == (1, 2, 3)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+@pytest.mark.parametrize("seconds", [12, 50])
+def test_an_alter_that_is_held_is_undone_by_a_deletion(seconds: int, killed: bool) -> None:
+    driver = moving()
+    driver.tick(lands_after=seconds)
+    driver.delete("a")
+    driver.ticks(2)
+    if killed:
+        driver.restart()
+    driver.ticks(seconds - 4)
+    assert driver.gone == set()
+    driver.ticks(4 * SETTLED)
+    assert is_undone(driver)
+
+
+@pytest.mark.parametrize("seconds", [12, 50])
+def test_an_alter_of_a_killed_process_is_undone_though_its_broker_is_gone(seconds: int) -> None:
+    driver = moving()
+    driver.tick(lands_after=seconds)
+    driver.silent.add(driver.limbo[0][1])
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(seconds + 4 * SETTLED)
+    assert is_undone(driver)
+
+
+def test_an_alter_that_never_lands_is_waited_for_while_its_broker_may_hold_it() -> None:
+    driver = moving()
+    driver.tick(lands_after=1000)
+    driver.silent.add(driver.limbo.pop()[1])
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(int(LANDING_SECONDS) - 1)
+    assert driver.gone == set()
+    driver.ticks(2 * SETTLED)
+    assert is_undone(driver)
+
+
+def test_a_doubt_ends_soon_after_the_same_broker_has_listed_again() -> None:
+    driver = moving()
+    driver.tick(lands_after=1000)
+    driver.delete("a")
+    driver.tick()
+    driver.limbo.clear()  # the broker had not passed it on, and lists again
+    driver.ticks(int(OVERTAKEN_SECONDS) + 2 * SETTLED)
+    assert is_undone(driver)
+
+
+def test_a_held_cancel_does_not_land_on_the_next_move() -> None:
+    driver = moving()
+    driver.ticks(3)
+    driver.edit("a", {P0: (5, 2, 3)})
+    driver.tick(lands_after=12)
+    assert isinstance(driver.limbo[0][2], Cancel)
+    driver.restart()
+    driver.ticks(int(LANDING_SECONDS) + 4 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+def test_the_broker_and_the_time_are_recorded_before_the_alter() -> None:
+    driver = moving()
+    driver.tick(die_after=0)
+    entry = driver.resources["a"].record[P0]
+    assert (entry.state, entry.via, entry.sent_at) == (RecordState.SUBMITTING, 0, driver.time)
+    assert driver.kafka.writes == []
+
+
+def test_a_new_process_asks_the_broker_that_a_record_leaves_open() -> None:
+    driver = moving()
+    driver.tick(lands_after=12)
+    driver.restart()
+    assert doubts(list(driver.resources.values()), None, driver.memory) == Doubts(frozenset({0}))
+
+
+def test_a_request_that_was_not_sent_leaves_no_doubt() -> None:
+    driver = moving()
+    driver.tick()
+    verdict = driver.verdicts["a"]
+    outcomes = {Alter(P0, (4, 2, 3)): Outcome(Result.NOT_SENT, Reason.REQUEST_FAILED, "refused")}
+    _, recent = settle_steps(verdict, outcomes, driver.recent, driver.now)
+    assert recent.unanswered == {}
+    assert recent.forwarding == driver.recent.forwarding
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+@pytest.mark.parametrize("seconds", [12, 50])
+def test_a_throttle_that_is_held_is_removed(seconds: int, killed: bool) -> None:
+    throttler = Throttler(store())
+    throttler.tick([move()], lands_after=seconds)
+    assert throttler.store == store()
+    if killed:
+        throttler.restart()
+    throttler.ticks(seconds + 4 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_a_throttle_is_removed_though_its_broker_lists_nothing() -> None:
+    throttler = Throttler(store())
+    throttler.tick([move()], lands_after=50)
+    throttler.silent = {1, 2}
+    throttler.restart()
+    throttler.ticks(int(LANDING_SECONDS) + 2 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_a_throttle_is_not_believed_gone_by_a_broker_whose_metadata_lags() -> None:
+    throttler = Throttler(store(), lag=20)
+    throttler.tick([move()], lands_after=1)
+    throttler.restart()
+    throttler.ticks(15)
+    assert throttler.status is not None
+    throttler.ticks(20 + 4 * SETTLED)
+    throttler.lag = 0
+    throttler.ticks(10 * SETTLED)
+    assert (throttler.store, throttler.status) == (store(), None)
+
+
+def test_metadata_shows_a_change_when_its_broker_has_all_that_came_before() -> None:
+    change = Write(via=2, at=5.0)
+    listed = Forwarding().observe(10.0, Forwarded(2, {2}, MetadataOffsets(100, {2: 100})))
+    landed = 10.0 + OVERTAKEN_SECONDS
+    assert (listed.landed(change), listed.shown(change, 2)) == (landed, 5.0 + LANDING_SECONDS)
+    behind = listed.observe(landed, Forwarded(2, {2}, MetadataOffsets(120, {2: 119})))
+    assert behind.shown(change, 2) == 5.0 + LANDING_SECONDS
+    caught_up = behind.observe(20.0, Forwarded(2, {2}, MetadataOffsets(140, {2: 120})))
+    assert caught_up.shown(change, 2) == 20.0
+    assert caught_up.shown(change, 3) == 5.0 + LANDING_SECONDS
+
+
+def test_what_a_broker_answered_before_says_nothing_of_a_later_write() -> None:
+    listed = Forwarding().observe(10.0, Forwarded(2, {1, 2}))
+    lost = listed.lost([2])
+    assert lost.landed(Write(2, 11.0)) == 11.0 + LANDING_SECONDS
+    assert lost.observe(12.0, Forwarded(2, {2})).landed(Write(2, 11.0)) == 12.0 + OVERTAKEN_SECONDS
+
+
+def test_a_time_of_another_machine_that_is_ahead_counts_as_now() -> None:
+    clock = Clock(100.0, datetime(2026, 1, 1, tzinfo=UTC))
+    assert clock.since(datetime(2026, 1, 1, 1, tzinfo=UTC)) == 100.0
+    assert clock.since(clock.of(40.0)) == 40.0
+
+
+def test_a_resource_settles_at_once_where_its_alter_was_answered() -> None:
+    driver = moving()
+    driver.tick()
+    assert driver.kafka.perform(Cancel(P0, (2, 3, 4))) is APPLIED
+    driver.delete("a")
+    driver.ticks(2 * SETTLED)
+    assert driver.gone == {"a"}
+
+
+def test_the_broker_of_a_throttle_is_asked_by_a_new_process() -> None:
+    throttler = Throttler(store())
+    throttler.tick([move()])
+    throttler.restart()
+    asked = {write.via for write in throttler.lately.in_doubt(throttler.status)}
+    assert asked == {0, 1, 2}
+    assert broker(0) in throttler.store
