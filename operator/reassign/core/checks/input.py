@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionEntry, WhenInFlight
-from reassign.core.model.budget import Budget
+from reassign.core.model.budget import Budget, slots_of
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
@@ -91,6 +91,18 @@ class Input:
     def added(self) -> frozenset[int]:
         """The brokers that get a replica."""
         return frozenset(self.target) - frozenset(self.current)
+
+    @property
+    def slots(self) -> Collection[int]:
+        """The brokers on which its move takes a slot."""
+        return slots_of(self.tp, self.added, self.snapshot, self.policy.small_move_bytes)
+
+    @property
+    def replaced_slots(self) -> Collection[int] | None:
+        """The slots of the move in flight that makes way for it."""
+        if self.in_flight is None:
+            return None
+        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.policy.small_move_bytes)
 
     @property
     def receivers(self) -> frozenset[int]:
