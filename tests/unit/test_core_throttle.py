@@ -32,7 +32,7 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import missing_config, read_record
+from reassign.core.throttle.diff import missing_configs, read_record
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
@@ -73,7 +73,7 @@ def log_dir_rates(throttler: Throttler) -> dict[int, str]:
 
 def unthrottled(throttler: Throttler, *moves: ThrottledMove, live: Sequence[int] = range(4)) -> list[ConfigKey]:
     """What these moves lack of all that they need together."""
-    found = [missing_config(m, wanted_configs(moves, None), frozenset(live), throttler.store) for m in moves]
+    found = missing_configs(moves, wanted_configs(moves, None), frozenset(live), throttler.store)
     return [key for key in found if key]
 
 

@@ -83,8 +83,9 @@ def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, sma
     What the leader's broker has not reported is not small.
     """
     size, leader = (snapshot.sizes or {}).get(tp, {}), snapshot.leader(tp)
-    small = small_move_bytes and leader in size and size[leader] * len(added) <= small_move_bytes
-    return () if small else added
+    if not small_move_bytes or leader is None or leader not in size:
+        return added
+    return () if size[leader] * len(added) <= small_move_bytes else added
 
 
 def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:

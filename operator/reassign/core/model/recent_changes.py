@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -45,13 +45,13 @@ class RecentChanges:
         ]
         return replace(self, sent=(*self.sent, *new))
 
-    def settled(self, key: ConfigKey) -> bool:
-        """Whether a read shows the configuration as it is.
+    def settled(self, keys: Collection[ConfigKey]) -> Set[ConfigKey]:
+        """The configurations that a read shows as they are.
 
-        An earlier process may have changed it just before it ended, so a new one waits as long first.
+        An earlier process may have changed them just before it ended, so a new one waits as long first.
         """
         old = self.now - self.started >= SETTLE_SECONDS
-        return old and all(sent.change.key != key for sent in self.sent)
+        return set(keys) - {sent.change.key for sent in self.sent} if old else set()
 
     def over(self, observed: Observed) -> Observed:
         """A read with the confirmed changes since laid over it."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
@@ -33,6 +34,7 @@ from reassign.core.throttle.desired import (
     ThrottledMove,
     WantedConfigs,
     log_dir_moves_of,
+    rate_keys,
     wanted_configs,
 )
 from reassign.errors import Reason
@@ -78,8 +80,10 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
     after: Record = {}
     changes: list[Change] = []
     drifts: list[str] = []
-    for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
-        judged = _judge(key, record.get(key), aim, observed, seen, settled=recent.settled(key))
+    keys = record.keys() | aim.values.keys() | aim.items.keys()
+    settled = recent.settled(keys)
+    for key in sorted(keys):
+        judged = _judge(key, record.get(key), aim, observed, seen, settled=key in settled)
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
@@ -226,18 +230,37 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def missing_config(move: ThrottledMove, aim: WantedConfigs, live: frozenset[int], seen: Observed) -> ConfigKey | None:
-    """The first configuration of the aim that a move needs and does not have; brokers that are down need none."""
-    for key, those in move.items().items():
+def missing_configs(
+    moves: Iterable[ThrottledMove], aim: WantedConfigs, live: frozenset[int], seen: Observed
+) -> Iterator[ConfigKey | None]:
+    """For each move the first configuration of the aim that it needs and does not have, or None.
+
+    Brokers that are down need none.
+    """
+
+    @cache
+    def text(key: ConfigKey) -> str | None:
         configs = seen.get(key.resource)
-        there = items(configs.get(key.config)) if configs is not None else ()
-        if there != ALL and not those.issubset(there):
-            return key
-    for key in (key for key in wanted_configs([move], None).values if int(key.resource.name) in live):
-        configs = seen.get(key.resource)
-        if configs is None or configs.get(key.config) != aim.values.get(key):
-            return key
-    return None
+        return configs.get(key.config) if configs is not None else None
+
+    @cache
+    def listed(key: ConfigKey) -> frozenset[str] | None:
+        """Those that a list has; None for all."""
+        there = items(text(key))
+        return None if there == ALL else frozenset(there)
+
+    def lacks(move: ThrottledMove) -> Iterator[ConfigKey]:
+        for key, those in move.items().items():
+            there = listed(key)
+            if there is not None and not those <= there:
+                yield key
+        if move.rate is not None:
+            yield from (key for key in rate_keys(move) if int(key.resource.name) in live and not set_as_aimed(key))
+
+    def set_as_aimed(key: ConfigKey) -> bool:
+        return seen.get(key.resource) is not None and text(key) == aim.values.get(key)
+
+    return (next(lacks(move), None) for move in moves)
 
 
 def read_record(status: ThrottleStatus | None) -> Record:
