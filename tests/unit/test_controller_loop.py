@@ -13,8 +13,9 @@ import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
+from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, Pace
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
@@ -503,3 +504,23 @@ def test_nothing_begins_under_a_brake_that_the_watch_has_not_brought(world: Worl
     world.tick(5)
     assert LATER not in world.kafka.reassignments
     assert world.conditions("main")["Paused"] == "Paused"
+
+
+def test_the_end_of_quick_moves_is_looked_for_soon_and_of_slow_ones_later(world: World) -> None:
+    pauses = [asyncio.run(world.loop._tick()) for _ in range(6)]
+    assert pauses == [0.2, 0.4, 0.8, MOVING_SECONDS, MOVING_SECONDS, MOVING_SECONDS]
+
+
+def test_after_a_move_has_ended_the_loop_ticks_at_once(world: World) -> None:
+    world.add("later", LATER, (4, 2, 3))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.tick(6)
+    world.kafka.copy(OURS)
+    assert asyncio.run(world.loop._tick()) == AT_ONCE_SECONDS
+    assert asyncio.run(world.loop._tick()) < MOVING_SECONDS
+
+
+def test_a_loop_that_finds_nothing_pauses_as_long_as_it_worked() -> None:
+    pace = Pace()
+    pace.at_once()
+    assert [pace.later(took) for took in (0.0, 0.7, 0.1, 5.0, 0.0)] == [0.2, 0.7, 0.8, MOVING_SECONDS, MOVING_SECONDS]

@@ -21,6 +21,7 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.migration import take_over_statuses
 from reassign.controller.observer import Observation, Observer
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, Pace
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
@@ -50,9 +51,7 @@ from reassign.kube.client import ClusterKey, KubeClient, Object
 
 log = structlog.get_logger()
 
-AT_ONCE_SECONDS = 0.1
 CONFLICT_SECONDS = 0.5
-MOVING_SECONDS = 1.0
 WAITING_SECONDS = 5.0
 IDLE_SECONDS = 15.0
 UNREACHABLE_SECONDS = 5.0
@@ -77,6 +76,7 @@ class ClusterLoop:
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
+    _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
     _stuck: Problem | None = None
     """Why the brake had not undone everything at the last tick."""
@@ -202,13 +202,14 @@ class ClusterLoop:
 
     async def _serve(self, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
         """Decide, act and report; in how many seconds to tick again."""
-        client, attempts = self.observer.client, Attempts(self.reporter)
+        client, attempts, began = self.observer.client, Attempts(self.reporter), time.monotonic()
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, _now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
                 raise error
+        ended = self._pace.ended(observed.snapshot.reassignments.keys())
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory = decision.memory
         if decision.begins and not await self._still_so():
@@ -227,11 +228,11 @@ class ClusterLoop:
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
-        if self.actor.written or decision.throttle.awaited or applied:
-            return AT_ONCE_SECONDS
+        if self.actor.written or decision.throttle.awaited or applied or ended:
+            return self._pace.at_once()
         moving = any(active(v.record) or v.waits_to_settle for v in verdicts)
         if moving or decision.brake or self._restores(observed.snapshot):
-            return MOVING_SECONDS
+            return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _still_so(self) -> bool:
