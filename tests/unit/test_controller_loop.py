@@ -13,6 +13,7 @@ import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.attempts import AT_ONCE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, Pace
@@ -524,3 +525,32 @@ def test_a_loop_that_finds_nothing_pauses_as_long_as_it_worked() -> None:
     pace = Pace()
     pace.at_once()
     assert [pace.later(took) for took in (0.0, 0.7, 0.1, 5.0, 0.0)] == [0.2, 0.7, 0.8, MOVING_SECONDS, MOVING_SECONDS]
+
+
+def test_several_resources_are_written_at_once_but_not_all(world: World) -> None:
+    write, under_way, at_once = world.kube.write_status, set(), []
+
+    async def slowly(obj: Object, status: Object) -> Object:
+        under_way.add(obj["metadata"]["uid"])
+        at_once.append(len(under_way))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        under_way.remove(obj["metadata"]["uid"])
+        return await write(obj, status)
+
+    world.kube.write_status = slowly  # type: ignore[method-assign]
+    for number in range(3 * AT_ONCE):
+        world.add(f"r{number}", TopicPartition("later", number), (4, 2, 3))
+    world.tick()
+    assert len(at_once) >= 3 * AT_ONCE
+    assert max(at_once) == AT_ONCE
+
+
+def test_an_error_with_one_of_several_resources_keeps_no_other_waiting(world: World) -> None:
+    names = [f"r{number}" for number in range(3 * AT_ONCE)]
+    for name in names:
+        world.add(name, LATER, (4, 2, 3))
+    world.kube.unwritable = {f"uid-{name}" for name in names[::2]}
+    world.tick()
+    written = {name for name in names if "conditions" in world.kube.objects[f"uid-{name}"]["status"]}
+    assert written == set(names[1::2])

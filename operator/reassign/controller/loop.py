@@ -220,9 +220,7 @@ class ClusterLoop:
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
-        for verdict in decision.verdicts:
-            async with attempts.at(verdict.resource):
-                await self.actor.report(verdict, decision.snapshot, policy)
+        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
         verdicts = decision.verdicts
         self.metrics.count_moves(self.name, verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
