@@ -143,6 +143,30 @@ def test_small_moves_beside_a_large_one_take_none_of_its_slots() -> None:
     assert set(kafka.reassignments) == {*small, large}
 
 
+def test_small_moves_of_one_resource_begin_together() -> None:
+    mine = {f"r{n}": partitions(10, f"t{n}") for n in range(6)}
+    kafka = SimKafka({tp: (0, 1) for tps in mine.values() for tp in tps})
+    kafka.sizes = {tp: {0: 0, 1: 0} for tp in kafka.replicas}
+    resources = [resource(dict.fromkeys(tps, (2, 1)), uid) for uid, tps in mine.items()]
+    driver = drive(kafka, *resources, limits=Limits(partitions_in_flight=20))
+    driver.ticks(4)
+    assert set(kafka.reassignments) == {*mine["r0"], *mine["r1"]}
+
+
+def test_small_moves_of_a_giant_do_not_starve_another_resource() -> None:
+    giant, small = partitions(200, "giant"), partitions(2, "small")
+    kafka = SimKafka(dict.fromkeys(giant + small, (0, 1)))
+    kafka.sizes = {tp: {0: 0, 1: 0} for tp in kafka.replicas}
+    limits = Limits(partitions_in_flight=100)
+    driver = drive(kafka, resource(dict.fromkeys(giant, (2, 1)), "a"), limits=limits)
+    driver.ticks(4)
+    driver.resources["b"] = resource(dict.fromkeys(small, (2, 1)), "b")
+    for tp in list(kafka.reassignments)[:2]:
+        kafka.copy(tp)
+    driver.ticks(2)
+    assert set(small) <= kafka.reassignments.keys()
+
+
 def test_a_small_move_that_has_grown_takes_its_slots() -> None:
     kafka = SimKafka({P0: (0, 1), P1: (0, 1)})
     kafka.sizes = {P0: {0: 0, 1: 0}, P1: {0: 2**30, 1: 2**30}}

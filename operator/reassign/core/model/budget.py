@@ -16,6 +16,9 @@ from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 
+SLOTLESS_AS_ONE = 20
+"""Those of one resource begin together, so that few writes record the small moves of many resources."""
+
 
 class Lack(NamedTuple):
     """What there is no room for, as a sentence, and the source that is short of it."""
@@ -31,6 +34,8 @@ class Budget:
     max_partitions: int | None
     moves_per_broker: int | None
     partitions: int = 0
+    slotless: int = 0
+    """Those of the partitions whose moves take no slot."""
     destinations: Counter[int] = field(default_factory=Counter)
     sources: Counter[int] = field(default_factory=Counter)
     kept: set[int] = field(default_factory=set)
@@ -38,9 +43,15 @@ class Budget:
     stuck: frozenset[int] = frozenset()
     """Sources of moves that are stuck: room there is kept for no partition, since it might never come."""
 
+    @property
+    def weight(self) -> int:
+        """What is used, as turns go by it: SLOTLESS_AS_ONE moves that take no slot count as one."""
+        return self.partitions - self.slotless + self.slotless // SLOTLESS_AS_ONE
+
     def take(self, slots: Collection[int], source: int | None) -> None:
         """Count a partition whose move, read from `source`, takes these slots."""
         self.partitions += 1
+        self.slotless += not slots
         self.destinations.update(slots)
         if source is not None:
             self.sources[source] += len(slots)

@@ -150,7 +150,7 @@ def admit(
 
 def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, float]:
     silent: dict[TopicPartition, float] = {}
-    turns = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
+    turns = [(queue.own.weight, age, queue) for age, queue in enumerate(queues)]
     heapq.heapify(turns)
     while turns:
         _, age, queue = heapq.heappop(turns)
@@ -166,7 +166,7 @@ def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, floa
                 silent[i.tp] = recent.silence.get(i.tp, recent.now)
         else:
             queue.admitted[i.tp] = _begin(i)
-        heapq.heappush(turns, (queue.own.partitions, age, queue))
+        heapq.heappush(turns, (queue.own.weight, age, queue))
     return silent
 
 
