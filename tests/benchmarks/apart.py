@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
 
 from localplatform.brokers import Brokers, running
+from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer, start_api_server
 from localplatform.machine import CHECKOUT
 from localplatform.processes import Process, Processes, free_port, wait_until
@@ -37,11 +38,12 @@ Targets = Mapping[int, Sequence[int]]
 
 @dataclass
 class Apart:
-    """What a benchmark works with. `process` is the operator's."""
+    """What a benchmark works with. `process` is the operator's, `port` that of its metrics."""
 
     api: ApiServer
     brokers: Brokers
     process: Process
+    port: int
     admin: KafkaAdminClient
     metadata: AdminClient
     kafka: Workload = field(init=False)
@@ -89,6 +91,11 @@ class Apart:
         """What the operator's process has used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def kafka_writes(self) -> float:
+        """How many requests of the operator have changed something on the brokers, as it counts them."""
+        lines = _page(self.port, "metrics").splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("kafka_reassign_kafka_writes_total"))
 
     def writes(self, since: datetime, of: str = "") -> dict[str, list[Write]]:
         """What the operator wrote to the API server since then, by resource and subresource."""
@@ -148,10 +155,10 @@ def apart(brokers: int) -> Iterator[Apart]:
         try:
             api = start_api_server(processes, Path(folder, "api"))
             _prepare(api, cluster)
-            process = _operator(processes, api)
+            process, port = _operator(processes, api)
             admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
             metadata = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-            found = Apart(api, cluster, process, admin, metadata)
+            found = Apart(api, cluster, process, port, admin, metadata)
             eventually("the KafkaCluster is Ready", lambda: found.condition(CLUSTER, "Ready", "kafkacluster"))
             yield found
             admin.close()
@@ -179,8 +186,6 @@ def _prepare(api: ApiServer, cluster: Brokers) -> None:
 
 def _made(api: ApiServer, obj: Object) -> bool:
     """An established kind is not yet a served one."""
-    from localplatform.console import PlatformError
-
     try:
         api.kubectl("apply", "-f", "-", input=json.dumps(obj))
     except PlatformError:
@@ -188,7 +193,13 @@ def _made(api: ApiServer, obj: Object) -> bool:
     return True
 
 
-def _operator(processes: Processes, api: ApiServer) -> Process:
+def _page(port: int, name: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=5) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def _operator(processes: Processes, api: ApiServer) -> tuple[Process, int]:
     port = free_port()
     env = {
         "KUBECONFIG": str(api.kubeconfig),
@@ -199,10 +210,9 @@ def _operator(processes: Processes, api: ApiServer) -> Process:
 
     def ready() -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
+            return bool(_page(port, "readyz"))
         except OSError:
             return False
 
     processes.wait("the operator", ready, process)
-    return process
+    return process, port
