@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.controller.attempts import AT_ONCE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, Pace
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
@@ -554,3 +555,16 @@ def test_an_error_with_one_of_several_resources_keeps_no_other_waiting(world: Wo
     world.tick()
     written = {name for name in names if "conditions" in world.kube.objects[f"uid-{name}"]["status"]}
     assert written == set(names[1::2])
+
+
+def test_all_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0, cpu=0.0)
+    time = SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.cpu)
+    monkeypatch.setattr("reassign.controller.pace.time", time)
+    turn, judged = DriftTurn(), []
+    for second in range(200):
+        clock.now = float(second)
+        with turn.tick():
+            judged += [second] if turn.now else []
+            clock.cpu += 1.0 if second >= 30 else 0.125
+    assert judged == [0, 15, 30, 80, 130, 180]

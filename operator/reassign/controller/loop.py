@@ -21,7 +21,7 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.migration import take_over_statuses
 from reassign.controller.observer import Observation, Observer
-from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, Pace
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
@@ -83,7 +83,7 @@ class ClusterLoop:
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
     _unseen_since: float | None = None
-    _all_at: float = 0.0
+    _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
         self.observer = Observer(self.kube, self.before_write)
@@ -132,7 +132,8 @@ class ClusterLoop:
         if obj is None:
             return None
         try:
-            return await self._reconcile(obj)
+            with self._drift.tick():
+                return await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
             await self.reporter.answer_for_unreadable(self.key)
 
@@ -242,8 +243,7 @@ class ClusterLoop:
 
     def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """The resources to judge now. Settled ones are judged for drift, now and then."""
-        if time.monotonic() - self._all_at >= IDLE_SECONDS:
-            self._all_at = time.monotonic()
+        if self._drift.now:
             return resources
         due = self.plans.next_waves(self.key)
         return [r for r in resources if not r.settled and (not r.asleep or r.uid in due)]
