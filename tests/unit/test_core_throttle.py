@@ -443,3 +443,18 @@ TestThrottles = Throttles.TestCase
 TestThrottles.settings = settings(
     max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "before", "after"),
+    [
+        (Op.APPEND, "0:3,0:1,0:2", "0:1", "0:1,0:3,0:2"),
+        (Op.APPEND, "0:3", None, "0:3"),
+        (Op.APPEND, "0:3", "*", "*"),
+        (Op.SUBTRACT, "0:1,9:9", "0:2,0:1,0:3", "0:2,0:3"),
+        (Op.SUBTRACT, "0:1", "0:1,0:2,0:1", "0:2,0:1"),
+        (Op.SUBTRACT, "0:1", "0:1", ""),
+    ],
+)
+def test_items_are_added_once_and_taken_out_once_in_order(op: Op, value: str, before: str | None, after: str) -> None:
+    assert Change(FOLLOWERS, op, value).of(before) == after
