@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-throttle bench-failover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -66,6 +66,9 @@ soak: up  ## kill the operator ten times in one reassignment; then five minutes 
 
 bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: median and maximum of 20 runs
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.reaction
+
+bench-operator: $(VENV)  ## the operator beside the stock tool, on brokers and an API server of its own; OPTIONS="large scale=0.1"
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.operator_ $(OPTIONS)
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle

@@ -166,6 +166,11 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
     "no moves per broker": (set_to(limits={"movesPerBroker": 0}), "spec.limits.movesPerBroker"),
     "more free disk than there is": (set_to(limits={"minFreeDiskPercent": 101}), "spec.limits.minFreeDiskPercent"),
     "a highest throttle that is no quantity": (set_to(limits={"maxThrottle": "fast"}), "spec.limits.maxThrottle"),
+    "small moves of less than nothing": (set_to(limits={"smallMoveBytes": -1}), "spec.limits.smallMoveBytes"),
+    "small moves of a size that is no quantity": (
+        set_to(limits={"smallMoveBytes": "tiny"}),
+        "spec.limits.smallMoveBytes",
+    ),
     "an allowed namespace without topics": (
         set_to(allowedNamespaces=[{"name": "team-a"}]),
         "spec.allowedNamespaces[0].topics: Required value",
@@ -404,6 +409,7 @@ def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> 
         "limits": {
             "partitionsInFlight": 10,
             "movesPerBroker": 1,
+            "smallMoveBytes": 0,
             "maxThrottle": "200Mi",
             "minFreeDiskPercent": 0,
             "pacing": "Adaptive",

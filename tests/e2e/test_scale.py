@@ -31,7 +31,7 @@ def six_brokers(platform: object, tmp_path_factory: pytest.TempPathFactory) -> I
 def six(world: World, six_brokers: Brokers) -> Iterator[World]:
     """The six brokers, as a KafkaCluster of their own."""
     found = replace(world, brokers=six_brokers, cluster=f"{world.prefix}-six", topics=[], resources=[])
-    limits = {"partitionsInFlight": IN_FLIGHT, "movesPerBroker": MOVES_PER_BROKER}
+    limits = {"partitionsInFlight": IN_FLIGHT, "movesPerBroker": MOVES_PER_BROKER, "smallMoveBytes": 0}
     world.apply(
         {
             "apiVersion": "kafka.reassign.dev/v1alpha1",

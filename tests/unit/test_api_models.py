@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from reassign.api.common import Condition, ConditionStatus, Model, bytes_of, bytes_per_second, is_written
+from reassign.api.common import Condition, ConditionStatus, Model, byte_limit_of, bytes_of, bytes_per_second, is_written
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec, KafkaClusterStatus
 from reassign.api.partition_reassignment import (
@@ -212,6 +212,17 @@ def test_a_minimal_plan_gets_the_defaults_of_the_contract() -> None:
     assert (spec.waves.max_partitions, spec.waves.max_bytes) == (200, None)
     assert spec.approval is Approval.REQUIRED
     assert spec.template.wire() == {}
+
+
+@pytest.mark.parametrize(("quantity", "number"), [(0, 0), ("0", 0), ("1Mi", 2**20), (1, 1), ("1Pi", 2**50)])
+def test_a_limit_of_bytes_may_be_zero(quantity: int | str, number: int) -> None:
+    assert byte_limit_of(quantity) == number
+
+
+@pytest.mark.parametrize("quantity", [-1, "-1", "1.1Pi", "500GB", "many"])
+def test_a_limit_of_bytes_that_is_none_or_out_of_bounds_is_refused(quantity: int | str) -> None:
+    with pytest.raises(ValueError, match=r"quantity such as 50Mi|between 0 and 1Pi bytes"):
+        byte_limit_of(quantity)
 
 
 def test_the_resource_and_the_planner_have_the_same_words() -> None:

@@ -7,14 +7,17 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.loop import MOVING_SECONDS, ClusterLoop
+from reassign.controller.attempts import AT_ONCE
+from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter
@@ -506,3 +509,65 @@ def test_nothing_begins_under_a_brake_that_the_watch_has_not_brought(world: Worl
     world.tick(5)
     assert LATER not in world.kafka.reassignments
     assert world.conditions("main")["Paused"] == "Paused"
+
+
+def test_the_end_of_quick_moves_is_looked_for_soon_and_of_slow_ones_later(world: World) -> None:
+    pauses = [asyncio.run(world.loop._tick()) for _ in range(6)]
+    assert pauses == [0.2, 0.4, 0.8, MOVING_SECONDS, MOVING_SECONDS, MOVING_SECONDS]
+
+
+def test_after_a_move_has_ended_the_loop_ticks_at_once(world: World) -> None:
+    world.add("later", LATER, (4, 2, 3))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.tick(6)
+    world.kafka.copy(OURS)
+    assert asyncio.run(world.loop._tick()) == AT_ONCE_SECONDS
+    assert asyncio.run(world.loop._tick()) < MOVING_SECONDS
+
+
+def test_a_loop_that_finds_nothing_pauses_as_long_as_it_worked() -> None:
+    pace = Pace()
+    pace.at_once()
+    assert [pace.later(took) for took in (0.0, 0.7, 0.1, 5.0, 0.0)] == [0.2, 0.7, 0.8, MOVING_SECONDS, MOVING_SECONDS]
+
+
+def test_several_resources_are_written_at_once_but_not_all(world: World) -> None:
+    write, under_way, at_once = world.kube.write_status, set(), []
+
+    async def slowly(obj: Object, status: Object) -> Object:
+        under_way.add(obj["metadata"]["uid"])
+        at_once.append(len(under_way))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        under_way.remove(obj["metadata"]["uid"])
+        return await write(obj, status)
+
+    world.kube.write_status = slowly  # type: ignore[method-assign]
+    for number in range(3 * AT_ONCE):
+        world.add(f"r{number}", TopicPartition("later", number), (4, 2, 3))
+    world.tick()
+    assert len(at_once) >= 3 * AT_ONCE
+    assert max(at_once) == AT_ONCE
+
+
+def test_an_error_with_one_of_several_resources_keeps_no_other_waiting(world: World) -> None:
+    names = [f"r{number}" for number in range(3 * AT_ONCE)]
+    for name in names:
+        world.add(name, LATER, (4, 2, 3))
+    world.kube.unwritable = {f"uid-{name}" for name in names[::2]}
+    world.tick()
+    written = {name for name in names if "conditions" in world.kube.objects[f"uid-{name}"]["status"]}
+    assert written == set(names[1::2])
+
+
+def test_all_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0, cpu=0.0)
+    time = SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.cpu)
+    monkeypatch.setattr("reassign.controller.pace.time", time)
+    turn, judged = DriftTurn(), []
+    for second in range(200):
+        clock.now = float(second)
+        with turn.tick():
+            judged += [second] if turn.now else []
+            clock.cpu += 1.0 if second >= 30 else 0.125
+    assert judged == [0, 15, 30, 80, 130, 180]

@@ -110,6 +110,74 @@ def test_no_limit_is_exceeded_and_every_move_completes(
     assert kafka.replicas == wanted
 
 
+@pytest.mark.parametrize(
+    ("bytes_of_each", "limit", "at_once"),
+    [
+        (0, "1Mi", 20),
+        (2**19, "1Mi", 20),  # two replicas of half a MiB
+        (2**19 + 1, "1Mi", 3),
+        (0, 0, 3),
+        (None, "1Mi", 3),
+    ],
+    ids=["empty", "just small", "just not small", "none is small", "of unknown size"],
+)
+def test_small_moves_take_no_slot_of_a_broker(bytes_of_each: int | None, limit: int | str, at_once: int) -> None:
+    small = partitions(30)
+    kafka = SimKafka(dict.fromkeys(small, (0, 1)))
+    if bytes_of_each is not None:
+        kafka.sizes = {tp: {0: bytes_of_each, 1: bytes_of_each} for tp in small}
+    limits = Limits(partitions_in_flight=20, moves_per_broker=7, small_move_bytes=limit)
+    driver = drive(kafka, resource(dict.fromkeys(small, (2, 3)), concurrency={"movesPerBroker": 6}), limits=limits)
+    driver.ticks(4)
+    assert len(kafka.reassignments) == at_once
+
+
+def test_small_moves_beside_a_large_one_take_none_of_its_slots() -> None:
+    small, large = partitions(4, "small"), TopicPartition("large", 0)
+    kafka = SimKafka(dict.fromkeys([*small, large], (0, 1)))
+    kafka.sizes = {tp: {0: 0, 1: 0} for tp in small} | {large: {0: 2**30, 1: 2**30}}
+    for tp in small[:2]:
+        kafka.move_as_another(tp, (2, 1))
+    driver = drive(kafka, resource(dict.fromkeys([*small[2:], large], (2, 1))), limits=Limits(moves_per_broker=1))
+    driver.ticks(4)
+    assert set(kafka.reassignments) == {*small, large}
+
+
+def test_small_moves_of_one_resource_begin_together() -> None:
+    mine = {f"r{n}": partitions(10, f"t{n}") for n in range(6)}
+    kafka = SimKafka({tp: (0, 1) for tps in mine.values() for tp in tps})
+    kafka.sizes = {tp: {0: 0, 1: 0} for tp in kafka.replicas}
+    resources = [resource(dict.fromkeys(tps, (2, 1)), uid) for uid, tps in mine.items()]
+    driver = drive(kafka, *resources, limits=Limits(partitions_in_flight=20))
+    driver.ticks(4)
+    assert set(kafka.reassignments) == {*mine["r0"], *mine["r1"]}
+
+
+def test_small_moves_of_a_giant_do_not_starve_another_resource() -> None:
+    giant, small = partitions(200, "giant"), partitions(2, "small")
+    kafka = SimKafka(dict.fromkeys(giant + small, (0, 1)))
+    kafka.sizes = {tp: {0: 0, 1: 0} for tp in kafka.replicas}
+    limits = Limits(partitions_in_flight=100)
+    driver = drive(kafka, resource(dict.fromkeys(giant, (2, 1)), "a"), limits=limits)
+    driver.ticks(4)
+    driver.resources["b"] = resource(dict.fromkeys(small, (2, 1)), "b")
+    for tp in list(kafka.reassignments)[:2]:
+        kafka.copy(tp)
+    driver.ticks(2)
+    assert set(small) <= kafka.reassignments.keys()
+
+
+def test_a_small_move_that_has_grown_takes_its_slots() -> None:
+    kafka = SimKafka({P0: (0, 1), P1: (0, 1)})
+    kafka.sizes = {P0: {0: 0, 1: 0}, P1: {0: 2**30, 1: 2**30}}
+    driver = drive(kafka, resource({P0: (2, 1)}), limits=Limits(moves_per_broker=1))
+    driver.ticks(4)
+    kafka.sizes[P0] = {0: 2**30, 1: 2**30}
+    driver.resources["b"] = resource({P1: (2, 1)}, "b")
+    driver.ticks(4)
+    assert set(kafka.reassignments) == {P0}
+
+
 def test_foreign_moves_count_and_superseding_replaces_their_slots() -> None:
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
     kafka.move_as_another(P0, (4, 1, 2))

@@ -33,7 +33,7 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import missing_config, read_record
+from reassign.core.throttle.diff import missing_configs, read_record
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 
@@ -74,7 +74,7 @@ def log_dir_rates(throttler: Throttler) -> dict[int, str]:
 
 def unthrottled(throttler: Throttler, *moves: ThrottledMove, live: Sequence[int] = range(4)) -> list[ConfigKey]:
     """What these moves lack of all that they need together."""
-    found = [missing_config(m, wanted_configs(moves, None), frozenset(live), throttler.store) for m in moves]
+    found = missing_configs(moves, wanted_configs(moves, None), frozenset(live), throttler.store)
     return [key for key in found if key]
 
 
@@ -445,3 +445,18 @@ TestThrottles = Throttles.TestCase
 TestThrottles.settings = settings(
     max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "before", "after"),
+    [
+        (Op.APPEND, "0:3,0:1,0:2", "0:1", "0:1,0:3,0:2"),
+        (Op.APPEND, "0:3", None, "0:3"),
+        (Op.APPEND, "0:3", "*", "*"),
+        (Op.SUBTRACT, "0:1,9:9", "0:2,0:1,0:3", "0:2,0:3"),
+        (Op.SUBTRACT, "0:1", "0:1,0:2,0:1", "0:2,0:1"),
+        (Op.SUBTRACT, "0:1", "0:1", ""),
+    ],
+)
+def test_items_are_added_once_and_taken_out_once_in_order(op: Op, value: str, before: str | None, after: str) -> None:
+    assert Change(FOLLOWERS, op, value).of(before) == after

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Annotated, Any, ClassVar, Self
 
@@ -139,6 +140,12 @@ def bytes_of(quantity: int | str) -> int:
     return _number(quantity, LEAST_BYTES, GREATEST_BYTES, "between 1Ki and 1Pi bytes")
 
 
+@lru_cache(maxsize=64)
+def byte_limit_of(quantity: int | str) -> int:
+    """A quantity in bytes, as `bytes_per_second` reads it; from 0 to 1Pi."""
+    return _number(quantity, 0, GREATEST_BYTES, "between 0 and 1Pi bytes")
+
+
 def _number(quantity: int | str, least: int, greatest: int, bounds: str) -> int:
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
@@ -158,6 +165,11 @@ def _checked_rate(quantity: int | str) -> int | str:
 
 def _checked_bytes(quantity: int | str) -> int | str:
     bytes_of(quantity)
+    return quantity
+
+
+def _checked_byte_limit(quantity: int | str) -> int | str:
+    byte_limit_of(quantity)
     return quantity
 
 
@@ -198,6 +210,12 @@ Bytes = Annotated[
     ),
 ]
 """Bytes as an integer or a quantity, 1Ki to 1Pi; `bytes_of` gives the number."""
+ByteLimit = Annotated[
+    int | str,
+    AfterValidator(_checked_byte_limit),
+    _quantity_schema(0, GREATEST_BYTES, ("0", "1Pi"), "must be a quantity of bytes from 0 to 1Pi, such as 1Mi"),
+]
+"""Bytes as an integer or a quantity, 0 to 1Pi; `byte_limit_of` gives the number."""
 
 
 # --- Kafka's names ---

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reassign.api.common import (
     BrokerId,
+    ByteLimit,
     Conditions,
     Count,
     Model,
@@ -180,6 +181,9 @@ class Limits(Model):
     moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] = 5
     """Replicas being added to any one broker at once; never above. Brokers that are copied from count when a
     move is admitted."""
+    small_move_bytes: ByteLimit = "1Mi"
+    """A move that copies no more bytes is small. It counts towards partitionsInFlight alone, and towards no
+    movesPerBroker. A move of unknown size is not small. 0: no move is small."""
     max_throttle: Rate | None = None
     """The highest rate, between brokers or between log directories, that a PartitionReassignment may ask for, bytes
     per second; one that asks for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if

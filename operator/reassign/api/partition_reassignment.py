@@ -126,7 +126,9 @@ class PartitionEntry(Model):
 
 def named_log_dirs(replicas: Sequence[int], log_dirs: Sequence[str] | None) -> tuple[tuple[int, str], ...]:
     """Those that are not left to the broker, as broker and path."""
-    pairs = zip(replicas, log_dirs or (), strict=False)
+    if log_dirs is None:
+        return ()
+    pairs = zip(replicas, log_dirs, strict=False)
     return tuple(sorted((broker, path) for broker, path in pairs if path != ANY_LOG_DIR))
 
 

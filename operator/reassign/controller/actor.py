@@ -77,11 +77,13 @@ class Actor:
         """Write the records that the steps need; the resources that may act, by uid."""
         self.written = False
         resources: dict[str, Resource] = {}
+
+        async def record(verdict: Verdict) -> None:
+            if recorded := await self._record(verdict, decision, policy):
+                resources[recorded.uid] = recorded
+
         with suppress(ApiServerError):  # what is being undone waits for no record
-            for verdict in decision.verdicts:
-                async with attempts.at(verdict.resource):
-                    if recorded := await self._record(verdict, decision, policy):
-                        resources[recorded.uid] = recorded
+            await attempts.each(decision.verdicts, record)
         return resources
 
     async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:

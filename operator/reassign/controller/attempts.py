@@ -1,9 +1,10 @@
-"""A round of work for one resource after another, in which an error with one keeps no other waiting."""
+"""A round of work for many resources, in which an error with one keeps no other waiting."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import structlog
 
 from reassign.controller.store import Unreadable
 from reassign.core.model.resource import Resource
+from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
 
 if TYPE_CHECKING:
@@ -18,17 +20,33 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+AT_ONCE = 8
+"""Resources that are worked for at once: each waits for the API server much longer than it works."""
 API_SECONDS = 10.0
 """After waiting as long in one round for what then failed, the API server itself is taken to be down."""
 
 
 class Attempts:
-    """A round of work for one resource after another: what goes wrong with one keeps no other waiting."""
+    """A round of work for many resources: what goes wrong with one keeps no other waiting."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._waited = 0.0
         self.conflict = False
+
+    async def each(self, verdicts: Sequence[Verdict], work: Callable[[Verdict], Awaitable[None]]) -> None:
+        """Work for the resource of each verdict `at` its turn, a few at a time; returns when all have ended."""
+        left = iter(verdicts)
+
+        async def worker() -> None:
+            for verdict in left:
+                async with self.at(verdict.resource):
+                    await work(verdict)
+
+        workers = [worker() for _ in range(min(AT_ONCE, len(verdicts)))]
+        ended = await asyncio.gather(*workers, return_exceptions=True)
+        for error in (e for e in ended if e is not None):
+            raise error
 
     @asynccontextmanager
     async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:

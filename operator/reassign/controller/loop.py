@@ -21,6 +21,7 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.migration import take_over_statuses
 from reassign.controller.observer import Observation, Observer
+from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
@@ -51,9 +52,7 @@ from reassign.kube.client import ClusterKey, KubeClient, Object
 
 log = structlog.get_logger()
 
-AT_ONCE_SECONDS = 0.1
 CONFLICT_SECONDS = 0.5
-MOVING_SECONDS = 1.0
 WAITING_SECONDS = 5.0
 IDLE_SECONDS = 15.0
 UNREACHABLE_SECONDS = 5.0
@@ -80,13 +79,14 @@ class ClusterLoop:
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
+    _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
     _stuck: Problem | None = None
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
     _unseen_since: float | None = None
-    _all_at: float = 0.0
+    _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
         self.observer = Observer(self.kube, self.before_write, self.installation)
@@ -136,7 +136,8 @@ class ClusterLoop:
         if obj is None:
             return None
         try:
-            return await self._reconcile(obj)
+            with self._drift.tick():
+                return await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
             await self.reporter.answer_for_unreadable(self.key)
 
@@ -209,13 +210,14 @@ class ClusterLoop:
 
     async def _serve(self, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
         """Decide, act and report; in how many seconds to tick again."""
-        client, attempts = self.observer.client, Attempts(self.reporter)
+        client, attempts, began = self.observer.client, Attempts(self.reporter), time.monotonic()
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, _now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
                 raise error
+        ended = self._pace.ended(observed.snapshot.reassignments.keys())
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory = decision.memory
         if decision.begins and not await self._still_so():
@@ -226,19 +228,17 @@ class ClusterLoop:
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
-        for verdict in decision.verdicts:
-            async with attempts.at(verdict.resource):
-                await self.actor.report(verdict, decision.snapshot, policy)
+        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
         verdicts = decision.verdicts
         self.metrics.count_moves(self.name, verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
-        if self.actor.written or decision.throttle.awaited or applied:
-            return AT_ONCE_SECONDS
+        if self.actor.written or decision.throttle.awaited or applied or ended:
+            return self._pace.at_once()
         moving = any(active(v.record) or v.waits_to_settle for v in verdicts)
         if moving or decision.brake or self._restores(observed.snapshot):
-            return MOVING_SECONDS
+            return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _still_so(self) -> bool:
@@ -250,8 +250,7 @@ class ClusterLoop:
 
     def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """The resources to judge now. Settled ones are judged for drift, now and then."""
-        if time.monotonic() - self._all_at >= IDLE_SECONDS:
-            self._all_at = time.monotonic()
+        if self._drift.now:
             return resources
         due = self.plans.next_waves(self.key)
         return [r for r in resources if not r.settled and (not r.asleep or r.uid in due)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from reassign.api.partition_reassignment import PartitionEntry, WhenInFlight
-from reassign.core.model.budget import Budget
+from reassign.core.model.budget import Budget, slots_of
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
@@ -16,13 +17,14 @@ from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topic, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Input:
     """A partition that waits to be moved, and all that is known about it.
 
     `room` and `budget` are what is left of the cluster, `own` what is left of the resource's budget. `moving` is
     whether the resource has moves in flight, `expired` whether its deadline has passed. `claimed_by` is another
-    resource that has the partition. The properties hold for partitions that exist (`checks.existence`).
+    resource that has the partition. The properties hold for partitions that exist (`checks.existence`); many checks ask
+    for them, so each is worked out once.
     """
 
     tp: TopicPartition
@@ -46,21 +48,21 @@ class Input:
     def topic(self) -> Topic:
         return self.snapshot.topics[self.tp.topic]
 
-    @property
+    @cached_property
     def partition(self) -> Partition:
         return self.topic.partitions[self.tp.partition]
 
-    @property
+    @cached_property
     def log_dirs(self) -> Mapping[int, str]:
         """The directories that the entry names, by broker."""
         return dict(self.wanted.named)
 
-    @property
+    @cached_property
     def in_flight(self) -> Reassignment | None:
         """What is in flight for it; not its own, since it has not begun."""
         return self.snapshot.reassignments.get(self.tp)
 
-    @property
+    @cached_property
     def placements(self) -> list[LogDirPlacement]:
         """Of each replica for which a directory is named."""
         return placements(self.tp, self.wanted.named, self.snapshot)
@@ -71,7 +73,7 @@ class Input:
         at_target = self.in_flight is None and self.partition.replicas == self.target
         return at_target and all(place.done for place in self.placements)
 
-    @property
+    @cached_property
     def current(self) -> tuple[int, ...]:
         """The replicas that it has, those being added not counted."""
         return self.in_flight.original if self.in_flight else self.partition.replicas
@@ -87,12 +89,24 @@ class Input:
         move = self.in_flight
         return self.supersedes and move is not None and move.final == self.target and not move.hangs
 
-    @property
+    @cached_property
     def added(self) -> frozenset[int]:
         """The brokers that get a replica."""
         return frozenset(self.target) - frozenset(self.current)
 
+    @cached_property
+    def slots(self) -> Collection[int]:
+        """The brokers on which its move takes a slot."""
+        return slots_of(self.tp, self.added, self.snapshot, self.policy.small_move_bytes)
+
     @property
+    def replaced_slots(self) -> Collection[int] | None:
+        """The slots of the move in flight that makes way for it."""
+        if self.in_flight is None:
+            return None
+        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.policy.small_move_bytes)
+
+    @cached_property
     def receivers(self) -> frozenset[int]:
         """The brokers that get a replica, or copy theirs to another directory."""
         return self.added | {place.broker for place in self.placements if place.copies}

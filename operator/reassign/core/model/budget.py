@@ -2,6 +2,7 @@
 
 Destinations are never above `moves_per_broker`; sources (a partition's leader) are counted at admission only,
 since a leader can change later. A partition that needs more slots than there are runs alone on its source.
+A small move takes no slot, since it ends within moments: it counts as a partition only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import NamedTuple
 
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Record
-from reassign.core.model.snapshot import Reassignment, Snapshot, TopicPartition
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+
+SLOTLESS_AS_ONE = 20
+"""Those of one resource begin together, so that few writes record the small moves of many resources."""
 
 
 class Lack(NamedTuple):
@@ -25,11 +29,13 @@ class Lack(NamedTuple):
 
 @dataclass(slots=True)
 class Budget:
-    """Limits (None: unbounded) and what is used of them: partitions, and replicas by broker."""
+    """Limits (None: unbounded) and what is used of them: partitions, and `slots` by broker."""
 
     max_partitions: int | None
     moves_per_broker: int | None
     partitions: int = 0
+    slotless: int = 0
+    """Those of the partitions whose moves take no slot."""
     destinations: Counter[int] = field(default_factory=Counter)
     sources: Counter[int] = field(default_factory=Counter)
     kept: set[int] = field(default_factory=set)
@@ -37,44 +43,60 @@ class Budget:
     stuck: frozenset[int] = frozenset()
     """Sources of moves that are stuck: room there is kept for no partition, since it might never come."""
 
-    def take(self, added: Iterable[int], source: int | None) -> None:
-        """Count a partition that gets replicas on the brokers `added`, read from `source`."""
-        added = list(added)
+    @property
+    def weight(self) -> int:
+        """What is used, as turns go by it: SLOTLESS_AS_ONE moves that take no slot count as one."""
+        return self.partitions - self.slotless + self.slotless // SLOTLESS_AS_ONE
+
+    def take(self, slots: Collection[int], source: int | None) -> None:
+        """Count a partition whose move, read from `source`, takes these slots."""
         self.partitions += 1
-        self.destinations.update(added)
+        self.slotless += not slots
+        self.destinations.update(slots)
         if source is not None:
-            self.sources[source] += len(added)
+            self.sources[source] += len(slots)
 
-    def lack(self, added: Collection[int], source: int | None, replaced: Reassignment | None = None) -> Lack | None:
-        """What stands in the way of one more partition that gets replicas on the brokers `added`, or None.
+    def lack(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> Lack | None:
+        """What stands in the way of one more partition whose move takes these slots, or None.
 
-        `replaced` is a move in flight, counted already, that makes way for it.
+        `replaced` are the slots of a move in flight, counted already, that makes way for it.
         """
-        places = self.partitions - (1 if replaced else 0)
-        freed = replaced.adding if replaced else ()
+        places = self.partitions - (0 if replaced is None else 1)
+        freed = replaced or ()
         if self.max_partitions is not None and places >= self.max_partitions:
             return Lack(f"all {self.max_partitions} places for partitions in flight are taken")
         if self.moves_per_broker is None:
             return None
-        for broker in sorted(added):
-            if self.destinations[broker] - freed.count(broker) >= self.moves_per_broker:
+        for broker in sorted(slots):
+            if self.destinations[broker] - (broker in freed) >= self.moves_per_broker:
                 return Lack(f"broker {broker} receives {self.moves_per_broker} replicas already")
-        if source is not None and added:
+        if source is not None and slots:
             used = self.sources[source] - len(freed)
-            if source in self.kept or (used and used + len(added) > self.moves_per_broker):
+            if source in self.kept or (used and used + len(slots) > self.moves_per_broker):
                 return Lack(f"broker {source} sends {used} replicas already", source)
         return None
 
-    def reserve(self, added: Collection[int], source: int | None, replaced: Reassignment | None = None) -> bool:
+    def reserve(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> bool:
         """Whether there is no room for a partition. Where it lacks room at its source alone, none is left there.
 
         Otherwise partitions that need one slot would starve one that needs several. Not so where the moves that have
         the room are stuck.
         """
-        lack = self.lack(added, source, replaced)
+        lack = self.lack(slots, source, replaced)
         if lack and lack.source is not None and lack.source not in self.stuck:
             self.kept.add(lack.source)
         return lack is not None
+
+
+def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, small_move_bytes: int) -> Collection[int]:
+    """The brokers on which a move takes a slot: those that get a replica, or none where all that it copies is small.
+
+    What the leader's broker has not reported is not small.
+    """
+    size, leader = (snapshot.sizes or {}).get(tp, {}), snapshot.leader(tp)
+    if not small_move_bytes or leader is None or leader not in size:
+        return added
+    return () if size[leader] * len(added) <= small_move_bytes else added
 
 
 def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
@@ -96,7 +118,10 @@ def unlisted(record: Record, snapshot: Snapshot) -> Record:
     }
 
 
-def take_in_flight(budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition]) -> None:
+def take_in_flight(
+    budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition], small_move_bytes: int
+) -> None:
     """Count reassignments that are in flight; one whose topic is not in the snapshot has no known source."""
     for tp in partitions:
-        budget.take(snapshot.reassignments[tp].adding, snapshot.leader(tp))
+        adding = snapshot.reassignments[tp].adding
+        budget.take(slots_of(tp, adding, snapshot, small_move_bytes), snapshot.leader(tp))

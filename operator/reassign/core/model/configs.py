@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -78,13 +79,17 @@ class Change:
             return None
         if items(text) == ALL and self.op is Op.APPEND:
             return text
-        parts = _parts(text)
-        for item in self.value.split(","):
-            if self.op is Op.SUBTRACT and item in parts:
-                parts.remove(item)
-            elif self.op is Op.APPEND and item not in parts:
-                parts.append(item)
-        return ",".join(parts)
+        parts, left = _parts(text), Counter(self.value.split(","))
+        if self.op is Op.APPEND:
+            there = set(parts)
+            return ",".join([*parts, *(item for item in left if item not in there)])
+        kept = []
+        for part in parts:  # of items that are there twice, one goes
+            if left[part]:
+                left[part] -= 1
+            else:
+                kept.append(part)
+        return ",".join(kept)
 
 
 def _parts(text: str | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from reassign.api.common import byte_limit_of
 from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, ThrottleStatus
 from reassign.api.partition_reassignment import Throttle
 from reassign.core.model.permission import Permission
@@ -45,6 +46,11 @@ class Policy:
     execution: Execution = Execution.RUN
     permission: Permission | None = None
     throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+
+    @property
+    def small_move_bytes(self) -> int:
+        """How much a move may copy that takes no slot of a broker; 0: each move takes slots."""
+        return byte_limit_of(self.limits.small_move_bytes)
 
     @property
     def undo(self) -> bool:

@@ -6,7 +6,7 @@ should, these stay short: nothing else protects the moves in flight.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -88,18 +88,22 @@ class RecentChanges:
         """What another client changes again and again."""
         return sorted((key, drift) for key, drift in self.drifts.items() if drift.times >= REPEATED)
 
-    def settled(self, key: ConfigKey, *, recorded: bool = False) -> bool:
-        """Whether a read shows the configuration as it is.
+    def settled(self, keys: Collection[ConfigKey], recorded: Collection[ConfigKey] = ()) -> Set[ConfigKey]:
+        """The configurations that a read shows as they are.
 
-        An earlier process may have changed it just before it ended, so a new one waits as long first; what is recorded
-        may have been changed without an answer.
+        An earlier process may have changed them just before it ended, so a new one waits as long first; what is
+        recorded may have been changed without an answer.
         """
+        sent = {sent.change.key for sent in self.sent}
+        return {key for key in keys if key not in sent and self._old(key, key in recorded)}
+
+    def _old(self, key: ConfigKey, recorded: bool) -> bool:
         since = self.started
         if recorded and self.earlier:
             reader = self.forwarding.via_of(key.resource)
             broker = reader if key.resource.type is ConfigResourceType.BROKER else self.earlier.via
             since = max(since, self.forwarding.shown(Write(broker, self.earlier.at), reader))
-        return self.now - since >= SETTLE_SECONDS and all(sent.change.key != key for sent in self.sent)
+        return self.now - since >= SETTLE_SECONDS
 
     def in_doubt(self, record: ThrottleStatus | None) -> list[Write]:
         """The changes without an answer, and those of an earlier process that are recorded."""

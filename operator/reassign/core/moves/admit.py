@@ -26,7 +26,7 @@ from reassign.core.checks.hold import hold, idle, settled
 from reassign.core.checks.in_flight import claim
 from reassign.core.checks.input import Input
 from reassign.core.checks.permission import permission
-from reassign.core.model.budget import Budget, stuck_sources, take_in_flight, unlisted
+from reassign.core.model.budget import Budget, slots_of, stuck_sources, take_in_flight, unlisted
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
@@ -133,14 +133,15 @@ def admit(
     claims = _claims(verdicts, snapshot, policy)
     stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
     whole = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
-    take_in_flight(whole, snapshot, snapshot.reassignments)
+    small = policy.small_move_bytes
+    take_in_flight(whole, snapshot, snapshot.reassignments, small)
     room = Room.of(snapshot, policy.limits.min_free_disk_percent, recent.reports.fresh(recent.now))
     for verdict in verdicts:
-        _take_unlisted(whole, verdict.record, snapshot)
+        _take_unlisted(whole, verdict.record, snapshot, small)
         _expect_unlisted(room, verdict.record, snapshot)
     ledger = Ledger(snapshot, policy, recent, room, whole, claims)
     queues = [
-        Queue(verdict, own := _own_budget(verdict, snapshot, stuck), ledger.inputs(verdict, own))
+        Queue(verdict, own := _own_budget(verdict, snapshot, stuck, small), ledger.inputs(verdict, own))
         for verdict in verdicts
     ]
     silent = _start(queues, recent)
@@ -149,7 +150,7 @@ def admit(
 
 def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, float]:
     silent: dict[TopicPartition, float] = {}
-    turns = [(queue.own.partitions, age, queue) for age, queue in enumerate(queues)]
+    turns = [(queue.own.weight, age, queue) for age, queue in enumerate(queues)]
     heapq.heapify(turns)
     while turns:
         _, age, queue = heapq.heappop(turns)
@@ -165,7 +166,7 @@ def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, floa
                 silent[i.tp] = recent.silence.get(i.tp, recent.now)
         else:
             queue.admitted[i.tp] = _begin(i)
-        heapq.heappush(turns, (queue.own.partitions, age, queue))
+        heapq.heappush(turns, (queue.own.weight, age, queue))
     return silent
 
 
@@ -193,8 +194,8 @@ def _begin(i: Input) -> Admitted:
         return Admitted(None, *supersede(i))
     source = i.partition.leader
     i.room.expect(i.tp, i.receivers, i.log_dirs)
-    i.budget.take(i.added, source)
-    i.own.take(i.added, source)
+    i.budget.take(i.slots, source)
+    i.own.take(i.slots, source)
     steps: list[Step] = []
     if to_come := tuple((b, path) for b, path in sorted(i.log_dirs.items()) if b in i.added):
         steps.append(AlterLogDirs(i.tp, to_come))
@@ -259,10 +260,10 @@ def _largest_first(verdict: Verdict, snapshot: Snapshot) -> list[tuple[TopicPart
     return waiting if resource.dry_run else sorted(waiting, key=size, reverse=True)
 
 
-def _take_unlisted(taken: Budget, record: Record, snapshot: Snapshot) -> None:
+def _take_unlisted(taken: Budget, record: Record, snapshot: Snapshot, small: int) -> None:
     for tp, entry in unlisted(record, snapshot).items():
         if entry.may_land:
-            taken.take(entry.added, snapshot.leader(tp))
+            taken.take(slots_of(tp, entry.added, snapshot, small), snapshot.leader(tp))
         else:
             taken.take((), None)
 
@@ -273,13 +274,13 @@ def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
             room.expect(tp, entry.added, dict(entry.log_dirs))
 
 
-def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int]) -> Budget:
+def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int], small: int) -> Budget:
     concurrency = verdict.resource.spec.concurrency
     own = Budget(
         concurrency.partitions if concurrency else None,
         concurrency.moves_per_broker if concurrency else None,
         stuck=stuck,
     )
-    take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys())
-    _take_unlisted(own, verdict.record, snapshot)
+    take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys(), small)
+    _take_unlisted(own, verdict.record, snapshot, small)
     return own

@@ -31,11 +31,11 @@ def supersede(i: Input) -> Superseding:
     cancel would only throw away what it has copied."""
     theirs = i.in_flight
     assert theirs is not None
-    i.own.take(i.added, i.partition.leader)
+    i.own.take(i.slots, i.partition.leader)
     entry = Entry(i.topic.id, theirs.original, i.target, RecordState.IN_FLIGHT)
     if i.under_way:
         return Superseding(entry.to(RecordState.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
-    i.budget.take(i.added, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
+    i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
     cancelling = entry.to(RecordState.CANCELLING, recorded(Reason.SUPERSEDING))

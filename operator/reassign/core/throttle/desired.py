@@ -201,6 +201,12 @@ def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[Topic
     }
 
 
+def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
+    """The rates of its kind, on each of its brokers."""
+    brokers = (ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in move.brokers)
+    return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
+
+
 def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> WantedConfigs:
     """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
     moves = list(moves)
@@ -211,10 +217,9 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None
     log_dir_moves: dict[int, set[TopicPartition]] = defaultdict(set)
     users: dict[str, ThrottleUser] = {}
     for move in (move for move in moves if rates[move.kind] is not None):
-        for broker in move.brokers:
-            resource = ConfigResource(ConfigResourceType.BROKER, str(broker))
-            values |= {ConfigKey(resource, config): str(rates[move.kind]) for config in move.configs}
-            if isinstance(move, LogDirMove):
+        values |= dict.fromkeys(rate_keys(move), str(rates[move.kind]))
+        if isinstance(move, LogDirMove):
+            for broker in move.brokers:
                 log_dir_moves[broker].add(move.tp)
         for key, those in move.items().items():
             listed[key] |= those

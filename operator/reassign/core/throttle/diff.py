@@ -81,8 +81,10 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
     after: Record = {}
     changes: list[Change] = []
     drifts: dict[ConfigKey, str] = {}
-    for key in sorted(record.keys() | aim.values.keys() | aim.items.keys()):
-        judged = _judge(key, record.get(key), aim, observed, seen, recent)
+    keys = record.keys() | aim.values.keys() | aim.items.keys()
+    settled = recent.settled(keys, record.keys())
+    for key in sorted(keys):
+        judged = _judge(key, record.get(key), aim, observed, seen, recent, settled=key in settled)
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
@@ -93,9 +95,15 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
 
 
 def _judge(
-    key: ConfigKey, ours: Ours | None, aim: WantedConfigs, observed: Observed, seen: Observed, recent: RecentChanges
+    key: ConfigKey,
+    ours: Ours | None,
+    aim: WantedConfigs,
+    observed: Observed,
+    seen: Observed,
+    recent: RecentChanges,
+    *,
+    settled: bool,
 ) -> ConfigDiff:
-    settled = recent.settled(key, recorded=ours is not None)
     if key.resource not in seen:
         return ConfigDiff(ours)
     configs = seen[key.resource]
@@ -229,25 +237,6 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     if any(len(text or "") > MAX_CONFIG_CHARACTERS for text in texts):
         return True
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
-
-
-def missing_config(move: ThrottledMove, aim: WantedConfigs, live: frozenset[int], seen: Observed) -> ConfigKey | None:
-    """The first configuration of the aim that a move needs and does not have; brokers that are down need none."""
-    for key, those in move.items().items():
-        configs = seen.get(key.resource)
-        there = items(configs.get(key.config)) if configs is not None else ()
-        if there != ALL and not those.issubset(there):
-            return key
-    for key in (key for key in wanted_configs([move], None).values if int(key.resource.name) in live):
-        configs = seen.get(key.resource)
-        if configs is None or configs.get(key.config) != aim.values.get(key):
-            return key
-    return None
-
-
-def configs_of(move: ThrottledMove, aim: WantedConfigs) -> set[ConfigKey]:
-    """The configurations that throttle a move."""
-    return move.items().keys() | (wanted_configs([move], None).values.keys() & aim.values.keys())
 
 
 def read_record(status: ThrottleStatus | None) -> Record:

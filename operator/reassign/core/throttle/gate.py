@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState
-from reassign.core.model.configs import ConfigResource, Observed
+from reassign.core.model.configs import ConfigKey, ConfigResource, Observed
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Step
 from reassign.core.model.verdict import Stall, Verdict, Waiting
 from reassign.core.throttle.desired import LogDirMove, ThrottledMove, WantedConfigs
-from reassign.core.throttle.diff import configs_of, missing_config
+from reassign.core.throttle.missing import configs_of, missing_configs
 from reassign.errors import Reason
 
 
@@ -51,17 +51,19 @@ class ThrottleState:
     @property
     def unthrottled(self) -> list[Unthrottled]:
         kept = set(self.kept)
-        problems = ((move, self._problem(move, fits=move in kept)) for move in self.moves)
+        missing = missing_configs(self.moves, self.aim, self.live, self.seen)
+        problems = [
+            (move, self._problem(move, key, fits=move in kept)) for move, key in zip(self.moves, missing, strict=True)
+        ]
         return [Unthrottled(move, p, p.reason is not Reason.THROTTLE_NOT_SET) for move, p in problems if p]
 
-    def _problem(self, move: ThrottledMove, *, fits: bool) -> Problem | None:
+    def _problem(self, move: ThrottledMove, key: ConfigKey | None, *, fits: bool) -> Problem | None:
         if not fits:
             return Problem(
                 Reason.RESOURCE_TOO_LARGE,
                 "the throttles in the status of the KafkaCluster have no room for it; it starts when other moves "
                 "are done",
             )
-        key = missing_config(move, self.aim, self.live, self.seen)
         if key is None:
             return self._unsteady(move)
         if problem := self.problems.get(key.resource):
@@ -70,6 +72,8 @@ class ThrottleState:
 
     def _unsteady(self, move: ThrottledMove) -> Problem | None:
         """A throttle that another client has just lifted would protect a new move no better."""
+        if not self.recent.drifts:
+            return None
         key = next((k for k in sorted(configs_of(move, self.aim)) if self.recent.unsteady(k)), None)
         if key is None:
             return None

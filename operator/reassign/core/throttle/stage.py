@@ -17,7 +17,7 @@ from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict, Waiting
-from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, wanted_configs
+from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, rate_keys, wanted_configs
 from reassign.core.throttle.diff import Diff, fit, read_record, write_record
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
@@ -99,7 +99,12 @@ def decide_throttles(
     if policy.younger or (policy.claimed and moves):
         return list(verdicts), ThrottleDecision(record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
-    reads = {move: _resources(wanted_configs([move], None), live) for move in moves}
+    reads = {
+        move: _resources((*move.items(), *rate_keys(move)), live)
+        if move.rate is not None
+        else frozenset[ConfigResource]()
+        for move in moves
+    }
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
     if unread:
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
@@ -191,8 +196,7 @@ def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]
     return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
 
 
-def _resources(wanted: WantedConfigs, live: frozenset[int]) -> frozenset[ConfigResource]:
-    keys = wanted.values.keys() | wanted.items.keys()
+def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:
     return frozenset(key.resource for key in keys if _can_be_set(key.resource, live))
 
 
