@@ -6,13 +6,11 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
-from reassign.controller import actor
 from reassign.controller.actor import Actor
 from reassign.controller.observer import SURVEY_SECONDS, Survey
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, policy_of
@@ -37,6 +35,9 @@ class ConfigMaps:
     def __init__(self) -> None:
         self.made: list[tuple[str, str, list[dict[str, Any]], dict[str, str]]] = []
         self.refusal: ReassignError | None = None
+
+    def now(self) -> datetime:
+        return NOW
 
     async def create_config_map(self, namespace: str, name: str, data: dict[str, str], labels: dict[str, str]) -> None:
         if self.refusal:
@@ -82,12 +83,6 @@ def problem_of(decision: Decision) -> Problem | None:
     return decision.brake.problem
 
 
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor, "datetime", SimpleNamespace(now=lambda _: NOW))
-
-
-@pytest.mark.usefixtures("now")
 def test_cancelled_moves_are_kept_beside_the_cluster_with_its_label() -> None:
     kube = ConfigMaps()
     gated = Braked(kube).tick(in_flight(P0), cancel(P2), Alter(P1, (1, 2, 3)))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -43,6 +44,10 @@ class Kube:
         self.refusal: ReassignError | None = None
         self.unwritable: set[str] = set()
         """The uids of those whose status a webhook that fails keeps from being written."""
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return self.clock()
 
     def write(self, uid: str, change: Callable[[Object], None]) -> Object:
         """The object after a client has changed it."""

@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
@@ -105,7 +105,7 @@ class Actor:
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource, samples = verdict.resource, self._samples[verdict.resource.uid]
-        status = report(verdict, policy.view(resource, snapshot), samples, datetime.now(UTC))
+        status = report(verdict, policy.view(resource, snapshot), samples, self.kube.now())
         if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
             samples.append((time.monotonic(), status.progress.bytes_copied))
             while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
@@ -118,7 +118,7 @@ class Actor:
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        status = cluster_status(cluster, snapshot, resources, hold, datetime.now(UTC), self.throttle_record.recorded)
+        status = cluster_status(cluster, snapshot, resources, hold, self.kube.now(), self.throttle_record.recorded)
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
@@ -131,7 +131,7 @@ class Actor:
             self.written = True
             return None
         if comes_first(resource):
-            status = report(verdict, policy.view(resource, decision.snapshot), (), datetime.now(UTC))
+            status = report(verdict, policy.view(resource, decision.snapshot), (), self.kube.now())
             self.written = True
             if (written := await self.reporter.write(resource, status)) is None:
                 return None
@@ -151,7 +151,7 @@ class Actor:
         """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""
         try:
             for number, document in enumerate(parts := documents(moves), 1):
-                await self._create(document, datetime.now(UTC), number if len(parts) > 1 else None)
+                await self._create(document, self.kube.now(), number if len(parts) > 1 else None)
         except ReassignError as error:
             log.warning("not kept, so not cancelled", cluster=self.key, error=error.message)
             message = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -170,7 +169,7 @@ class Supervisor:
             self._stray.set()
 
     async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
-        now = datetime.now(UTC)
+        now = self._kube.now()
         problem = _missing(resource.namespace, namespace, name)
         if resource.namespace == namespace or active(resource.record):
             await self._reporter.stand_still(resource, problem, now)

@@ -9,7 +9,7 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
@@ -60,6 +60,10 @@ class Reporter:
         self.records = Records(kube, store)
         self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
         self._written: dict[str, float] = {}
+
+    def now(self) -> datetime:
+        """The time by the API server's clock, which told the times of our resources."""
+        return self._kube.now()
 
     async def hold(self, resource: Resource | Plan) -> Resource | None:
         """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
@@ -151,7 +155,7 @@ class Reporter:
                 self._store.put(found)
             else:
                 log.warning("gone without its finalizer", resource=f"{owner.namespace}/{owner.name}")
-                self._store.is_gone(owner, datetime.now(UTC))
+                self._store.is_gone(owner, self.now())
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say that a resource is not served, and nothing else; let it go if it is deleted."""
@@ -162,7 +166,7 @@ class Reporter:
 
     async def answer_for_unreadable(self, key: ClusterKey) -> None:
         """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
-        attempts, now = Attempts(self), datetime.now(UTC)
+        attempts, now = Attempts(self), self.now()
         with suppress(ApiServerError):
             for unreadable in self._store.unreadable(key):
                 async with attempts.at(unreadable):
@@ -197,7 +201,7 @@ class Reporter:
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
-            await self.stand_still(now, bug(error, "this one from being served"), datetime.now(UTC))
+            await self.stand_still(now, bug(error, "this one from being served"), self.now())
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""

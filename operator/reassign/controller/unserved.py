@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 
@@ -45,7 +44,7 @@ class Unserved:
             for resource, problem in judged:
                 if problem and not active(resource.record):
                     async with attempts.at(resource):
-                        await self.reporter.refuse(resource, problem, datetime.now(UTC))
+                        await self.reporter.refuse(resource, problem, self.reporter.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
 
     def unsettled(self, resources: Iterable[Resource]) -> list[str]:
@@ -76,7 +75,7 @@ class Unserved:
         attempts = Attempts(self.reporter)
         for resource in resources:
             async with attempts.at(resource):
-                await self.reporter.stand_still(resource, problem, datetime.now(UTC))
+                await self.reporter.stand_still(resource, problem, self.reporter.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
         """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
@@ -88,7 +87,7 @@ class Unserved:
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return True
-        await self.reporter.write_unreadable(obj, problem, datetime.now(UTC))
+        await self.reporter.write_unreadable(obj, problem, self.reporter.now())
         message = (
             f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
         )
