@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
 from reassign.controller.actor import Actor
 from reassign.controller.observer import SURVEY_SECONDS, Survey

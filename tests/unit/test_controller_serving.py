@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -170,6 +170,9 @@ class Refusals:
 
     def __init__(self) -> None:
         self.made: dict[str, str] = {}
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def refuse(self, resource: Resource, problem: Problem, now: object) -> None:
         self.made[resource.name] = problem.reason
