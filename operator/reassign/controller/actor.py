@@ -8,7 +8,7 @@ has been seen on the object.
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ import structlog
 
 from reassign.api.common import GROUP
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import Progress
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
@@ -58,8 +59,8 @@ class Actor:
     throttle_record: ThrottleRecord
     written: bool = False
     """Whether the last decision changed any object."""
-    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
-    """Bytes copied by resource, for the rate."""
+    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
+    """Bytes copied by each resource that has something in flight, for the rate."""
     _unreported: set[str] = field(default_factory=set)
     """The resources, by uid, whose last status could not be made, or written."""
 
@@ -76,6 +77,9 @@ class Actor:
     async def record(self, decision: Decision, policy: Policy, attempts: Attempts) -> Mapping[str, Resource]:
         """Write the records that the steps need; the resources that may act, by uid."""
         self.written = False
+        judged = {verdict.resource.uid for verdict in decision.verdicts}
+        self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
+        self._unreported &= judged
         resources: dict[str, Resource] = {}
         with suppress(ApiServerError):  # what is being undone waits for no record
             for verdict in decision.verdicts:
@@ -104,15 +108,21 @@ class Actor:
         self._unreported.discard(uid)
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
-        resource, samples = verdict.resource, self._samples[verdict.resource.uid]
-        status = report(verdict, policy.view(resource, snapshot), samples, self.kube.now())
-        if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
-            samples.append((time.monotonic(), status.progress.bytes_copied))
-            while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
-                samples.popleft()
+        resource = verdict.resource
+        status = report(verdict, policy.view(resource, snapshot), self._samples.get(resource.uid, ()), self.kube.now())
+        self._sample(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.remove_finalizer(written)
+
+    def _sample(self, uid: str, progress: Progress | None) -> None:
+        if not progress or not progress.partitions_in_flight:
+            self._samples.pop(uid, None)
+        elif progress.bytes_copied is not None:
+            samples = self._samples.setdefault(uid, deque())
+            samples.append((time.monotonic(), progress.bytes_copied))
+            while samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
+                samples.popleft()
 
     async def report_cluster(
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
@@ -126,8 +136,6 @@ class Actor:
         resource = verdict.resource
         if verdict.release:
             await self.reporter.release(verdict)
-            self._samples.pop(resource.uid, None)
-            self._unreported.discard(resource.uid)
             self.written = True
             return None
         if comes_first(resource):

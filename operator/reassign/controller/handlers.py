@@ -87,15 +87,19 @@ class Supervisor:
         elif self._store.cluster(key):
             loop = self._make_loop(key)
             task = asyncio.create_task(loop.run(), name=f"cluster {key[0]}/{key[1]}")
-            task.add_done_callback(lambda _: self._start_again(key))
+            task.add_done_callback(lambda ended: self._start_again(key, ended))
             self._loops[key] = (loop, task)
         else:
             self._stray.set()
 
-    def _start_again(self, key: ClusterKey) -> None:
+    def _start_again(self, key: ClusterKey, ended: asyncio.Task[None]) -> None:
         """A KafkaCluster that was made again while the loop of the one before was ending."""
+        if self._stopping:
+            return
+        if self._loops[key][1] is ended:
+            del self._loops[key]
         obj = self._store.cluster(key)
-        if obj and not obj["metadata"].get("deletionTimestamp") and not self._stopping:
+        if obj and not obj["metadata"].get("deletionTimestamp"):
             self._wake(key)
 
     async def stop(self) -> None:

@@ -158,7 +158,7 @@ class ClusterLoop:
         unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self.reporter.write_unready_cluster(self.key, connecting, self.kube.now())
+            await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
         resources = self._due(admitted)
         try:
             observed = await self.observer.observe(cluster, resources, self.actor.throttle_record.recorded)
@@ -171,7 +171,7 @@ class ClusterLoop:
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
-            first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.kube.now())
+            first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
             await self.reporter.write_cluster(self.key, first)
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
@@ -209,7 +209,7 @@ class ClusterLoop:
         """Decide, act and report; in how many seconds to tick again."""
         client, attempts = self.observer.client, Attempts(self.reporter)
         assert client is not None
-        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.kube.now())
+        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
@@ -259,7 +259,7 @@ class ClusterLoop:
     ) -> ClusterHold:
         short, snapshot = observed.short, observed.snapshot
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
-        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.kube.now(), sample)
+        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.reporter.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         clusters, claim = self.store.readable_clusters(), observed.claim
         hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
@@ -274,7 +274,7 @@ class ClusterLoop:
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
-        await self.reporter.write_unready_cluster(self.key, problem, self.kube.now())
+        await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
         await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS

@@ -60,6 +60,7 @@ class Reporter:
         self.records = Records(kube, store)
         self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
         self._written: dict[str, float] = {}
+        """When progress was written in the last PROGRESS_SECONDS, by uid."""
 
     def now(self) -> datetime:
         """The time by the API server's clock, which told the times of our resources."""
@@ -76,7 +77,6 @@ class Reporter:
         if isinstance(resource, Resource) and resource.owner_gone:
             return
         self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
-        self._written.pop(resource.uid, None)
 
     async def release(self, verdict: Verdict) -> None:
         """Let a resource that is being deleted go, and event what became of its moves."""
@@ -119,6 +119,7 @@ class Reporter:
                 return resource
         if not await self._write_status(obj, before, status):
             return None
+        self._written = {other: at for other, at in self._written.items() if self._lately(other)}
         self._written[uid] = time.monotonic()
         return self._store.resource(uid)
 

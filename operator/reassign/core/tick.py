@@ -136,7 +136,13 @@ def _decide(
     verdicts, throttle, throttle_memory = decide_throttles(
         verdicts, snapshot, configs, memory.throttle, recent, policy.throttle
     )
-    recent = replace(recent, tracks=tracks, silence=silence, cancelled=recent.cancelled & _cancelling(verdicts))
+    recent = replace(
+        recent,
+        tracks=tracks,
+        silence=silence,
+        cancelled=recent.cancelled & _cancelling(verdicts),
+        doubts={k: p for k, p in recent.doubts.items() if any(k[0] in v.resource.named for v in verdicts)},
+    )
     return Decision(
         snapshot=snapshot,
         configs=configs,
