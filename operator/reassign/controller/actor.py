@@ -109,7 +109,9 @@ class Actor:
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource = verdict.resource
-        status = report(verdict, policy.view(resource, snapshot), self._samples.get(resource.uid, ()), self.kube.now())
+        status = report(
+            verdict, policy.view(resource, snapshot), self._samples.get(resource.uid, ()), self.reporter.now()
+        )
         self._sample(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
@@ -128,7 +130,7 @@ class Actor:
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        status = cluster_status(cluster, snapshot, resources, hold, self.kube.now(), self.throttle_record.recorded)
+        status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), self.throttle_record.recorded)
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
@@ -139,7 +141,7 @@ class Actor:
             self.written = True
             return None
         if comes_first(resource):
-            status = report(verdict, policy.view(resource, decision.snapshot), (), self.kube.now())
+            status = report(verdict, policy.view(resource, decision.snapshot), (), self.reporter.now())
             self.written = True
             if (written := await self.reporter.write(resource, status)) is None:
                 return None
@@ -159,7 +161,7 @@ class Actor:
         """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""
         try:
             for number, document in enumerate(parts := documents(moves), 1):
-                await self._create(document, self.kube.now(), number if len(parts) > 1 else None)
+                await self._create(document, self.reporter.now(), number if len(parts) > 1 else None)
         except ReassignError as error:
             log.warning("not kept, so not cancelled", cluster=self.key, error=error.message)
             message = (

@@ -17,6 +17,7 @@ import structlog
 
 from reassign.api.common import GROUP, VERSION
 from reassign.controller.attempts import Attempts
+from reassign.controller.expiry import Expiry
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Reporter
@@ -59,6 +60,7 @@ class Supervisor:
         self._make_loop = make_loop
         self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
         self._stray = asyncio.Event()
+        self._expiry = Expiry(store, kube, reporter)
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Add the watches to kopf's registry."""
@@ -134,7 +136,7 @@ class Supervisor:
         return [obj for namespace in self._namespaces or (None,) for obj in await self._kube.list(kind, namespace)]
 
     async def sweep(self) -> None:
-        """For ever: say on resources whose KafkaCluster does not exist that it does not."""
+        """For ever: say on resources whose KafkaCluster does not exist that it does not; delete what has expired."""
         while True:
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
@@ -152,6 +154,7 @@ class Supervisor:
             for namespace, name in self._store.referred():
                 if self._store.cluster((namespace, name)) is None:
                     await self._answer_for_missing(namespace, name)
+            await self._expiry.sweep()
         except ReassignError as error:
             log.warning("sweep failed", reason=error.reason, error=error.message)
         except Exception:

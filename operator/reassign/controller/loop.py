@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
@@ -32,6 +32,7 @@ from reassign.core.cluster import (
     cluster_status,
     duplicate_of,
     hold_now,
+    orphaned_throttles,
     policy_of,
 )
 from reassign.core.model.configs import ConfigResource
@@ -152,7 +153,11 @@ class ClusterLoop:
         unsure = await self._met(self.reporter.look_for_owners(self.key))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(admitted)
-        if cluster.metadata.deletion_timestamp and not awaited and self.actor.throttle_record.recorded is None:
+        left = self.actor.throttle_record.recorded
+        orphan = cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
+        if cluster.metadata.deletion_timestamp and not awaited and (orphan or left is None):
+            if left:
+                await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return None
         unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure

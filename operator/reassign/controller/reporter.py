@@ -100,7 +100,7 @@ class Reporter:
                 "undone without its resource", resource=f"{resource.namespace}/{resource.name}", note=event.note
             )
         elif record:
-            await self._record_event(self._object(resource), event)
+            await self.record_event(self._object(resource), event)
         await self.remove_finalizer(resource)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
@@ -113,15 +113,17 @@ class Reporter:
         if status == before:
             return resource
         obj = self._object(resource)
-        if _without_progress(status) == _without_progress(before):
-            lately = time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
-            if lately or not self._budget.take(len(json.dumps(obj))):
-                return resource
+        only_progress = _without_progress(status) == _without_progress(before)
+        if only_progress and (self._lately(uid) or not self._budget.take(len(json.dumps(obj)))):
+            return resource
         if not await self._write_status(obj, before, status):
             return None
         self._written = {other: at for other, at in self._written.items() if self._lately(other)}
         self._written[uid] = time.monotonic()
         return self._store.resource(uid)
+
+    def _lately(self, uid: str) -> bool:
+        return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
 
     async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
         """Write the record of a resource; the resource with it. With our finalizer where it is to be `held`."""
@@ -129,7 +131,7 @@ class Reporter:
             return resource
         await self.records.write(resource, record, held=held)
         if resource.record_lost and not resource.owner_gone:
-            await self._record_event(self._object(resource), rebuilt(record))
+            await self.record_event(self._object(resource), rebuilt(record))
         return replace(resource, record=record, record_lost=False)
 
     async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
@@ -178,7 +180,7 @@ class Reporter:
         at_deadline = deletion_deadline_passed(obj, now)
         if need_not_wait(unreadable) or at_deadline:
             if at_deadline:
-                await self._record_event(obj, UNREAD_AT_DEADLINE)
+                await self.record_event(obj, UNREAD_AT_DEADLINE)
             await self.records.release(unreadable.uid)
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
@@ -195,7 +197,7 @@ class Reporter:
         self._learn(obj["metadata"]["uid"], written)
         if written:
             for event in transitions(before, after):
-                await self._record_event(obj, event)
+                await self.record_event(obj, event)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
@@ -210,6 +212,8 @@ class Reporter:
             self._learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
     async def release_cluster(self, obj: Object) -> None:
+        """Let a KafkaCluster go that is being deleted, with the record of throttles that stay."""
+        await self.records.release(obj["metadata"]["uid"])
         self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
     async def refresh_cluster(self, key: ClusterKey) -> None:
@@ -235,7 +239,7 @@ class Reporter:
 
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
-            await self._record_event(obj, event)
+            await self.record_event(obj, event)
 
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
         """Whether the object was still there."""
@@ -253,7 +257,7 @@ class Reporter:
         if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
             events += halvings(before, after)
         for event in events:
-            await self._record_event(obj, event)
+            await self.record_event(obj, event)
         return True
 
     async def refresh(
@@ -275,7 +279,8 @@ class Reporter:
         else:
             self._store.put(obj)
 
-    async def _record_event(self, obj: Object, event: Event) -> None:
+    async def record_event(self, obj: Object, event: Event) -> None:
+        """Say of an object that this has happened."""
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
 
 

@@ -178,6 +178,10 @@ class Store:
         waves = [r if isinstance(r, Resource) else self._unreadable(obj, r) for obj, r in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
 
+    def mortal(self) -> list[Object]:
+        """The objects that are deleted some time after they have come to their end."""
+        return [obj for obj in self._objects.values() if "ttlSecondsAfterFinished" in obj["spec"]]
+
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
         return {cluster_key(obj) for kind in Kind if kind is not Kind.KAFKA_CLUSTER for obj in self._all(kind)}

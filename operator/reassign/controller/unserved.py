@@ -83,7 +83,8 @@ class Unserved:
         What waits for it, allowed or not, learns no more than that.
         """
         resources = self.store.resources(self.key)
-        unused = not self.unsettled(resources) and not self.store.throttle(obj["metadata"]["uid"])
+        throttled = self.store.throttle(obj["metadata"]["uid"]) and obj["spec"].get("deletionPolicy") != "Orphan"
+        unused = not self.unsettled(resources) and not throttled
         if obj["metadata"].get("deletionTimestamp") and unused:
             await self.reporter.release_cluster(obj)
             return True
