@@ -91,7 +91,7 @@ def test_an_edit_that_no_watch_has_brought_yet_keeps_a_resource() -> None:
     async def delete(obj: Object) -> Object | None:
         raise ConflictError("another version")
 
-    kube.write("uid-move", "kubectl", lambda new: new["spec"].pop("ttlSecondsAfterFinished"))
+    kube.write("uid-move", lambda new: new["spec"].pop("ttlSecondsAfterFinished"))
     kube.delete = delete  # type: ignore[method-assign]
     sweeper.sweep(TTL)
     assert not sweeper.gone
