@@ -230,7 +230,7 @@ class World:
     def restart(self) -> None:
         """The process is new: what it knew is lost."""
         self.store = Store()
-        self.store.take_over([*self.kube.objects.values()], ())
+        self.store.take_over([*self.kube.objects.values()], {})
         self.loop = self.new_loop()
 
     def delete(self, name: str) -> None:

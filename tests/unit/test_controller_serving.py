@@ -92,7 +92,7 @@ def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
 
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
     seen = store(cluster("vanished"), cluster("main"))
-    known = seen.uids()
+    known = seen.versions()
     seen.put(cluster("new"))
     seen.take_over([cluster("main")], known)
     assert {obj["metadata"]["name"] for obj in seen.clusters()} == {"main", "new"}

@@ -114,7 +114,7 @@ class Supervisor:
 
     async def list_all(self) -> None:
         """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
-        known = self._store.uids()
+        known = self._store.versions()
         clusters = await self._list(Kind.KAFKA_CLUSTER)
         others = [await self._list(kind) for kind in Kind if kind is not Kind.KAFKA_CLUSTER]
         self._store.take_over([*clusters, *chain(*others)], known)

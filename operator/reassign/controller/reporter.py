@@ -264,8 +264,12 @@ class Reporter:
         self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
+        known = self._store.version_of(resource.uid)
         found = await self._kube.get(kind, resource.namespace, resource.name)
-        self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
+        if found and found["metadata"]["uid"] == resource.uid:
+            self._store.read(found, known)
+        else:
+            self._store.drop(resource.uid)
 
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
