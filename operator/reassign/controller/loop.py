@@ -224,7 +224,7 @@ class ClusterLoop:
         if decision.begins and not await self._still_so():
             return AT_ONCE_SECONDS
         decision = recorded(decision, await self.actor.record(decision, policy, attempts))
-        decision = kept(decision, await self.actor.keep(decision.keep))
+        decision = kept(decision, await self.actor.copies.keep(decision.keep))
         self.memory = decision.memory
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
