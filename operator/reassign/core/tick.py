@@ -188,7 +188,7 @@ def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
 
 
 def kept(decision: Decision, problem: Problem | None) -> Decision:
-    """The decision after what it undoes was kept; where a problem came in between, only with cancels of what was before."""
+    """The decision after what it undoes was kept; after a problem only with cancels of what was kept before."""
     if problem is None or decision.brake is None:
         moves: Moves = {**decision.memory.kept, **decision.keep}
         return replace(decision, memory=replace(decision.memory, kept=moves))
