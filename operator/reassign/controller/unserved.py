@@ -14,7 +14,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store, has_finalizer
-from reassign.core.cluster import permission_of
+from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -83,9 +83,11 @@ class Unserved:
         What waits for it, allowed or not, learns no more than that.
         """
         resources = self.store.resources(self.key)
-        throttled = self.store.throttle(obj["metadata"]["uid"]) and obj["spec"].get("deletionPolicy") != "Orphan"
-        unused = not self.unsettled(resources) and not throttled
+        left = self.store.throttle(obj["metadata"]["uid"])
+        unused = not self.unsettled(resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
         if obj["metadata"].get("deletionTimestamp") and unused:
+            if left:
+                await self.reporter.record_event(obj, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return True
         await self.reporter.write_unreadable(obj, problem, self.reporter.now())
