@@ -212,7 +212,6 @@ class Reporter:
             self._learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
     async def release_cluster(self, obj: Object) -> None:
-        """Let a KafkaCluster go that is being deleted, with the record of throttles that stay."""
         await self.records.release(obj["metadata"]["uid"])
         self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
@@ -264,12 +263,12 @@ class Reporter:
         self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
-        known = self._store.version_of(resource.uid)
+        uid, known = resource.uid, self._store.version_of(resource.uid)
         found = await self._kube.get(kind, resource.namespace, resource.name)
-        if found and found["metadata"]["uid"] == resource.uid:
+        if found and found["metadata"]["uid"] == uid:
             self._store.read(found, known)
         else:
-            self._store.drop(resource.uid)
+            self._store.drop(uid)
 
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
@@ -284,7 +283,6 @@ class Reporter:
             self._store.put(obj)
 
     async def record_event(self, obj: Object, event: Event) -> None:
-        """Say of an object that this has happened."""
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
 
 
