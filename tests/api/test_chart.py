@@ -366,7 +366,9 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     install(cluster_helm, kubectl)
     assert may(kubectl, "patch", f"{resource}/status", "system")
     assert may(kubectl, "delete", resource, "default")
-    assert not may(kubectl, "delete", "reassignmentplans.kafka.reassign.dev", "default")
+    assert may(kubectl, "delete", "reassignmentplans.kafka.reassign.dev", "default")  # ttlSecondsAfterFinished
+    assert not may(kubectl, "delete", "kafkaclusters.kafka.reassign.dev", "default")
+    assert not may(kubectl, "create", "reassignmentplans.kafka.reassign.dev", "default")
     assert may(kubectl, "create", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "delete", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")

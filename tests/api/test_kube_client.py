@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +18,7 @@ from reassign.core.plans.model import manifest_digest
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import Kind, KubeClient
+from reassign.kube.clock import ServerClock
 from tests.api.kubectl import Kubectl, RefusedError, entry, plan, reassignment
 
 T = TypeVar("T")
@@ -60,6 +62,17 @@ def get(obj: Object) -> Object | None:
 
 def test_an_object_that_is_not_there_is_none(kubeconfig: object) -> None:
     assert with_client(lambda kube: kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")) is None
+
+
+def test_the_time_is_the_api_servers_whatever_our_own_clock_says(kubeconfig: object) -> None:
+    ahead = timedelta(minutes=10)
+
+    async def ask(kube: KubeClient) -> timedelta:
+        kube._clock = ServerClock(lambda: datetime.now(UTC) + ahead)
+        await kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")
+        return kube.now() - datetime.now(UTC)
+
+    assert abs(with_client(ask)) < timedelta(seconds=30)
 
 
 def test_objects_are_listed_in_one_namespace_and_in_all(move: Object, namespace: str) -> None:

@@ -91,6 +91,7 @@ BAD_REASSIGNMENTS: dict[str, tuple[Edit, str]] = {
     "a suspend that is no boolean": (set_to(suspend="yes"), "spec.suspend"),
     "a stall time-out of nothing": (set_to(stallTimeoutSeconds=0), "spec.stallTimeoutSeconds"),
     "a negative deadline": (set_to(deadlineSeconds=-1), "spec.deadlineSeconds"),
+    "a negative time to live": (set_to(ttlSecondsAfterFinished=-1), "spec.ttlSecondsAfterFinished"),
     "a negative deletion deadline": (set_to(deletionDeadlineSeconds=-1), "spec.deletionDeadlineSeconds"),
     "a concurrency of no partitions": (set_to(concurrency={"partitions": 0}), "spec.concurrency.partitions"),
     "a concurrency of no moves": (set_to(concurrency={"movesPerBroker": 0}), "spec.concurrency.movesPerBroker"),
@@ -115,6 +116,7 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
     "bootstrap servers with a scheme": (set_to(bootstrapServers="kafka://b0:9092"), "spec.bootstrapServers"),
     "bootstrap servers that end in a comma": (set_to(bootstrapServers="b0:9092,"), "spec.bootstrapServers"),
     "an unknown execution": (set_to(execution="Stop"), "spec.execution: Unsupported value"),
+    "an unknown deletionPolicy": (set_to(deletionPolicy="Cancel"), "spec.deletionPolicy: Unsupported value"),
     "an unknown pauseWhen": (set_to(pauseWhen="Always"), "spec.pauseWhen: Unsupported value"),
     "an unknown mechanism": (sasl("GSSAPI"), "spec.sasl.mechanism: Unsupported value"),
     "sasl without tls": (
@@ -281,7 +283,9 @@ def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
             "deletionDeadlineSeconds": 3600,
             "stallTimeoutSeconds": 60,
             "deadlineSeconds": 86400,
+            "ttlSecondsAfterFinished": 0,
         },
+        "ttlSecondsAfterFinished": 604800,
     }
     sandbox.apply(plan(**wanted), *by("tester"))
     stored = sandbox.read("krp", "drain")["spec"]
@@ -386,6 +390,7 @@ def test_a_spec_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
         "suspend": True,
         "stallTimeoutSeconds": 60,
         "deadlineSeconds": 86400,
+        "ttlSecondsAfterFinished": 604800,
     }
     sandbox.apply(reassignment(**wanted), *by("tester"))
     stored = sandbox.read("kpr", "move")["spec"]
@@ -396,6 +401,7 @@ def test_a_spec_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
 def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> None:
     wanted = {
         "bootstrapServers": "b0.kafka:9092,10.0.0.1:9093,[::1]:9094",
+        "deletionPolicy": "Orphan",
         "tls": {
             "caSecretRef": {"name": "kafka-ca", "key": "ca.crt"},
             "certificateSecretRef": {"name": "client", "certificateKey": "user.crt", "privateKeyKey": "user.key"},

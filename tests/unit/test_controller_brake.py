@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
-from reassign.controller import actor
+from reassign.api.limits import MAX_BRAKE_COPIES
+from reassign.controller import brake_copies
 from reassign.controller.actor import Actor
 from reassign.controller.observer import SURVEY_SECONDS, Survey
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, policy_of
@@ -24,7 +25,7 @@ from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded
-from reassign.errors import Reason, ReassignError
+from reassign.errors import ConflictError, Reason, ReassignError
 from tests.unit.sim import SimKafka, partitions, resource
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
@@ -37,10 +38,14 @@ class ConfigMaps:
     def __init__(self) -> None:
         self.made: list[tuple[str, str, list[dict[str, Any]], dict[str, str]]] = []
         self.refusal: ReassignError | None = None
+        self.taken: set[str] = set()
 
     async def create_config_map(self, namespace: str, name: str, data: dict[str, str], labels: dict[str, str]) -> None:
         if self.refusal:
             raise self.refusal
+        if name in self.taken:
+            raise ConflictError("already exists")
+        self.taken.add(name)
         self.made.append((namespace, name, json.loads(data["reassignment.json"])["partitions"], labels))
 
 
@@ -67,7 +72,7 @@ class Braked:
         ours = Verdict(resource({P1: (1, 2, 3)}), {}, steps)
         decision = gate(replace(decision, verdicts=(ours,)), {}, 0.0)
         decision = recorded(decision, {ours.resource.uid: ours.resource})
-        decision = kept(decision, asyncio.run(self.actor.keep(decision.keep)))
+        decision = kept(decision, asyncio.run(self.actor.copies.keep(decision.keep)))
         self.memory = decision.memory
         return decision
 
@@ -82,18 +87,12 @@ def problem_of(decision: Decision) -> Problem | None:
     return decision.brake.problem
 
 
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor, "datetime", SimpleNamespace(now=lambda _: NOW))
-
-
-@pytest.mark.usefixtures("now")
 def test_cancelled_moves_are_kept_beside_the_cluster_with_its_label() -> None:
     kube = ConfigMaps()
     gated = Braked(kube).tick(in_flight(P0), cancel(P2), Alter(P1, (1, 2, 3)))
     assert gated.steps == (cancel(P2), Alter(P1, (1, 2, 3)), cancel(P0))
     ((namespace, name, moves, labels),) = kube.made
-    assert (namespace, name) == ("kafka", "main-cancelled-20260101-120000-000005")
+    assert (namespace, name) == ("kafka", "main-cancelled-1")
     assert moves == [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]
     assert labels == {"kafka.reassign.dev/cluster": "main"}
 
@@ -132,6 +131,50 @@ def test_moves_that_cannot_be_kept_are_reported_and_not_cancelled() -> None:
     assert gated.steps == (cancel(P0),)
     assert problem_of(gated) is None
     assert len(kube.made) == 1
+
+
+def kept_numbers(kube: ConfigMaps) -> list[int]:
+    return [int(name.rpartition("-")[2]) for _, name, _, _ in kube.made]
+
+
+def test_a_new_process_overwrites_no_copy_of_the_one_before() -> None:
+    kube = ConfigMaps()
+    for _ in range(3):
+        assert Braked(kube).tick(in_flight(P0)).steps == (cancel(P0),)
+    assert kept_numbers(kube) == [1, 2, 3]
+
+
+def test_without_a_free_number_only_what_was_kept_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = ConfigMaps()
+    braked = Braked(kube)
+    braked.tick(in_flight(P0))
+    kube.taken |= {f"main-cancelled-{number}" for number in range(1, MAX_BRAKE_COPIES + 1)}
+    gated = braked.tick(in_flight(P0, P1), Alter(P1, (1, 2, 3)))
+    assert gated.steps == (Alter(P1, (1, 2, 3)), cancel(P0))
+    problem = problem_of(gated)
+    assert problem is not None
+    assert "delete those that you no longer need" in problem.message
+    monkeypatch.setattr(brake_copies, "RETRY_SECONDS", 0.0)
+    kube.taken.discard("main-cancelled-7")
+    gated = braked.tick(in_flight(P0, P1))
+    assert gated.steps == (cancel(P0), cancel(P1))
+    assert kept_numbers(kube) == [1, 7]
+
+
+def test_moves_begun_again_and_again_use_up_no_numbers_by_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(brake_copies, "time", clock)
+    kube = ConfigMaps()
+    braked = Braked(kube)
+    cancelled = 0
+    for number in range(3600):
+        clock.now += 1
+        replicas = (4, 2, 3) if number % 2 else (5, 2, 3)
+        kafka = SimKafka({P0: (1, 2, 3)})
+        kafka.perform(Alter(P0, replicas))
+        cancelled += bool(braked.tick(kafka).steps)
+    assert cancelled >= len(kube.made)
+    assert 10 < len(kube.made) < MAX_BRAKE_COPIES
 
 
 def test_names_and_labels_of_what_is_kept_fit_whatever_the_clusters_name() -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,10 @@ class Kube:
         self.refusal: ReassignError | None = None
         self.unwritable: set[str] = set()
         """The uids of those whose status a webhook that fails keeps from being written."""
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return self.clock()
 
     def write(self, uid: str, change: Callable[[Object], None]) -> Object:
         """The object after a client has changed it."""
@@ -231,7 +236,7 @@ class World:
     def restart(self) -> None:
         """The process is new: what it knew is lost."""
         self.store = Store()
-        self.store.take_over([*self.kube.objects.values()], ())
+        self.store.take_over([*self.kube.objects.values()], {})
         self.loop = self.new_loop()
 
     def delete(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ class Kube:
 
     def __init__(self) -> None:
         self.asked: list[ClusterKey] = []
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def get(self, kind: object, namespace: str, name: str) -> None:
         self.asked.append((namespace, name))

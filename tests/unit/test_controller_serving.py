@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -92,7 +92,7 @@ def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
 
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
     seen = store(cluster("vanished"), cluster("main"))
-    known = seen.uids()
+    known = seen.versions()
     seen.put(cluster("new"))
     seen.take_over([cluster("main")], known)
     assert {obj["metadata"]["name"] for obj in seen.clusters()} == {"main", "new"}
@@ -170,6 +170,9 @@ class Refusals:
 
     def __init__(self) -> None:
         self.made: dict[str, str] = {}
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def refuse(self, resource: Resource, problem: Problem, now: object) -> None:
         self.made[resource.name] = problem.reason

@@ -25,7 +25,7 @@ from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Res
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
-from reassign.errors import ConflictError, Reason
+from reassign.errors import ClusterError, ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import SimKafka, drive, partitions, resource, true_conditions
@@ -184,6 +184,10 @@ def test_a_cluster_waits_until_its_throttles_are_restored(operator: Operator, cl
     assert operator.api.recorded is None
 
 
+async def _later(snapshot: Snapshot) -> Snapshot:
+    return snapshot
+
+
 def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch) -> ClusterLoop:
     """The loop of the same KafkaCluster, connected already."""
     api: Any = operator.api
@@ -209,6 +213,45 @@ def test_a_deleted_cluster_is_released_once_its_throttles_are_restored(
     assert (client.store, operator.api.released) == (START, False)
     show_changes(loop)
     assert asyncio.run(loop._tick()) is None
+    assert operator.api.released
+
+
+def test_a_dead_brokers_throttle_holds_a_deleted_cluster_until_orphaned(
+    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    operator.api.deleted = "2026-01-02T00:00:00Z"
+    fenced = {id: replace(found, fenced=found.fenced or id == 2) for id, found in snapshot().brokers.items()}
+    monkeypatch.setattr(client, "observe", lambda *_: _later(replace(snapshot(), brokers=fenced)))
+    loop = loop_of(operator, client, monkeypatch)
+    grow_up(loop)
+    for _ in range(3):
+        assert asyncio.run(loop._tick()) is not None
+        show_changes(loop)
+    assert not operator.api.released
+    [ready] = [c for c in operator.api.parsed.status.conditions if c.type == "Ready"]
+    assert "broker 2" in ready.message
+    assert "broker 1" not in ready.message
+    assert "deletionPolicy: Orphan" in ready.message
+    operator.api.spec["deletionPolicy"] = "Orphan"
+    assert asyncio.run(loop._tick()) is None
+    assert operator.api.released
+    [event] = [event for event in operator.api.told if event.reason == "ThrottlesOrphaned"]
+    assert "broker 2" in event.note
+
+
+def test_an_orphaning_deletion_does_not_wait_for_a_cluster_that_is_gone(
+    operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    operator.api.deleted = "2026-01-02T00:00:00Z"
+    operator.api.spec["deletionPolicy"] = "Orphan"
+
+    async def unreachable(*_: object) -> Snapshot:
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    monkeypatch.setattr(client, "observe", unreachable)
+    assert asyncio.run(loop_of(operator, client, monkeypatch)._tick()) is None
     assert operator.api.released
 
 

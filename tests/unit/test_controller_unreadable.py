@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from reassign.api.kafka_cluster import BrokerThrottle, KafkaCluster, ThrottleConfig, ThrottleStatus
 from reassign.controller.handlers import Supervisor
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, connect
 
@@ -144,6 +145,23 @@ def test_a_cluster_that_cannot_be_read_goes_when_nothing_refers_to_it(world: Wor
     world.store.drop("uid-move")
     world.tick()
     assert world.store.get("uid-main") is None
+
+
+def test_an_unreadable_cluster_with_throttles_goes_when_orphaned(world: World) -> None:
+    rate = ThrottleConfig(name="leader.replication.throttled.rate", value="1000")
+    throttle = ThrottleStatus(brokers=(BrokerThrottle(broker=3, configs=(rate,)),))
+    cluster = KafkaCluster.parse(world.store.get("uid-main") or {})
+    asyncio.run(world.loop.reporter.record_throttle(cluster, throttle))
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
+    world.delete("main")
+    world.store.drop("uid-move")
+    world.tick(2)
+    assert world.store.get("uid-main")
+    world.change("main", lambda obj: obj["spec"].update(deletionPolicy="Orphan"))
+    world.tick()
+    assert world.store.get("uid-main") is None
+    assert "ThrottlesOrphaned" in world.kube.events
+    assert [part for part in world.store.parts("uid-main") if part.held] == []
 
 
 def test_a_cluster_waits_for_a_resource_that_cannot_be_read(world: World) -> None:

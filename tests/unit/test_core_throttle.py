@@ -33,7 +33,8 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import missing_configs, read_record
+from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.missing import missing_configs
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
 

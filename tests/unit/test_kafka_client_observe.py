@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,9 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from reassign.controller.planner import SECONDS
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import AlterLogDirs
 from reassign.kafka.client import TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
 
@@ -37,12 +42,61 @@ class Silent:
         raise KafkaTimeoutError
 
 
+class Together(Silent):
+    """Brokers that fail once all of them have been asked: one that is asked alone waits in vain."""
+
+    def __init__(self, brokers: int) -> None:
+        super().__init__(brokers)
+        self.all = threading.Barrier(brokers)
+        self.side_by_side: list[bool] = []
+
+    def _fail(self) -> Any:
+        try:
+            self.all.wait(10)
+            self.side_by_side.append(True)
+        except threading.BrokenBarrierError:
+            self.side_by_side.append(False)
+        raise KafkaTimeoutError
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        return self._fail()
+
+    def write(self, request: object, before_write: object, broker: int | None = None) -> Any:
+        return self._fail()
+
+
+Ask = Callable[[KafkaClient], Coroutine[Any, Any, object]]
+DEAD = 12
+RATES = [ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in range(DEAD)]
+NAMED = AlterLogDirs(TopicPartition("orders", 0), tuple((broker, "/a") for broker in range(DEAD)))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.observe_everything(),
+        lambda client: client.configs(RATES),
+        lambda client: client.change([Change(ConfigKey(rates, "rate"), Op.SET, "1") for rates in RATES]),
+        lambda client: client.perform([NAMED]),
+    ],
+    ids=["log directories", "configurations", "changes of configurations", "named log directories"],
+)
+def test_brokers_that_are_down_are_asked_side_by_side(
+    ask: Callable[[KafkaClient], Coroutine[Any, Any, object]],
+) -> None:
+    wire: Any = Together(DEAD)
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
+    assert wire.side_by_side == [True] * DEAD
+
+
 def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wire: Any = Silent(25)
     monkeypatch.setattr("reassign.kafka.client.time", SimpleNamespace(monotonic=lambda: wire.now))
-    executor = ThreadPoolExecutor(1)  # one after another, so that their times add up
+    monkeypatch.setattr("reassign.kafka.client.BROKERS_AT_ONCE", 1)  # one after another, so that their times add up
+    executor = ThreadPoolExecutor(1)
     client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
     snapshot = asyncio.run(client.observe_everything())
     executor.shutdown()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
@@ -54,6 +55,9 @@ class ApiServer:
         if self.deleted:
             metadata["deletionTimestamp"] = self.deleted
         return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def answer_for_unreadable(self, key: object) -> None:
         """Everything can be read."""

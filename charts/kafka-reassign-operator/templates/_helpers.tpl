@@ -24,7 +24,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
-status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan it makes and deletes; a
+status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan it makes and deletes; what is
+past its ttlSecondsAfterFinished it deletes; a
 ConfigMap is made when the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
@@ -32,7 +33,10 @@ ConfigMap is made when the brake is pulled. */}}
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.reassign.dev]
   resources: [partitionreassignments]
-  verbs: [create, delete]
+  verbs: [create]
+- apiGroups: [kafka.reassign.dev]
+  resources: [partitionreassignments, reassignmentplans]
+  verbs: [delete]
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters/status, partitionreassignments/status, reassignmentplans/status]
   verbs: [patch]

@@ -268,6 +268,8 @@ Text = Annotated[str, _cut(MAX_MESSAGE_CHARACTERS), Field(max_length=MAX_MESSAGE
 ShortText = Annotated[str, _cut(MAX_SHORT_TEXT_CHARACTERS), Field(max_length=MAX_SHORT_TEXT_CHARACTERS)]
 """Sentences of a status. One that is too long is cut, so that the status can still be written."""
 Seconds = Annotated[int, Field(ge=1, le=YEAR_SECONDS)]
+TtlSeconds = Annotated[int, Field(ge=0, le=YEAR_SECONDS)]
+"""How long an object stays that has come to its end; 0 is not at all."""
 
 
 # --- Kubernetes' shapes ---

@@ -69,6 +69,11 @@ class Execution(StrEnum):
     CANCEL_ALL = "CancelAll"
 
 
+class ThrottleDeletionPolicy(StrEnum):
+    RESTORE = "Restore"
+    ORPHAN = "Orphan"
+
+
 class PauseWhen(StrEnum):
     UNDER_MIN_ISR = "UnderMinIsr"
     UNDER_REPLICATED = "UnderReplicated"
@@ -264,6 +269,10 @@ class KafkaClusterSpec(Model):
         Schema(list_map_keys=("name",)),
     ] = ()
     """Other namespaces whose PartitionReassignments may refer to this KafkaCluster. Its own always may."""
+    deletion_policy: ThrottleDeletionPolicy = ThrottleDeletionPolicy.RESTORE
+    """What deleting this KafkaCluster does to throttles that are still set: Restore waits until every registered broker
+    and every topic has its prior values back. Orphan leaves the throttles, and names them in an event. It can be
+    changed during the deletion, where a broker is down for good. Both wait for what is in flight."""
 
 
 class BrokerStatus(Model):

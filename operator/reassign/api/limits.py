@@ -12,6 +12,8 @@ MAX_DOCUMENT_BYTES = 1_000_000
 """The data of one ConfigMap; the API server takes 1 MiB."""
 MAX_NOTE_BYTES = 1024
 """The note of an event."""
+MAX_BRAKE_COPIES = 100
+"""ConfigMaps of one KafkaCluster that hold what CancelAll has undone."""
 
 # --- Names ---
 

@@ -28,6 +28,7 @@ from reassign.api.common import (
     ShortText,
     Time,
     TopicName,
+    TtlSeconds,
     rule,
 )
 from reassign.api.limits import (
@@ -217,6 +218,10 @@ class PartitionReassignmentSpec(Model):
     """After how many seconds since status.startTime no new move is started, and what is pending or blocked fails
     with DeadlineExceeded. Moves in flight are finished. When it is raised or unset later, partitions that it
     failed are checked again. Unset: no deadline."""
+    ttl_seconds_after_finished: TtlSeconds | None = None
+    """After how many seconds since status.completionTime this resource is deleted, whether it succeeded or failed, as a
+    Job is. A wave stays until its plan has seen it succeed. A resource that Argo CD tracks is not deleted: Argo CD
+    would make it again. Unset: it stays."""
 
 
 class PartitionState(StrEnum):

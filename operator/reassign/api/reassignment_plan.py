@@ -20,6 +20,7 @@ from reassign.api.common import (
     Seconds,
     ShortText,
     TopicPattern,
+    TtlSeconds,
     rule,
 )
 from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By
@@ -168,6 +169,9 @@ class Template(Model):
     """After how long a wait that ends by itself, or a move without progress, is reported as Stalled. Unset: 600."""
     deadline_seconds: Seconds | None = None
     """After how many seconds since its start a wave starts no new move. Unset: no deadline."""
+    ttl_seconds_after_finished: TtlSeconds | None = None
+    """After how many seconds since its end a wave is deleted. A wave that failed stays while its plan does. Unset:
+    waves stay, also after the plan."""
 
 
 class ReassignmentPlanSpec(Model):
@@ -196,6 +200,9 @@ class ReassignmentPlanSpec(Model):
     """True: no further wave starts, and the running one starts no new moves. Moves in flight are finished."""
     template: Template = Template()
     """Options of the PartitionReassignments that the plan makes."""
+    ttl_seconds_after_finished: TtlSeconds | None = None
+    """After how many seconds since it was carried out this plan is deleted, as a Job is. Its waves stay: template has a
+    field for them. A plan that Argo CD tracks is not deleted: Argo CD would make it again. Unset: it stays."""
 
 
 class WaveState(StrEnum):

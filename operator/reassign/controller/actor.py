@@ -8,17 +8,17 @@ has been seen on the object.
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.common import GROUP
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import Progress
 from reassign.controller.attempts import Attempts
+from reassign.controller.brake_copies import BrakeCopies
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
@@ -26,13 +26,11 @@ from reassign.controller.throttle_record import ThrottleRecord
 from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.configs import Change, Op
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
 from reassign.core.model.progress import WINDOW_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.brake import Moves, documents
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ReassignError
@@ -40,10 +38,6 @@ from reassign.kafka.client import KafkaClient
 from reassign.kube.client import ClusterKey, KubeClient
 
 log = structlog.get_logger()
-
-LABEL = f"{GROUP}/cluster"
-DOCUMENT = "reassignment.json"
-LABEL_CHARACTERS, NAME_CHARACTERS = 63, 253
 
 
 @dataclass(slots=True)
@@ -56,12 +50,16 @@ class Actor:
     reporter: Reporter
     metrics: Metrics
     throttle_record: ThrottleRecord
+    copies: BrakeCopies = field(init=False)
     written: bool = False
     """Whether the last decision changed any object."""
-    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
-    """Bytes copied by resource, for the rate."""
+    _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
+    """Bytes copied by each resource that has something in flight, for the rate."""
     _unreported: set[str] = field(default_factory=set)
     """The resources, by uid, whose last status could not be made, or written."""
+
+    def __post_init__(self) -> None:
+        self.copies = BrakeCopies(self.key, self.kube)
 
     async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
         """Record the throttles, then change them; what each change met. Without the record no change is made."""
@@ -76,6 +74,9 @@ class Actor:
     async def record(self, decision: Decision, policy: Policy, attempts: Attempts) -> Mapping[str, Resource]:
         """Write the records that the steps need; the resources that may act, by uid."""
         self.written = False
+        judged = {verdict.resource.uid for verdict in decision.verdicts}
+        self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
+        self._unreported &= judged
         resources: dict[str, Resource] = {}
 
         async def record(verdict: Verdict) -> None:
@@ -106,21 +107,29 @@ class Actor:
         self._unreported.discard(uid)
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
-        resource, samples = verdict.resource, self._samples[verdict.resource.uid]
-        status = report(verdict, policy.view(resource, snapshot), samples, datetime.now(UTC))
-        if status.progress and status.progress.bytes_copied is not None and status.progress.partitions_in_flight:
-            samples.append((time.monotonic(), status.progress.bytes_copied))
-            while samples and samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
-                samples.popleft()
+        resource = verdict.resource
+        status = report(
+            verdict, policy.view(resource, snapshot), self._samples.get(resource.uid, ()), self.reporter.now()
+        )
+        self._sample(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.remove_finalizer(written)
+
+    def _sample(self, uid: str, progress: Progress | None) -> None:
+        if not progress or not progress.partitions_in_flight:
+            self._samples.pop(uid, None)
+        elif progress.bytes_copied is not None:
+            samples = self._samples.setdefault(uid, deque())
+            samples.append((time.monotonic(), progress.bytes_copied))
+            while samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
+                samples.popleft()
 
     async def report_cluster(
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        status = cluster_status(cluster, snapshot, resources, hold, datetime.now(UTC), self.throttle_record.recorded)
+        status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), self.throttle_record.recorded)
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
@@ -128,12 +137,10 @@ class Actor:
         resource = verdict.resource
         if verdict.release:
             await self.reporter.release(verdict)
-            self._samples.pop(resource.uid, None)
-            self._unreported.discard(resource.uid)
             self.written = True
             return None
         if comes_first(resource):
-            status = report(verdict, policy.view(resource, decision.snapshot), (), datetime.now(UTC))
+            status = report(verdict, policy.view(resource, decision.snapshot), (), self.reporter.now())
             self.written = True
             if (written := await self.reporter.write(resource, status)) is None:
                 return None
@@ -148,28 +155,6 @@ class Actor:
         if resource.uid in self._unreported:  # a move begins only where its status can be written
             return None
         return await self.reporter.record(resource, verdict.record, held=True)
-
-    async def keep(self, moves: Moves) -> Problem | None:
-        """Keep in ConfigMaps what CancelAll undoes. A process that is killed here may keep a move twice."""
-        try:
-            for number, document in enumerate(parts := documents(moves), 1):
-                await self._create(document, datetime.now(UTC), number if len(parts) > 1 else None)
-        except ReassignError as error:
-            log.warning("not kept, so not cancelled", cluster=self.key, error=error.message)
-            message = (
-                f"nothing is cancelled, since what it undoes could not be kept in a ConfigMap: {error.message}; "
-                "fix that, or set execution: CancelOurs, which needs none"
-            )
-            return Problem(error.reason, message)
-        return None
-
-    async def _create(self, document: str, now: datetime, part: int | None) -> None:
-        namespace, cluster = self.key
-        suffix = f"-cancelled-{now:%Y%m%d-%H%M%S-%f}" + (f"-{part}" if part else "")
-        name = cluster[: NAME_CHARACTERS - len(suffix)].rstrip(".-") + suffix
-        labels = {LABEL: cluster[:LABEL_CHARACTERS].rstrip(".-")}
-        await self.kube.create_config_map(namespace, name, {DOCUMENT: document}, labels)
-        log.info("kept what is cancelled", cluster=self.key, config_map=name)
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
         """What throttles first, then what is restored: no configuration is changed twice in one request."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -18,6 +17,7 @@ import structlog
 
 from reassign.api.common import GROUP, VERSION
 from reassign.controller.attempts import Attempts
+from reassign.controller.expiry import Expiry
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Reporter
@@ -60,6 +60,7 @@ class Supervisor:
         self._make_loop = make_loop
         self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
         self._stray = asyncio.Event()
+        self._expiry = Expiry(store, kube, reporter)
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Add the watches to kopf's registry."""
@@ -88,15 +89,19 @@ class Supervisor:
         elif self._store.cluster(key):
             loop = self._make_loop(key)
             task = asyncio.create_task(loop.run(), name=f"cluster {key[0]}/{key[1]}")
-            task.add_done_callback(lambda _: self._start_again(key))
+            task.add_done_callback(lambda ended: self._start_again(key, ended))
             self._loops[key] = (loop, task)
         else:
             self._stray.set()
 
-    def _start_again(self, key: ClusterKey) -> None:
+    def _start_again(self, key: ClusterKey, ended: asyncio.Task[None]) -> None:
         """A KafkaCluster that was made again while the loop of the one before was ending."""
+        if self._stopping:
+            return
+        if self._loops[key][1] is ended:
+            del self._loops[key]
         obj = self._store.cluster(key)
-        if obj and not obj["metadata"].get("deletionTimestamp") and not self._stopping:
+        if obj and not obj["metadata"].get("deletionTimestamp"):
             self._wake(key)
 
     async def stop(self) -> None:
@@ -109,7 +114,7 @@ class Supervisor:
 
     async def list_all(self) -> None:
         """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
-        known = self._store.uids()
+        known = self._store.versions()
         clusters = await self._list(Kind.KAFKA_CLUSTER)
         others = [await self._list(kind) for kind in Kind if kind is not Kind.KAFKA_CLUSTER]
         self._store.take_over([*clusters, *chain(*others)], known)
@@ -131,7 +136,7 @@ class Supervisor:
         return [obj for namespace in self._namespaces or (None,) for obj in await self._kube.list(kind, namespace)]
 
     async def sweep(self) -> None:
-        """For ever: say on resources whose KafkaCluster does not exist that it does not."""
+        """For ever: say on resources whose KafkaCluster does not exist that it does not; delete what has expired."""
         while True:
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
@@ -149,6 +154,7 @@ class Supervisor:
             for namespace, name in self._store.referred():
                 if self._store.cluster((namespace, name)) is None:
                     await self._answer_for_missing(namespace, name)
+            await self._expiry.sweep()
         except ReassignError as error:
             log.warning("sweep failed", reason=error.reason, error=error.message)
         except Exception:
@@ -170,7 +176,7 @@ class Supervisor:
             self._stray.set()
 
     async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
-        now = datetime.now(UTC)
+        now = self._kube.now()
         problem = _missing(resource.namespace, namespace, name)
         if resource.namespace == namespace or active(resource.record):
             await self._reporter.stand_still(resource, problem, now)

@@ -11,11 +11,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
@@ -34,6 +33,7 @@ from reassign.core.cluster import (
     cluster_status,
     duplicate_of,
     hold_now,
+    orphaned_throttles,
     policy_of,
 )
 from reassign.core.model.configs import ConfigResource
@@ -154,13 +154,17 @@ class ClusterLoop:
         unsure = await self._met(self.reporter.look_for_owners(self.key))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(admitted)
-        if cluster.metadata.deletion_timestamp and not awaited and self.actor.throttle_record.recorded is None:
+        left = self.actor.throttle_record.recorded
+        orphan = cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
+        if cluster.metadata.deletion_timestamp and not awaited and (orphan or left is None):
+            if left:
+                await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return None
         unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self.reporter.write_unready_cluster(self.key, connecting, _now())
+            await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
         resources = self._due(admitted)
         try:
             throttle = self.actor.throttle_record.recorded
@@ -174,7 +178,7 @@ class ClusterLoop:
         self._unseen_since = None
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
-            first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), _now())
+            first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
             await self.reporter.write_cluster(self.key, first)
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
@@ -212,7 +216,7 @@ class ClusterLoop:
         """Decide, act and report; in how many seconds to tick again."""
         client, attempts, began = self.observer.client, Attempts(self.reporter), time.monotonic()
         assert client is not None
-        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, _now())
+        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
@@ -223,7 +227,7 @@ class ClusterLoop:
         if decision.begins and not await self._still_so():
             return AT_ONCE_SECONDS
         decision = recorded(decision, await self.actor.record(decision, policy, attempts))
-        decision = kept(decision, await self.actor.keep(decision.keep))
+        decision = kept(decision, await self.actor.copies.keep(decision.keep))
         self.memory = decision.memory
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
@@ -260,7 +264,7 @@ class ClusterLoop:
     ) -> ClusterHold:
         short, snapshot = observed.short, observed.snapshot
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
-        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, _now(), sample)
+        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.reporter.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         clusters, claim = self.store.readable_clusters(), observed.claim
         hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
@@ -275,7 +279,7 @@ class ClusterLoop:
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
-        await self.reporter.write_unready_cluster(self.key, problem, _now())
+        await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
         await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
@@ -284,7 +288,3 @@ class ClusterLoop:
 def _wish(cluster: Object) -> tuple[object, ...]:
     meta = cluster["metadata"]
     return meta["uid"], meta["generation"], meta.get("deletionTimestamp")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

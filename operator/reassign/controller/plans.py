@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 
@@ -138,7 +137,7 @@ class Plans:
 
     async def _say(self, plan: Plan | Unreadable, problem: Problem) -> None:
         if obj := self._store.get(plan.uid):
-            await self._reporter.write_unreadable(obj, problem, _now())
+            await self._reporter.write_unreadable(obj, problem, self._kube.now())
 
     async def _serve(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
@@ -152,7 +151,7 @@ class Plans:
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = sight.job(plan)
-        decision = decide_plan(plan, waves, seen, self.planner.made(job) if job else None, _now(), unread)
+        decision = decide_plan(plan, waves, seen, self.planner.made(job) if job else None, self._kube.now(), unread)
         for step in decision.steps:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)
@@ -243,7 +242,3 @@ def _name(step: Step) -> str | None:
         case CreateWave(manifest):
             return str(manifest["metadata"]["name"])
     return None
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

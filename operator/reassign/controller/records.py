@@ -118,8 +118,12 @@ class Records:
         try:
             written = await (self._kube.write_record(obj, spec.wire(), held=held) if part else self._kube.create(obj))
         except ConflictError:
+            known = self._store.version_of(obj["metadata"].get("uid", ""))
             found = await self._kube.get(Kind.REASSIGNMENT_RECORD, owner.namespace, obj["metadata"]["name"])
-            self._learn(obj, found)
+            if found is not None:
+                self._store.read(found, known)
+            elif part:
+                self._store.drop(part.obj["metadata"]["uid"])
             raise
         self._learn(obj, written)
         if written is None:

@@ -9,7 +9,7 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
@@ -60,6 +60,11 @@ class Reporter:
         self.records = Records(kube, store)
         self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
         self._written: dict[str, float] = {}
+        """When progress was written in the last PROGRESS_SECONDS, by uid."""
+
+    def now(self) -> datetime:
+        """The time by the API server's clock, which told the times of our resources."""
+        return self._kube.now()
 
     async def hold(self, resource: Resource | Plan) -> Resource | None:
         """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
@@ -72,7 +77,6 @@ class Reporter:
         if isinstance(resource, Resource) and resource.owner_gone:
             return
         self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
-        self._written.pop(resource.uid, None)
 
     async def release(self, verdict: Verdict) -> None:
         """Let a resource that is being deleted go, and event what became of its moves."""
@@ -96,7 +100,7 @@ class Reporter:
                 "undone without its resource", resource=f"{resource.namespace}/{resource.name}", note=event.note
             )
         elif record:
-            await self._record_event(self._object(resource), event)
+            await self.record_event(self._object(resource), event)
         await self.remove_finalizer(resource)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
@@ -109,14 +113,17 @@ class Reporter:
         if status == before:
             return resource
         obj = self._object(resource)
-        if _without_progress(status) == _without_progress(before):
-            lately = time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
-            if lately or not self._budget.take(len(json.dumps(obj))):
-                return resource
+        only_progress = _without_progress(status) == _without_progress(before)
+        if only_progress and (self._lately(uid) or not self._budget.take(len(json.dumps(obj)))):
+            return resource
         if not await self._write_status(obj, before, status):
             return None
+        self._written = {other: at for other, at in self._written.items() if self._lately(other)}
         self._written[uid] = time.monotonic()
         return self._store.resource(uid)
+
+    def _lately(self, uid: str) -> bool:
+        return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
 
     async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
         """Write the record of a resource; the resource with it. With our finalizer where it is to be `held`."""
@@ -124,7 +131,7 @@ class Reporter:
             return resource
         await self.records.write(resource, record, held=held)
         if resource.record_lost and not resource.owner_gone:
-            await self._record_event(self._object(resource), rebuilt(record))
+            await self.record_event(self._object(resource), rebuilt(record))
         return replace(resource, record=record, record_lost=False)
 
     async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
@@ -151,7 +158,7 @@ class Reporter:
                 self._store.put(found)
             else:
                 log.warning("gone without its finalizer", resource=f"{owner.namespace}/{owner.name}")
-                self._store.is_gone(owner, datetime.now(UTC))
+                self._store.is_gone(owner, self.now())
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say that a resource is not served, and nothing else; let it go if it is deleted."""
@@ -162,7 +169,7 @@ class Reporter:
 
     async def answer_for_unreadable(self, key: ClusterKey) -> None:
         """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
-        attempts, now = Attempts(self), datetime.now(UTC)
+        attempts, now = Attempts(self), self.now()
         with suppress(ApiServerError):
             for unreadable in self._store.unreadable(key):
                 async with attempts.at(unreadable):
@@ -173,7 +180,7 @@ class Reporter:
         at_deadline = deletion_deadline_passed(obj, now)
         if need_not_wait(unreadable) or at_deadline:
             if at_deadline:
-                await self._record_event(obj, UNREAD_AT_DEADLINE)
+                await self.record_event(obj, UNREAD_AT_DEADLINE)
             await self.records.release(unreadable.uid)
             self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
@@ -190,14 +197,14 @@ class Reporter:
         self._learn(obj["metadata"]["uid"], written)
         if written:
             for event in transitions(before, after):
-                await self._record_event(obj, event)
+                await self.record_event(obj, event)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
         log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
-            await self.stand_still(now, bug(error, "this one from being served"), datetime.now(UTC))
+            await self.stand_still(now, bug(error, "this one from being served"), self.now())
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
@@ -205,6 +212,7 @@ class Reporter:
             self._learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
     async def release_cluster(self, obj: Object) -> None:
+        await self.records.release(obj["metadata"]["uid"])
         self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
     async def refresh_cluster(self, key: ClusterKey) -> None:
@@ -230,7 +238,7 @@ class Reporter:
 
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
-            await self._record_event(obj, event)
+            await self.record_event(obj, event)
 
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
         """Whether the object was still there."""
@@ -248,15 +256,19 @@ class Reporter:
         if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
             events += halvings(before, after)
         for event in events:
-            await self._record_event(obj, event)
+            await self.record_event(obj, event)
         return True
 
     async def refresh(
         self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
+        uid, known = resource.uid, self._store.version_of(resource.uid)
         found = await self._kube.get(kind, resource.namespace, resource.name)
-        self._learn(resource.uid, found if found and found["metadata"]["uid"] == resource.uid else None)
+        if found and found["metadata"]["uid"] == uid:
+            self._store.read(found, known)
+        else:
+            self._store.drop(uid)
 
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
@@ -270,7 +282,7 @@ class Reporter:
         else:
             self._store.put(obj)
 
-    async def _record_event(self, obj: Object, event: Event) -> None:
+    async def record_event(self, obj: Object, event: Event) -> None:
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
 
 

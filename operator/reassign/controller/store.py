@@ -5,14 +5,16 @@ A PartitionReassignment is read together with its ReassignmentRecords, which hav
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
+
+import structlog
 
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.reading import joined, left_of, once, parse_plan, parse_resource, version
+from reassign.controller.reading import full_name, joined, left_of, once, parse_plan, parse_resource, version
 from reassign.controller.records import Owner, Part, owner_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -20,6 +22,8 @@ from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key
+
+log = structlog.get_logger()
 
 
 class Unreadable(NamedTuple):
@@ -90,12 +94,31 @@ class Store:
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
 
-    def take_over(self, objects: Sequence[Object], known: Collection[str]) -> None:
+    def versions(self) -> dict[str, int]:
+        """The version known of each object, by uid."""
+        return {uid: version(obj) for uid, obj in self._objects.items()}
+
+    def version_of(self, uid: str) -> int | None:
+        obj = self._objects.get(uid)
+        return version(obj) if obj else None
+
+    def take_over(self, objects: Sequence[Object], known: Mapping[str, int]) -> None:
         """Take over a list of all objects; what was `known` before the listing began and is not in it is gone."""
         for obj in objects:
-            self.put(obj)
+            self.read(obj, known.get(obj["metadata"]["uid"]))
         for uid in set(known) - {obj["metadata"]["uid"] for obj in objects}:
             self.drop(uid)
+
+    def read(self, obj: Object, known: int | None) -> None:
+        """Take over what the API server answered, be it older than the version `known` before it was asked.
+
+        Then etcd was restored from a backup, and counts its versions once more from there.
+        """
+        now = self._objects.get(obj["metadata"]["uid"])
+        if now is not None and known is not None and (version(obj) < known or _differs(obj, now)):
+            log.warning("etcd was restored: an older version is taken over", resource=full_name(obj), known=known)
+            self.drop(obj["metadata"]["uid"])
+        self.put(obj)
 
     def get(self, uid: str) -> Object | None:
         return self._objects.get(uid)
@@ -178,6 +201,10 @@ class Store:
         waves = [r if isinstance(r, Resource) else self._unreadable(obj, r) for obj, r in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
 
+    def mortal(self) -> list[Object]:
+        """The objects that are deleted some time after they have come to their end."""
+        return [obj for obj in self._objects.values() if "ttlSecondsAfterFinished" in obj["spec"]]
+
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
         return {cluster_key(obj) for kind in Kind if kind is not Kind.KAFKA_CLUSTER for obj in self._all(kind)}
@@ -215,6 +242,13 @@ class Store:
                     return problem
             self._joined[uid] = versions, joined(parsed, self.parts(uid))
         return self._joined[uid][1]
+
+
+def _differs(obj: Object, known: Object) -> bool:
+    """Whether two objects of one version are not the same one: each is of another history."""
+    told = ("generation", "deletionTimestamp", "finalizers")
+    other = obj["spec"] != known["spec"] or any(obj["metadata"].get(f) != known["metadata"].get(f) for f in told)
+    return other and version(obj) == version(known)
 
 
 def _counts(obj: Object) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 
@@ -15,7 +14,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store, has_finalizer
-from reassign.core.cluster import permission_of
+from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -45,7 +44,7 @@ class Unserved:
             for resource, problem in judged:
                 if problem and not active(resource.record):
                     async with attempts.at(resource):
-                        await self.reporter.refuse(resource, problem, datetime.now(UTC))
+                        await self.reporter.refuse(resource, problem, self.reporter.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
 
     def unsettled(self, resources: Iterable[Resource]) -> list[str]:
@@ -76,7 +75,7 @@ class Unserved:
         attempts = Attempts(self.reporter)
         for resource in resources:
             async with attempts.at(resource):
-                await self.reporter.stand_still(resource, problem, datetime.now(UTC))
+                await self.reporter.stand_still(resource, problem, self.reporter.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
         """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
@@ -84,11 +83,14 @@ class Unserved:
         What waits for it, allowed or not, learns no more than that.
         """
         resources = self.store.resources(self.key)
-        unused = not self.unsettled(resources) and not self.store.throttle(obj["metadata"]["uid"])
+        left = self.store.throttle(obj["metadata"]["uid"])
+        unused = not self.unsettled(resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
         if obj["metadata"].get("deletionTimestamp") and unused:
+            if left:
+                await self.reporter.record_event(obj, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return True
-        await self.reporter.write_unreadable(obj, problem, datetime.now(UTC))
+        await self.reporter.write_unreadable(obj, problem, self.reporter.now())
         message = (
             f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
         )

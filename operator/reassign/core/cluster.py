@@ -26,25 +26,47 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
+from reassign.core.report.events import Event
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
+from reassign.text import listed
 
 Throttles = Callable[[str], ThrottleStatus | None]
 """The record of the throttles of a KafkaCluster, by its uid."""
 
 
-def hold_of(cluster: KafkaCluster, unsettled: Collection[str]) -> Problem | None:
+def hold_of(
+    cluster: KafkaCluster, unsettled: Collection[str], throttle: ThrottleStatus | None = None
+) -> Problem | None:
     """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
     if not cluster.metadata.deletion_timestamp:
         return None
     if not unsettled:
-        return Problem(Reason.RESTORING_THROTTLES, "being deleted: it goes when its throttles are restored")
+        message = (
+            f"being deleted: it goes when its throttles are restored ({where_throttled(throttle)}); "
+            "deletionPolicy: Orphan leaves them as they are, such as on a broker that is down for good"
+        )
+        return Problem(Reason.RESTORING_THROTTLES, message)
     names = ", ".join(sorted(unsettled)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,
         f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
         f"delete the {len(unsettled)} resources that are not ({names})",
     )
+
+
+def where_throttled(record: ThrottleStatus | None) -> str:
+    """The brokers and topics on which a record has throttles."""
+    brokers = [f"broker {throttle.broker}" for throttle in record.brokers] if record else []
+    topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
+    return listed([*brokers, *topics])
+
+
+def orphaned_throttles(throttle: ThrottleStatus) -> Event:
+    """What is said of the throttles that a KafkaCluster leaves behind."""
+    where = where_throttled(throttle)
+    note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
+    return Event(True, "ThrottlesOrphaned", note)
 
 
 def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
@@ -147,7 +169,9 @@ def hold_now(
     """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
     older = duplicate_of(cluster, snapshot.cluster_id, others)
     return ClusterHold(
-        hold=hold_of(cluster, unsettled) or older or (claim.claimed if claim else None),
+        hold=hold_of(cluster, unsettled, throttles(cluster.metadata.uid))
+        or older
+        or (claim.claimed if claim else None),
         older=older,
         younger=younger_throttles(cluster, snapshot, others, throttles),
         claim=claim,

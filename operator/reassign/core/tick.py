@@ -151,6 +151,7 @@ def _decide(
         silence=silence,
         cancelled=recent.cancelled & _cancelling(verdicts),
         answered=recent.answered & {tp for v in verdicts for tp in active(v.record)},
+        doubts={k: p for k, p in recent.doubts.items() if any(k[0] in v.resource.named for v in verdicts)},
     )
     return Decision(
         snapshot=snapshot,
@@ -203,14 +204,17 @@ def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
 
 
 def kept(decision: Decision, problem: Problem | None) -> Decision:
-    """The decision after what it undoes was kept; without any cancel where a problem came in between."""
+    """The decision after what it undoes was kept; after a problem only with cancels of what was kept before."""
     if problem is None or decision.brake is None:
         moves: Moves = {**decision.memory.kept, **decision.keep}
         return replace(decision, memory=replace(decision.memory, kept=moves))
-    verdicts = tuple(
-        replace(v, steps=tuple(s for s in v.steps if not isinstance(s, Cancel))) for v in decision.verdicts
-    )
-    return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=(), not_kept=problem))
+
+    def goes_on(step: Step) -> bool:
+        return not isinstance(step, Cancel) or step.tp in decision.memory.kept.keys() - decision.keep.keys()
+
+    verdicts = tuple(replace(v, steps=tuple(filter(goes_on, v.steps))) for v in decision.verdicts)
+    cancels = tuple(filter(goes_on, decision.brake.cancels))
+    return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
 
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:

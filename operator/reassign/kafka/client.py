@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
@@ -45,7 +45,9 @@ EVERYTHING_SECONDS, TOGETHER_SECONDS = 20.0, 60.0
 """For all that is in one broker's log directories, and in those of all, for a snapshot of the whole cluster."""
 REFUSAL_SECONDS = 2.0
 """For asking whether a cluster that does not answer refuses our credentials."""
-THREADS = 4  # the brokers' log directories are asked in parallel; kafka-python takes five requests per broker
+THREADS = 4  # for requests to any broker; kafka-python takes five requests per broker
+BROKERS_AT_ONCE = 64
+"""Brokers that are asked side by side, each for what is its own: those that are down all cost one time-out together."""
 
 T = TypeVar("T")
 
@@ -64,6 +66,7 @@ class KafkaClient:
         self._wire = wire
         self._min_insync_replicas = MinInsyncReplicas(self._ask_min_insync_replicas)
         self._executor = executor
+        self._side_by_side = ThreadPoolExecutor(BROKERS_AT_ONCE, thread_name_prefix="broker")
         self._before_write = before_write
         self._steps = StepWriter(wire, before_write)
         self._via: int | None = None
@@ -100,6 +103,7 @@ class KafkaClient:
         """Close all connections; calls under way fail."""
         await self._call(self._wire.close)
         self._executor.shutdown(wait=False)
+        self._side_by_side.shutdown(wait=False)
 
     def keep(self, membership: Membership) -> None:
         """Keep an installation's claim on the cluster for as long as this client is open."""
@@ -255,7 +259,8 @@ class KafkaClient:
     ) -> throttles.Read:
         """The configurations of these names of brokers and topics; a problem of one hides no other."""
         answers = [
-            self._call(throttles.read, self._wire, batch, names, self._via) for batch in throttles.batches(resources)
+            self._by_type(batch[0])(throttles.read, self._wire, batch, names, self._via)
+            for batch in throttles.batches(resources)
         ]
         return {resource: read for answer in await asyncio.gather(*answers) for resource, read in answer.items()}
 
@@ -263,7 +268,10 @@ class KafkaClient:
         """Change throttle configurations, of no configuration two, and return what each change met."""
         by_resource = throttles.by_resource(changes)
         groups = [[c for resource in batch for c in by_resource[resource]] for batch in throttles.batches(by_resource)]
-        answers = [self._call(throttles.change, self._wire, group, self._before_write, self._via) for group in groups]
+        answers = [
+            self._by_type(group[0].key.resource)(throttles.change, self._wire, group, self._before_write, self._via)
+            for group in groups
+        ]
         outcomes = {change: met for answer in await asyncio.gather(*answers) for change, met in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
@@ -279,7 +287,7 @@ class KafkaClient:
     async def _log_dirs(
         self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
     ) -> LogDirs:
-        """Ask a few brokers at a time; each may take `seconds`, and all of them `together`."""
+        """Ask the brokers side by side; each may take `seconds`, and all of them `together`."""
         deadline = time.monotonic() + together
 
         def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
@@ -288,7 +296,7 @@ class KafkaClient:
 
         async def answer(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
             try:
-                return await self._call(ask, broker, partitions)
+                return await self._ask(ask, broker, partitions)
             except ClusterError:
                 return None  # one broker that is down or slow hides its own directories only
 
@@ -297,9 +305,20 @@ class KafkaClient:
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking call in a thread of the adapter; the library's errors become ours."""
+        return await self._run(self._executor, function, *arguments)
+
+    async def _ask(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The same for a call to one broker, which keeps no other from being asked."""
+        return await self._run(self._side_by_side, function, *arguments)
+
+    def _by_type(self, resource: ConfigResource) -> Callable[..., Awaitable[Any]]:
+        """Any broker can be asked about topics, and only itself about a broker."""
+        return self._ask if resource.type is ConfigResourceType.BROKER else self._call
+
+    async def _run(self, executor: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._executor, partial(function, *arguments))
+            return await loop.run_in_executor(executor, partial(function, *arguments))
         except KafkaError as error:
             raise cluster_error(error) from error
 

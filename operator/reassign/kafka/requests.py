@@ -1,9 +1,8 @@
 """The requests of this product, as kafka-python encodes them: one function each, from a line to plain values.
 
-librdkafka has none of AlterPartitionReassignments, ListPartitionReassignments and DescribeLogDirs, and no fenced
-brokers in DescribeCluster. The others come this way too, for what confluent-kafka 2.16.1 did on live brokers: its
-elect_leaders reads past its argument list and fails now and then, its describe_configs waits for a dead broker that
-metadata still calls the controller, and its describe_topics costs six times the CPU.
+librdkafka has none of AlterPartitionReassignments, ListPartitionReassignments, DescribeLogDirs and AlterReplicaLogDirs,
+and no fenced brokers in DescribeCluster. docs/how-it-works.md says why the others come this way too, and
+tests/kafka/test_confluent_kafka.py fails when a release of confluent-kafka ends one of the reasons.
 """
 
 from __future__ import annotations

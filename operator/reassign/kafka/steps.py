@@ -6,6 +6,7 @@ What others have done since a step was judged is read once more right before the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -72,14 +73,19 @@ class StepWriter:
         return self._send(batch, lambda: requests.elect(self.wire, partitions, self.before_write, via))
 
     def _alter_log_dirs(self, batch: Sequence[AlterLogDirs]) -> dict[Step, Outcome]:
-        """Send one request to each broker; the worst of their answers is the step's outcome."""
+        """Send one request to each broker, side by side; the worst of their answers is the step's outcome."""
         outcomes: dict[Step, Outcome] = dict.fromkeys(batch, APPLIED)
-        for broker in sorted({broker for step in batch for broker, _ in step.dirs}):
+        brokers = sorted({broker for step in batch for broker, _ in step.dirs})
+
+        def tell(broker: int) -> dict[Step, Outcome]:
             there = [step for step in batch if broker in dict(step.dirs)]
             paths = {step.tp: dict(step.dirs)[broker] for step in there}
             send = partial(requests.alter_log_dirs, self.wire, broker, paths, self.before_write)
-            met = self._send(there, send, lost)  # other brokers may have been told
-            outcomes |= {step: outcome for step, outcome in met.items() if outcome is not APPLIED}
+            return self._send(there, send, lost)  # other brokers may have been told
+
+        with ThreadPoolExecutor(len(brokers), thread_name_prefix="log-dirs") as side_by_side:
+            for met in side_by_side.map(tell, brokers):
+                outcomes |= {step: outcome for step, outcome in met.items() if outcome is not APPLIED}
         return outcomes
 
     def _alter(self, batch: Sequence[Alter | Cancel], via: int | None) -> dict[Step, Outcome]:

@@ -29,7 +29,7 @@ RIGHTS = (
     Right(GROUP, "kafkaclusters/status", ("patch",)),
     Right(GROUP, "partitionreassignments", ("get", "list", "watch", "patch", "create", "delete")),
     Right(GROUP, "partitionreassignments/status", ("patch",)),
-    Right(GROUP, "reassignmentplans", ("get", "list", "watch", "patch")),
+    Right(GROUP, "reassignmentplans", ("get", "list", "watch", "patch", "delete")),
     Right(GROUP, "reassignmentplans/status", ("patch",)),
     Right(GROUP, "reassignmentrecords", ("get", "list", "watch", "create", "patch")),
     Right("", "secrets", ("get",)),

@@ -13,6 +13,7 @@ import base64
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Self, cast
@@ -28,6 +29,7 @@ from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.kube.clock import ServerClock
 
 __all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key"]
 
@@ -75,6 +77,13 @@ class KubeClient:
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit.
     """
+
+    def __init__(self) -> None:
+        self._clock = ServerClock()
+
+    def now(self) -> datetime:
+        """The time by the API server's clock."""
+        return self._clock.now()
 
     async def __aenter__(self) -> Self:
         configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
@@ -218,7 +227,9 @@ class KubeClient:
                 body=body,
                 auth_settings=["BearerToken"],
             )
+            sent = self._clock.sent()
             response = await self._api.call_api(*call, _request_timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+            self._clock.answered(response.headers.get("Date"), sent)
             await response.read()  # type: ignore[no-untyped-call]
         types = {"2XX": "object", "4XX": "object", "5XX": "object"}
         answer: Any = self._api.response_deserialize(response, types).data

@@ -30,6 +30,8 @@ def remembered(before: LogDirs, now: LogDirs, brokers: Collection[int]) -> LogDi
 FRESH_SECONDS = 30.0
 """An older report says nothing of the room that volumes have now."""
 MEMORY_SECONDS = 60.0
+FORGET_SECONDS = 3600.0
+"""A broker that has not reported for so long counts as one that never has."""
 
 
 class Instruction(NamedTuple):
@@ -56,8 +58,13 @@ class LogDirReports:
 
     def observe(self, began: float, brokers: Collection[int]) -> LogDirReports:
         """After an observation that these brokers answered."""
-        after = replace(self, read={**self.read, **dict.fromkeys(brokers, began)})
-        kept = {k: i for k, i in self.instructions.items() if after._read(k[1]) - i.lands < MEMORY_SECONDS}
+        lately = {broker: at for broker, at in self.read.items() if began - at < FORGET_SECONDS}
+        after = replace(self, read={**lately, **dict.fromkeys(brokers, began)})
+        kept = {
+            key: instruction
+            for key, instruction in self.instructions.items()
+            if after._read(key[1]) - instruction.lands < MEMORY_SECONDS and began - instruction.lands < FORGET_SECONDS
+        }
         return replace(after, instructions=kept)
 
     def instruct(self, steps: Iterable[tuple[AlterLogDirs, float]], at: float) -> LogDirReports:

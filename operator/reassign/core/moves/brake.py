@@ -29,7 +29,7 @@ class Undo:
     cancels: tuple[Cancel, ...] = ()
     held: Mapping[TopicPartition, Problem] = field(default_factory=dict)
     not_kept: Problem | None = None
-    """Why what is undone could not be kept, so that nothing is cancelled."""
+    """Why what is undone could not be kept, so that nothing of it is cancelled."""
 
     @property
     def problem(self) -> Problem | None:

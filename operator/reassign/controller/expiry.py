@@ -1,0 +1,81 @@
+"""Deletes what has come to its end and outlived its ttlSecondsAfterFinished, whether its KafkaCluster is there or not.
+
+A resource that Argo CD tracks stays, with a warning: Argo CD would make it again, and it would move replicas back.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import structlog
+
+from reassign.api.reassignment_plan import PLAN_UID_LABEL
+from reassign.controller.reading import full_name
+from reassign.controller.reporter import Reporter
+from reassign.controller.store import Store
+from reassign.core.plans.expiry import expired, needs, plan_expired
+from reassign.core.report.events import Event
+from reassign.errors import ConflictError, ReassignError
+from reassign.kube.client import Kind, KubeClient, Object
+
+log = structlog.get_logger()
+
+AT_ONCE = 100
+"""Objects that are deleted in one go: other work of the process waits meanwhile."""
+TRACKED_BY_ARGO_CD = "argocd.argoproj.io/tracking-id"
+KEPT = Event(
+    True,
+    "NotDeleted",
+    "ttlSecondsAfterFinished has passed, but Argo CD tracks this object and would make it again: "
+    "remove it from Git, or remove the field",
+)
+
+
+class Expiry:
+    """Deletes the finished objects of all clusters."""
+
+    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter) -> None:
+        self._store, self._kube, self._reporter = store, kube, reporter
+        self._warned: set[str] = set()
+        """The uids of those that were due and kept, at the last sweep."""
+
+    async def sweep(self) -> None:
+        """Delete what is due. One that has changed meanwhile is judged again at the next sweep."""
+        candidates = self._store.mortal()
+        if not candidates:
+            return
+        now = self._reporter.now()
+        due = {obj["metadata"]["uid"]: obj for obj in candidates if self._due(obj, now)}
+        tracked = {uid for uid, obj in due.items() if TRACKED_BY_ARGO_CD in (obj["metadata"].get("annotations") or {})}
+        for uid in tracked - self._warned:
+            await self._reporter.record_event(due[uid], KEPT)
+        self._warned = tracked
+        for uid in [uid for uid in due if uid not in tracked][:AT_ONCE]:
+            await self._delete(due[uid])
+
+    def _due(self, obj: Object, now: datetime) -> bool:
+        uid, labels = obj["metadata"]["uid"], obj["metadata"].get("labels") or {}
+        if obj["kind"] == Kind.REASSIGNMENT_PLAN:
+            plan = self._store.plan(uid)
+            return plan is not None and plan_expired(plan, now)
+        resource = self._store.resource(uid)
+        if resource is None or not expired(resource, now):
+            return False
+        owner = labels.get(PLAN_UID_LABEL, "")
+        plan = self._store.plan(owner)
+        return not needs(plan, resource.name) if plan else self._store.get(owner) is None
+
+    async def _delete(self, obj: Object) -> None:
+        uid, meta = obj["metadata"]["uid"], obj["metadata"]
+        try:
+            left = await self._kube.delete(obj)
+        except ConflictError:
+            left = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
+        except ReassignError as error:
+            log.warning("not deleted", resource=full_name(obj), reason=error.reason, error=error.message)
+            return
+        if left is None or left["metadata"]["uid"] != uid:
+            self._store.drop(uid)
+            log.info("deleted after its time to live", kind=obj["kind"], resource=full_name(obj))
+        else:
+            self._store.put(left)

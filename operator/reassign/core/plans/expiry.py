@@ -1,0 +1,36 @@
+"""ttlSecondsAfterFinished: when what has come to its end is deleted, as a Kubernetes Job is.
+
+A plan goes on by what has become of its waves. So it keeps each of them until its own status says that it succeeded.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reassign.api.common import ConditionStatus
+from reassign.api.reassignment_plan import WaveState
+from reassign.core.model.resource import Resource
+from reassign.core.plans.model import Plan
+
+
+def expired(resource: Resource, now: datetime) -> bool:
+    """Whether a PartitionReassignment has been settled for its time to live."""
+    ended = resource.status.completion_time if resource.settled else None
+    return _passed(ended, resource.spec.ttl_seconds_after_finished, now)
+
+
+def plan_expired(plan: Plan, now: datetime) -> bool:
+    """Whether a ReassignmentPlan has been carried out, and released, for its time to live."""
+    done = plan.status.observed_generation == plan.generation and not plan.has_finalizer and not plan.deleted
+    succeeded = (c for c in plan.status.conditions if c.type == "Succeeded" and c.status is ConditionStatus.TRUE)
+    ended = next((condition.last_transition_time for condition in succeeded), None) if done else None
+    return _passed(ended, plan.spec.ttl_seconds_after_finished, now)
+
+
+def needs(plan: Plan, wave: str) -> bool:
+    """Whether a plan has still to see that a wave succeeded, or waits until it has."""
+    return any(known.name == wave and known.state is not WaveState.SUCCEEDED for known in plan.status.waves)
+
+
+def _passed(ended: datetime | None, seconds: int | None, now: datetime) -> bool:
+    return ended is not None and seconds is not None and now >= ended + timedelta(seconds=seconds)
