@@ -232,7 +232,7 @@ def serve(*operators: Operator, until: Callable[[], bool]) -> None:
 
     async def reconcile() -> None:
         deadline = time.monotonic() + 90
-        while not until():
+        while not await asyncio.to_thread(until):
             assert time.monotonic() < deadline, [operator.reason("move") for operator in operators]
             for operator in operators:
                 await operator.loop._safe_tick()
