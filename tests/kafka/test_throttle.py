@@ -275,7 +275,7 @@ def test_a_dead_broker_holds_no_other_up_and_is_restored_when_it_is_back(kafka: 
 
     def only_the_dead_one_is_left() -> bool:
         tick(operator, kafka, ended(verdict))
-        left = operator.api.throttle
+        left = operator.api.throttle("uid")
         return left is not None and not left.topics and [b.broker for b in left.brokers] == [3]
 
     try:
