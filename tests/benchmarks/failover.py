@@ -20,7 +20,7 @@ from reassign.core.model.snapshot import TopicPartition
 from tests.kafka.live import Stopping
 from tests.unit.sim import resource
 
-FAILOVERS, PARTITIONS = 20, 5
+FAILOVERS, PARTITIONS, SIZE = 20, 3, 3 * 2**20
 FAILURES = ("the active controller is killed", "all controllers are stopped", "all controllers are killed")
 LONGEST_SECONDS = 20.0
 
@@ -48,7 +48,7 @@ def fail(brokers: Brokers, number: int, failure: str, stage: str, lasts: float) 
     """Fail once; the seconds until the resource was released, and the writes that had no answer."""
     stopping = Stopping(brokers)
     operator, topic = stopping.operator, f"failover-{number}"
-    stopping.kafka.workload.create(topic, [[0, 1]] * PARTITIONS, 2**20)
+    stopping.kafka.workload.create(topic, [[0, 1]] * PARTITIONS, SIZE)
     partitions = [TopicPartition(topic, p) for p in range(PARTITIONS)]
     active = brokers.active_controller()
     stopping.at(stage, *([active] if "active" in failure else CONTROLLERS))

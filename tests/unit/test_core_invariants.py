@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.forwarding import SETTLE_SECONDS
+from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter
@@ -26,7 +26,7 @@ class Moves(RuleBasedStateMachine):
     def begin(self, wanted: dict, cap: int) -> None:  # type: ignore[type-arg]
         limits = Limits(partitions_in_flight=3, moves_per_broker=cap)
         self.driver = drive(SimKafka(dict(ORIGINAL), min_insync=2), resource(wanted), limits=limits)
-        self.cap = cap
+        self.cap, self.held = cap, False
 
     @rule(dies=st.integers(0, 3))
     def is_killed(self, dies: int) -> None:
@@ -36,10 +36,12 @@ class Moves(RuleBasedStateMachine):
     def loses_answers(self) -> None:
         self.driver.tick(lose_answers=True)
 
-    @rule(lands_after=st.integers(1, 6))
-    def is_killed_with_requests_on_their_way(self, lands_after: int) -> None:
+    @rule(lands_after=st.one_of(st.integers(1, 6), st.sampled_from([12, 50])), killed=st.booleans())
+    def has_requests_on_their_way(self, lands_after: int, killed: bool) -> None:
         self.driver.tick(lands_after=lands_after)
-        self.driver.restart()
+        self.held = self.held or lands_after > 6
+        if killed:
+            self.driver.restart()
 
     @rule(seconds=st.integers(1, 6))
     def goes_on(self, seconds: int) -> None:
@@ -93,6 +95,8 @@ class Moves(RuleBasedStateMachine):
             return
         driver, kafka = self.driver, self.driver.kafka
         lag, driver.lag = driver.lag, 0
+        while driver.limbo:
+            driver.tick()
         driver.ticks(int(SETTLE_SECONDS) + 1)
         driver.lag = lag
         moving = dict(kafka.reassignments)
@@ -102,7 +106,7 @@ class Moves(RuleBasedStateMachine):
             tp: kafka.replicas[tp] for tp in kafka.replicas if tp not in moving and not record_active(record, tp)
         }
         driver.delete("a")
-        driver.ticks(4 * int(SETTLE_SECONDS))
+        driver.ticks(4 * int(SETTLE_SECONDS) + (int(LANDING_SECONDS) if self.held else 0))
         assert driver.gone == {"a"}
         assert kafka.reassignments == {}
         for tp, replicas in (originals | at_rest).items():

@@ -46,7 +46,7 @@ class Brokers:
     count: int
     base_port: int
     """Broker i listens on base_port + i, with TLS 100 and 150 (SASL) and 200 (certificates) above,
-    for pods without security 300 above; the controllers 1 to 3 below."""
+    for pods without security 300 above; the controllers 40 to 42 above."""
     bridge: str | None = None
     """The address of a bridge that pods reach: without security, and there the SCRAM listener as well."""
     secure: bool = False
@@ -212,7 +212,7 @@ class Brokers:
 
     @property
     def _controllers(self) -> dict[int, tuple[str, int]]:
-        return {node: (LOOPBACK, self.base_port - 1 - number) for number, node in enumerate(CONTROLLERS)}
+        return {node: (LOOPBACK, self.base_port + 40 + number) for number, node in enumerate(CONTROLLERS)}
 
     def _start_node(self, node: int) -> Process:
         command: list[str | Path] = [

@@ -16,7 +16,7 @@ _claims: list[socket.socket] = []
 def free_base_port() -> int:
     """A base whose ports nobody listens on, below those that the kernel gives to clients: a broker that
     restarts must find its port free. No other process gets the same base while this one lives."""
-    ports = (-1, *(first + broker for first in (0, 100, 150, 200) for broker in range(8)))
+    ports = [first + node for first in (0, 40, 100, 150, 200) for node in range(8)]
     for base in random.sample(range(15000, 32000, 300), 50):
         if _claim(base) and not any(_taken((LOOPBACK, base + port)) for port in ports):
             return base
