@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -75,6 +75,9 @@ bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throt
 
 bench-failover: $(VENV)  ## controllers fail 20 times while writes are queued: nothing may be orphaned
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.failover
+
+bench-takeover: $(VENV)  ## seconds until a waiting process writes when the active one is killed or stopped, ten times each
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.takeover
 
 bench-makespan: up  ## how long the waves of a plan take under a throttle, beside what the plan says
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.makespan

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from localplatform.controlplane import ApiServer, api_server
 from localplatform.processes import wait_until
 from tests.api.kubectl import Kubectl, RefusedError
+from tests.api.site import Site
+from tests.forwarder import Forwarder, forwarding
 
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -45,3 +48,20 @@ def sandbox(api: ApiServer, request: pytest.FixtureRequest) -> Kubectl:
     namespace = f"test-{abs(hash(request.node.nodeid)):x}"
     Kubectl(api)("create", "namespace", namespace)
     return Kubectl(api, namespace)
+
+
+@pytest.fixture
+def site(api: ApiServer, request: pytest.FixtureRequest) -> Iterator[Site]:
+    site = Site(api, f"test-{abs(hash(request.node.nodeid)):x}")
+    yield site
+    for kubectl in (site.a, site.b):  # the next operator serves all namespaces
+        for kind in ("kpr", "kcl"):
+            kubectl("delete", kind, "--all", "--wait=false")
+
+
+@pytest.fixture
+def forwarder(api: ApiServer) -> Iterator[Forwarder]:
+    port = urlsplit(api.url).port
+    assert port
+    with forwarding(port) as forwarder:
+        yield forwarder

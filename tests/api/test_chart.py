@@ -150,6 +150,20 @@ def test_the_image_is_the_one_that_was_asked_for(helm: Helm) -> None:
     assert image(image={"repository": "registry.example/op", "tag": "dev"}) == "registry.example/op:dev"
 
 
+def test_pods_roll_and_are_spread_over_nodes(helm: Helm) -> None:
+    def deployment(**values: Any) -> Object:
+        (found,) = of_kind(helm.template(**values), "Deployment")
+        spec: Object = found["spec"]
+        return spec
+
+    assert (deployment()["replicas"], deployment(replicas=2)["replicas"]) == (1, 2)
+    rolling = {"maxSurge": 1, "maxUnavailable": 0}
+    assert deployment()["strategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling}
+    (spread,) = deployment()["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"] == deployment()["selector"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+
+
 # --- Snapshots ---
 
 SNAPSHOTS = f"{NAME}-snapshots"

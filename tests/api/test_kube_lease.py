@@ -149,3 +149,25 @@ def test_a_process_that_cannot_renew_may_not_write_and_is_notified(new: New, san
 
     asyncio.run(run())
     assert holder(sandbox) == "pod-2"
+
+
+@pytest.mark.usefixtures("short")
+def test_a_lease_whose_deadline_has_passed_is_not_renewed(new: New, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after SIGSTOP, or a suspend: another process may have held the Lease and ended in between."""
+    lost = threading.Event()
+    ahead = 0.0
+    clock = module._clock
+    monkeypatch.setattr(module, "_clock", lambda: clock() + ahead)
+
+    async def run() -> None:
+        nonlocal ahead
+        async with holding(new("pod-1", lost.set)) as lease:
+            lease.check()
+            ahead = 1.5
+            with pytest.raises(LeaseLost):
+                lease.check()
+            assert await asyncio.to_thread(lost.wait, 10)
+            with pytest.raises(LeaseLost):
+                lease.check()
+
+    asyncio.run(run())

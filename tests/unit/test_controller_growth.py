@@ -122,6 +122,7 @@ def test_the_loop_of_a_cluster_that_has_gone_is_forgotten() -> None:
     supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), make)
 
     async def serve() -> None:
+        supervisor._serving = True
         supervisor._wake(("kafka", "main"))
         assert len(supervisor._loops) == 1
         world.store.drop("uid-main")

@@ -576,3 +576,25 @@ def test_all_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch:
             judged += [second] if turn.now else []
             clock.cpu += 1.0 if second >= 30 else 0.125
     assert judged == [0, 15, 30, 80, 130, 180]
+
+
+def test_a_long_round_is_not_a_stuck_loop(world: World) -> None:
+    now = 0.0
+    world.loop.health = health = Health(30.0, [], clock=lambda: now)
+    health.tick(world.loop.name)
+    world.add("later", LATER, (4, 2, 3))
+    write_status, stuck = world.kube.write_status, []
+
+    async def slowly(obj: Object, status: Object) -> Object:
+        nonlocal now
+        now += 25
+        stuck.extend(health.stuck())
+        return await write_status(obj, status)
+
+    world.kube.write_status = slowly  # type: ignore[method-assign]
+    world.delete("move")
+    for _ in range(3):
+        world.tick()
+        health.tick(world.loop.name)
+    assert now > 60
+    assert stuck == []

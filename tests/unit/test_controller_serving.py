@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
+from reassign.controller import handlers
 from reassign.controller.handlers import Supervisor
+from reassign.controller.metrics import Metrics
 from reassign.controller.observer import Observer
+from reassign.controller.server import Health
 from reassign.controller.store import Store
 from reassign.controller.unserved import Unserved
 from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
@@ -132,6 +135,7 @@ def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
             return made[-1]
 
         supervisor = Supervisor(known, None, None, None, (), make)  # type: ignore[arg-type]
+        supervisor._serving = True
         supervisor._wake(("kafka", "main"))
         await asyncio.sleep(0)
         known.drop("uid-main")
@@ -143,6 +147,58 @@ def test_a_cluster_made_again_while_its_loop_is_ending_gets_a_loop() -> None:
         return len(made)
 
     assert asyncio.run(asyncio.wait_for(scenario(), 5)) == 2
+
+
+class TickingLoop:
+    """A loop that ticks until it is stuck, and from then on waits for what never comes."""
+
+    def __init__(self, key: tuple[str, str], health: Health) -> None:
+        self.key, self.name, self.health, self.metrics = key, "/".join(key), health, Metrics()
+        self.wake, self.stuck = asyncio.Event(), False
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self.health.tick(self.name)
+                if self.stuck:
+                    await asyncio.Event().wait()
+                await asyncio.sleep(0.01)
+        finally:
+            self.health.forget(self.name)
+
+
+def test_a_stuck_loop_is_started_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "WATCHDOG_SECONDS", 0.02)
+    health = Health(0.2, [])
+    made: dict[str, list[TickingLoop]] = {"main": [], "other": []}
+
+    def make(key: tuple[str, str]) -> Any:
+        made[key[1]].append(TickingLoop(key, health))
+        if len(made["main"]) == 2:
+            again.set()
+        return made[key[1]][-1]
+
+    again = asyncio.Event()
+
+    async def scenario() -> None:
+        deleted = cluster("main")
+        deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+        known = store(deleted, cluster("other"))
+        supervisor = Supervisor(known, None, None, None, (), make)  # type: ignore[arg-type]
+        supervisor._serving = True
+        for name in made:
+            supervisor._wake(("kafka", name))
+        watchdog = asyncio.create_task(supervisor.restart_stuck())
+        made["main"][0].stuck = True
+        await again.wait()
+        await asyncio.sleep(0.5)
+        watchdog.cancel()
+        assert health.stuck() == []
+        await supervisor.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert {name: len(loops) for name, loops in made.items()} == {"main": 2, "other": 1}
+    assert made["main"][0].metrics.text().count(b"kafka_reassign_loops_restarted_total 1.0") == 1
 
 
 def move(name: str, namespace: str = "kafka", **metadata: Any) -> Any:

@@ -49,6 +49,8 @@ class ApiServer:
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
+    unlisted: set[str] = field(default_factory=set)
+    unreadable_namespaces: set[str] = field(default_factory=set)
 
     def cluster(self, _: tuple[str, str]) -> dict[str, Any]:
         metadata = {"name": "main", "namespace": "kafka", "uid": "uid", "creationTimestamp": "2026-01-01T00:00:00Z"}

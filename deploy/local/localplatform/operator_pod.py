@@ -18,7 +18,7 @@ SELECTOR = f"--selector=app.kubernetes.io/instance={RELEASE}"
 
 
 class OperatorPod:
-    """There is one, and the kubelet starts its container again whenever that has ended."""
+    """There is one, but for an upgrade; the kubelet starts its container again whenever that has ended."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -51,7 +51,7 @@ class OperatorPod:
     def _pods(self) -> list[dict[str, dict[str, str]]]:
         answer = self._server.kubectl("get", "pods", f"--namespace={NAMESPACE}", SELECTOR, "-o", "json")
         pods: list[dict[str, dict[str, str]]] = json.loads(answer)["items"]
-        return pods
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
 def _is_operator(process: Path, uids: Iterable[str]) -> bool:

@@ -27,10 +27,13 @@ API_SECONDS = 10.0
 
 
 class Attempts:
-    """A round of work for many resources: what goes wrong with one keeps no other waiting."""
+    """A round of work for many resources: what goes wrong with one keeps no other waiting.
 
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
+    `alive` is called before each: a long round is not a stuck one.
+    """
+
+    def __init__(self, reporter: Reporter, alive: Callable[[], object] = lambda: None) -> None:
+        self._reporter, self._alive = reporter, alive
         self._waited = 0.0
         self.conflict = False
 
@@ -52,6 +55,7 @@ class Attempts:
     async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
         """Leaves an error to the next reconciliation; raises only when the API server itself seems to be down."""
         began = time.monotonic()
+        self._alive()
         try:
             try:
                 yield
@@ -64,7 +68,8 @@ class Attempts:
             await self._reporter.refresh(resource)
         except ReassignError as error:
             name = f"{resource.namespace}/{resource.name}"
-            log.warning("not written", resource=name, reason=error.reason, error=error.message)
+            if resource.namespace not in self._reporter.unreadable_namespaces:  # of those it is said once
+                log.warning("not written", resource=name, reason=error.reason, error=error.message)
             if isinstance(error, ApiServerError):
                 self._waited += time.monotonic() - began
                 if self._waited >= API_SECONDS:

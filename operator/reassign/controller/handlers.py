@@ -1,41 +1,33 @@
-"""kopf's part: watches feed the store and wake the loops, nothing else.
-
-No delete handlers, daemons or timers: they miss quick deletions, write the spec into an annotation, and end with
-the object that they serve.
-"""
+"""What the watches bring goes into the store and wakes the loops, one for each KafkaCluster."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
-import kopf
 import structlog
 
-from reassign.api.common import GROUP, VERSION
 from reassign.controller.attempts import Attempts
 from reassign.controller.expiry import Expiry
+from reassign.controller.listing import Listing
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.plans import PlanInputs, Plans
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
-from reassign.core.model.permission import not_allowed
+from reassign.core.model.permission import not_allowed, not_readable
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.errors import ApiServerError, Reason, ReassignError
+from reassign.errors import Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 
 log = structlog.get_logger()
 
 SWEEP_SECONDS = 10.0
+WATCHDOG_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
-FIRST_LIST_SECONDS = 60
-RELIST_SECONDS = 300.0
-"""How often all objects are listed: a watch that starts anew does not say what vanished meanwhile."""
 
 
 class Supervisor:
@@ -50,9 +42,8 @@ class Supervisor:
         namespaces: Sequence[str],
         make_loop: Callable[[ClusterKey], ClusterLoop],
     ) -> None:
-        self._namespaces = namespaces
-        self._listed_at = 0.0
-        self._stopping = False
+        self.listing = Listing(store, kube, namespaces)
+        self._serving = False
         self._store = store
         self._kube = kube
         self._reporter = reporter
@@ -61,31 +52,25 @@ class Supervisor:
         self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
         self._stray = asyncio.Event()
         self._expiry = Expiry(store, kube, reporter)
+        self._early: dict[str, tuple[str, Object]] = {}
 
-    def register(self, registry: kopf.OperatorRegistry) -> None:
-        """Add the watches to kopf's registry."""
-        for kind in Kind:
-            kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(self._on_event)
-
-    async def _on_event(self, event: Any, **_: Any) -> None:
-        obj = dict(event["object"])
-        if event["type"] == "DELETED":
-            if await self._gone(obj):
+    async def receive(self, kind: str, obj: Object) -> None:
+        """Take over what a watch brought; it waits where not all kinds were listed: a resource without its record."""
+        if obj["metadata"]["namespace"] in self._store.unlisted:
+            self._early[obj["metadata"]["uid"]] = kind, obj
+        elif kind == "DELETED":
+            if await self.listing.gone(obj):
                 self._store.drop(obj["metadata"]["uid"])
-        elif not self._store.put(obj):
-            return
-        self._wake(cluster_key(obj))
-
-    async def _gone(self, obj: Object) -> bool:
-        """A GET decides whether an object is gone; a watch can be wrong."""
-        meta = obj["metadata"]
-        found = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
-        return found is None or found["metadata"]["uid"] != meta["uid"]
+            self._wake(cluster_key(obj))
+        elif self._store.put(obj):
+            self._wake(cluster_key(obj))
 
     def _wake(self, key: ClusterKey) -> None:
         loop, task = self._loops.get(key, (None, None))
         if loop and task and not task.done():
             loop.wake.set()
+        elif not self._serving:
+            pass  # another process writes, or none
         elif self._store.cluster(key):
             loop = self._make_loop(key)
             task = asyncio.create_task(loop.run(), name=f"cluster {key[0]}/{key[1]}")
@@ -95,74 +80,88 @@ class Supervisor:
             self._stray.set()
 
     def _start_again(self, key: ClusterKey, ended: asyncio.Task[None]) -> None:
-        """A KafkaCluster that was made again while the loop of the one before was ending."""
-        if self._stopping:
+        """A loop that was stuck, or a KafkaCluster that was made again while the loop of the one before was ending."""
+        if not self._serving:
             return
         if self._loops[key][1] is ended:
             del self._loops[key]
         obj = self._store.cluster(key)
-        if obj and not obj["metadata"].get("deletionTimestamp"):
+        if ended.cancelled() or (obj and not obj["metadata"].get("deletionTimestamp")):
             self._wake(key)
+
+    async def restart_stuck(self) -> None:
+        """For ever: start loops anew that do not tick any more, each alone."""
+        while True:
+            await asyncio.sleep(WATCHDOG_SECONDS)
+            for loop, task in [*self._loops.values()]:
+                if not (task.done() or task.cancelling()) and loop.name in loop.health.stuck():
+                    log.error("loop is stuck and is started anew", cluster=loop.key, waits_in=_calls(task))
+                    loop.metrics.loops_restarted.inc()
+                    task.cancel()
 
     async def stop(self) -> None:
         """End all loops, each with its connection closed."""
-        self._stopping = True
+        self._serving = False
         tasks = [task for _, task in self._loops.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def list_all(self) -> None:
-        """Take over all objects that there are, and wake the loops: at the start, and now and then after."""
-        known = self._store.versions()
-        clusters = await self._list(Kind.KAFKA_CLUSTER)
-        others = [await self._list(kind) for kind in Kind if kind is not Kind.KAFKA_CLUSTER]
-        self._store.take_over([*clusters, *chain(*others)], known)
-        for obj in clusters:
+    async def list_at_first(self) -> None:
+        """Wait until each watched namespace was listed or refused: the API server may come after us."""
+        await self._try(self._list_due())
+        while self.listing.waiting():
+            await asyncio.sleep(PAUSE_SECONDS)
+            await self._try(self._list_due())
+
+    async def serve(self) -> None:
+        """Start the loops, on what the API server has now: the watches may lag behind the writer before us."""
+        self.listing.expire()
+        await self.list_at_first()
+        self._serving = True
+        for obj in self._store.clusters():
             self._wake(cluster_key(obj))
-        self._listed_at = time.monotonic()
+        self._stray.set()
 
-    async def list_all_at_first(self) -> None:
-        """The same, patiently: right after an installation the API server may not serve our kinds yet."""
-        for _ in range(FIRST_LIST_SECONDS):
-            try:
-                return await self.list_all()
-            except ApiServerError as error:
-                log.warning("cannot list yet", error=error.message)
-                await asyncio.sleep(1)
-        return await self.list_all()
-
-    async def _list(self, kind: Kind) -> list[Object]:
-        return [obj for namespace in self._namespaces or (None,) for obj in await self._kube.list(kind, namespace)]
+    async def _list_due(self) -> None:
+        async for objects in self.listing.take_over():
+            for key in {cluster_key(obj) for obj in objects}:
+                self._wake(key)
+            early, self._early = self._early, {}
+            for kind, obj in early.values():
+                await self.receive(kind, obj)
 
     async def sweep(self) -> None:
-        """For ever: say on resources whose KafkaCluster does not exist that it does not; delete what has expired."""
+        """For ever: list what is due, answer for resources whose KafkaCluster is not there, delete what has expired."""
         while True:
-            try:
-                async with asyncio.timeout(SWEEP_SECONDS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.listing.seconds(SWEEP_SECONDS)):
                     await self._stray.wait()
-            except TimeoutError:
-                pass
             self._stray.clear()
             await self._sweep_once()
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _sweep_once(self) -> None:
+        await self._try(self._list_due())
+        if not self._serving:
+            return
+        for key in self._store.referred():
+            if self._store.cluster(key) is None:
+                await self._try(self._answer_for_missing(*key))
+        await self._try(self._expiry.sweep())
+
+    async def _try(self, work: Coroutine[Any, Any, None]) -> None:
+        """What fails keeps nothing else waiting."""
         try:
-            if time.monotonic() - self._listed_at >= RELIST_SECONDS:
-                await self.list_all()
-            for namespace, name in self._store.referred():
-                if self._store.cluster((namespace, name)) is None:
-                    await self._answer_for_missing(namespace, name)
-            await self._expiry.sweep()
+            await work
         except ReassignError as error:
             log.warning("sweep failed", reason=error.reason, error=error.message)
         except Exception:
             log.exception("sweep failed unexpectedly")
 
     async def _answer_for_missing(self, namespace: str, name: str) -> None:
-        watched = not self._namespaces or namespace in self._namespaces
-        if watched and (found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name)):
+        readable = self.listing.watches(namespace) and namespace not in self._store.unreadable_namespaces
+        if readable and (found := await self._kube.get(Kind.KAFKA_CLUSTER, namespace, name)):
             self._store.put(found)
             self._wake((namespace, name))
             return
@@ -171,24 +170,36 @@ class Supervisor:
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)
-        sight = PlanInputs(lambda plan, _: _missing(plan.namespace, namespace, name))
-        if await self._plans.serve((namespace, name), sight) or attempts.conflict:
+        inputs = PlanInputs(lambda plan, _: self._problem(plan.namespace, namespace, name))
+        if await self._plans.serve((namespace, name), inputs) or attempts.conflict:
             self._stray.set()
 
     async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
         now = self._kube.now()
-        problem = _missing(resource.namespace, namespace, name)
-        if resource.namespace == namespace or active(resource.record):
+        problem = self._problem(resource.namespace, namespace, name)
+        own = resource.namespace == namespace
+        if own or active(resource.record) or problem.reason is Reason.NOT_AUTHORIZED:
             await self._reporter.stand_still(resource, problem, now)
         else:
             await self._reporter.refuse(resource, problem, now)
 
+    def _problem(self, theirs: str, namespace: str, name: str) -> Problem:
+        """To other namespaces a missing cluster is as one that does not allow them."""
+        if namespace in self._store.unreadable_namespaces:
+            return not_readable(namespace)
+        if theirs != namespace:
+            return not_allowed(theirs)
+        return Problem(
+            Reason.CLUSTER_NOT_FOUND,
+            f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
+        )
 
-def _missing(theirs: str, namespace: str, name: str) -> Problem:
-    """To other namespaces a missing cluster is as one that does not allow them."""
-    if theirs != namespace:
-        return not_allowed(theirs)
-    return Problem(
-        Reason.CLUSTER_NOT_FOUND,
-        f"there is no KafkaCluster {namespace}/{name}; create it, or refer to another from a new resource",
-    )
+
+def _calls(task: asyncio.Task[None]) -> list[str]:
+    """Where a task waits, the innermost call last."""
+    calls: list[str] = []
+    inner: object = task.get_coro()
+    while frame := getattr(inner, "cr_frame", None):
+        calls.append(f"{frame.f_code.co_qualname} line {frame.f_lineno}")
+        inner = getattr(inner, "cr_await", None)
+    return calls

@@ -13,6 +13,8 @@ __all__ = ["set_up_logs"]
 _QUIETER = {
     "kopf.objects": logging.WARNING,  # says of every event of every object that it was handled
     "kopf.activities": logging.WARNING,
+    "kopf._core.reactor.running": logging.ERROR,  # warns that it takes no signals: they are ours
+    "kopf._cogs.clients.watching": logging.CRITICAL,  # of each attempt again; Listing says it once
     "kafka": logging.CRITICAL,  # what kafka-python meets on a connection comes back to us as an error
     "aiohttp.access": logging.WARNING,
     "asyncio": logging.WARNING,

@@ -101,6 +101,7 @@ class ClusterLoop:
     async def run(self) -> None:
         """Tick until the KafkaCluster is gone; end with the connection closed."""
         try:
+            self.health.tick(self.name)
             while (pause := await self._safe_tick()) is not None:
                 self.health.tick(self.name)
                 with suppress(TimeoutError):
@@ -153,7 +154,7 @@ class ClusterLoop:
         await take_over_statuses(cluster, self.store, self.reporter.records)
         unsure = await self._met(self.reporter.look_for_owners(self.key))
         admitted = await self.unserved.refuse(cluster)
-        awaited = self.unserved.unsettled(admitted)
+        awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
         orphan = cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
         if cluster.metadata.deletion_timestamp and not awaited and (orphan or left is None):
@@ -182,7 +183,8 @@ class ClusterLoop:
             await self.reporter.write_cluster(self.key, first)
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
-        unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
+        if self.key[0] not in self.store.unreadable_namespaces:
+            unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
         if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
@@ -214,7 +216,8 @@ class ClusterLoop:
 
     async def _serve(self, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
         """Decide, act and report; in how many seconds to tick again."""
-        client, attempts, began = self.observer.client, Attempts(self.reporter), time.monotonic()
+        client, began = self.observer.client, time.monotonic()
+        attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
@@ -266,11 +269,16 @@ class ClusterLoop:
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.reporter.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
-        clusters, claim = self.store.readable_clusters(), observed.claim
-        hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
-        pause = brake_of(cluster.spec.execution) or observed.pause
-        drift = repeated_drift(self.memory.throttle.recent)
-        return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status, drift=drift)
+        store, claim = self.store, observed.claim
+        clusters, unreadable = store.readable_clusters(), store.unreadable_namespaces
+        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, claim, unreadable)
+        return replace(
+            hold,
+            pause=brake_of(cluster.spec.execution) or observed.pause,
+            stuck=self._bug or self._stuck,
+            pacing=pacer.status,
+            drift=repeated_drift(self.memory.throttle.recent),
+        )
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
@@ -279,9 +287,10 @@ class ClusterLoop:
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
-        await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
         await self.unserved.have_wait(resources, problem)
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
+        if self.key[0] not in self.store.unreadable_namespaces:
+            await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
         return UNREACHABLE_SECONDS
 
 

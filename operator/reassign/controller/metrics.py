@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
 from reassign.api.partition_reassignment import RecordState
+from reassign.controller.listing import Scope
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason, ReassignError
 
@@ -52,12 +53,23 @@ class Metrics:
             "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
+        self.loops_restarted = self._counter("loops_restarted", "Loops that were stuck and were started anew.", ())
+        self.lease_held = self._gauge("lease_held", "Whether this process is the one that writes.", ())
+        self.namespace_readable = self._gauge(
+            "namespace_readable", "Whether a watched namespace can be read; * stands for all.", ("namespace",)
+        )
 
     def count_moves(self, cluster: str, verdicts: Iterable[Verdict], limit: int) -> None:
         """Set how many partitions a cluster's resources have in flight, and how many may be."""
         moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())
         self.partitions_in_flight.labels(cluster).set(moving)
         self.partitions_in_flight_limit.labels(cluster).set(limit)
+
+    def observe_namespaces(self, scopes: Mapping[str, Scope]) -> None:
+        """Say at each scrape which of the watched namespaces can be read."""
+        for scope in scopes.values():
+            readable = self.namespace_readable.labels(scope.name)
+            readable.set_function(lambda scope=scope: float(scope.readable))  # type: ignore[misc]
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, text, labels, namespace=PREFIX, registry=self.registry)

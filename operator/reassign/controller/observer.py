@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen, ThrottleStatus
@@ -31,6 +31,7 @@ from reassign.kube.client import KubeClient
 SIZES_SECONDS = 2.0
 SURVEY_SECONDS = 15.0
 CONNECT_SECONDS = 15.0
+DISCONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,9 @@ class Observer:
     async def disconnect(self) -> None:
         client, self.client = self.client, None
         if client:
-            await client.close()
+            with suppress(TimeoutError):  # a call that hangs in its thread
+                async with asyncio.timeout(DISCONNECT_SECONDS):
+                    await client.close()
 
     def _claim(self, client: KafkaClient, cluster: KafkaCluster, cluster_id: str) -> ClaimState | None:
         """Keep the claim, and return what is known of it."""

@@ -59,8 +59,8 @@ class Reporter:
         self._metrics = metrics
         self.records = Records(kube, store)
         self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
-        self._written: dict[str, float] = {}
-        """When progress was written in the last PROGRESS_SECONDS, by uid."""
+        self._written: dict[str, float] = {}  # when progress was written in the last PROGRESS_SECONDS, by uid
+        self.unreadable_namespaces = store.unreadable_namespaces
 
     def now(self) -> datetime:
         """The time by the API server's clock, which told the times of our resources."""

@@ -1,14 +1,14 @@
 """Probes that mean something, and metrics, over HTTP.
 
-/livez fails when a loop has not ticked for too long: a process whose loop is stuck is of no use, and a restart
-is safe at any moment. /readyz fails until all that was named at the start has come. An unreachable Kafka makes
-neither fail: loops tick then too, and a restart would not help.
+A loop that has not ticked for too long is started anew by itself. /livez fails when that did not help, and no other
+loop ticks either: a restart harms no healthy one then, and is safe at any moment. /readyz fails until all that was
+named at the start has come. An unreachable Kafka makes neither fail: loops tick then too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -21,13 +21,13 @@ __all__ = ["Health", "serving"]
 class Health:
     """What the probes ask.
 
-    `awaited` names what has to come before the operator is ready, each with a function that says whether it has.
+    Each of `awaited` names what has to come before the operator is ready.
     """
 
     def __init__(
         self,
         liveness_seconds: float,
-        awaited: Iterable[tuple[str, Callable[[], bool]]],
+        awaited: Iterable[Callable[[], Sequence[str]]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bound, self._awaited, self._clock = liveness_seconds, tuple(awaited), clock
@@ -41,18 +41,19 @@ class Health:
         """A loop has ended, as it should."""
         self._ticks.pop(loop, None)
 
-    def stuck(self) -> list[str]:
-        """The loops that have not ticked for too long, a sentence each."""
+    def stuck(self, bounds: int = 1) -> list[str]:
+        """The loops that have not ticked for too long: more than so many times the bound."""
         now = self._clock()
-        return [
-            f"{loop} has not ticked for {now - tick:.0f} s"
-            for loop, tick in sorted(self._ticks.items())
-            if now - tick > self._bound
-        ]
+        return [loop for loop, tick in sorted(self._ticks.items()) if now - tick > bounds * self._bound]
+
+    def dead(self) -> list[str]:
+        """All loops, a sentence each, when there are some and none of them ticks, nor could be started anew."""
+        stuck = self.stuck(bounds=2)
+        return [f"{loop} has stopped" for loop in stuck] if len(stuck) == len(self._ticks) else []
 
     def missing(self) -> list[str]:
         """What has not come yet."""
-        return [f"waiting for {name}" for name, has_come in self._awaited if not has_come()]
+        return [f"waiting for {name}" for missing in self._awaited for name in missing()]
 
 
 @asynccontextmanager
@@ -60,7 +61,7 @@ async def serving(health: Health, metrics: Metrics, port: int) -> AsyncIterator[
     """Serve /livez, /readyz and /metrics; yields the port (a free one for 0)."""
 
     async def livez(_: web.Request) -> web.Response:
-        return _probe(health.stuck())
+        return _probe(health.dead())
 
     async def readyz(_: web.Request) -> web.Response:
         return _probe(health.missing())

@@ -64,6 +64,10 @@ class Store:
         self._joined: dict[str, tuple[tuple[int, ...], Resource]] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
+        self.unreadable_namespaces: set[str] = set()
+        """Watched namespaces that may not be read now: what is known of them stays."""
+        self.unlisted: set[str] = set()
+        """Those that this process has never read, so that nothing is known of them."""
 
     def put(self, obj: Object) -> bool:
         """Take over an object; whether that is news."""
@@ -94,9 +98,10 @@ class Store:
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
 
-    def versions(self) -> dict[str, int]:
-        """The version known of each object, by uid."""
-        return {uid: version(obj) for uid, obj in self._objects.items()}
+    def versions(self, namespace: str = "") -> dict[str, int]:
+        """The version known of each object, by uid, or of those of one namespace."""
+        objects = self._objects.items()
+        return {uid: version(obj) for uid, obj in objects if namespace in ("", obj["metadata"]["namespace"])}
 
     def version_of(self, uid: str) -> int | None:
         obj = self._objects.get(uid)
@@ -170,10 +175,11 @@ class Store:
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
-        """The PartitionReassignments that are not known, and have a record of what may be in flight."""
+        """The PartitionReassignments that are not known, can be asked for, and may have something in flight."""
         records = (obj for obj in self._all(Kind.REASSIGNMENT_RECORD) if has_finalizer(obj) and cluster_key(obj) == key)
         owners = {owner for obj in records if (owner := owner_of(obj)).kind is Kind.PARTITION_REASSIGNMENT}
-        return {owner for owner in owners if owner.uid not in self._objects and owner.uid not in self._gone}
+        readable = (owner for owner in owners if owner.namespace not in self.unreadable_namespaces)
+        return {owner for owner in readable if owner.uid not in self._objects and owner.uid not in self._gone}
 
     def is_gone(self, owner: Owner, since: datetime) -> None:
         """A GET has said so."""

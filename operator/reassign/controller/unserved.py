@@ -47,10 +47,10 @@ class Unserved:
                         await self.reporter.refuse(resource, problem, self.reporter.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
 
-    def unsettled(self, resources: Iterable[Resource]) -> list[str]:
+    def unsettled(self, cluster: KafkaCluster | None, resources: Iterable[Resource]) -> list[str]:
         """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.
 
-        The waves of a plan that has not begun do not; what cannot be read may.
+        The waves of a plan that has not begun do not; what cannot be read may, a whole namespace among it.
         """
         moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
         unread = [
@@ -60,7 +60,9 @@ class Unserved:
         ]
         referring = self.store.plans(self.key)
         plans = [p for p in referring if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
-        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)]
+        allowed = permission_of(cluster).allowed if cluster else self.store.unlisted
+        unlisted = [f"{namespace}/*" for namespace in sorted(self.store.unlisted.intersection(allowed))]
+        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
         """What is said of an error in connecting or observing; an unforeseen one is a bug."""
@@ -84,7 +86,7 @@ class Unserved:
         """
         resources = self.store.resources(self.key)
         left = self.store.throttle(obj["metadata"]["uid"])
-        unused = not self.unsettled(resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
+        unused = not self.unsettled(None, resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
         if obj["metadata"].get("deletionTimestamp") and unused:
             if left:
                 await self.reporter.record_event(obj, orphaned_throttles(left))

@@ -19,7 +19,7 @@ from reassign.api.kafka_cluster import (
 )
 from reassign.api.limits import MAX_FOREIGN
 from reassign.core.claim import ClaimState
-from reassign.core.model.permission import Permission
+from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -126,6 +126,18 @@ def permission_of(cluster: KafkaCluster) -> Permission:
     return Permission(others | {cluster.metadata.namespace: ("*",)})
 
 
+def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
+    """Which of its allowed namespaces cannot be read now, so that nothing new of theirs is served."""
+    names = sorted(permission_of(cluster).allowed.keys() & set(unreadable))
+    if not names:
+        return None
+    return Problem(
+        Reason.NOT_AUTHORIZED,
+        f"the operator cannot read {', '.join(names)}: nothing new begins for them; create the namespace with the "
+        "chart's Role and RoleBinding, or remove it from spec.allowedNamespaces",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterHold:
     """How a cluster is served now.
@@ -133,7 +145,7 @@ class ClusterHold:
     `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
     everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
     throttles are left alone, `claim` what is known of other installations on the same brokers, `drift` which throttles
-    another client changes again and again.
+    another client changes again and again, and `unread` which of its namespaces cannot be read.
     """
 
     hold: Problem | None = None
@@ -144,6 +156,7 @@ class ClusterHold:
     younger: Problem | None = None
     claim: ClaimState | None = None
     drift: Problem | None = None
+    unread: Problem | None = None
 
     @property
     def claimed(self) -> Problem | None:
@@ -165,16 +178,23 @@ def hold_now(
     unsettled: Collection[str],
     throttles: Throttles,
     claim: ClaimState | None = None,
+    unreadable: Collection[str] = (),
 ) -> ClusterHold:
-    """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
+    """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers.
+
+    One in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
+    """
+    unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, others)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttles(cluster.metadata.uid))
         or older
-        or (claim.claimed if claim else None),
+        or (claim.claimed if claim else None)
+        or unseen,
         older=older,
-        younger=younger_throttles(cluster, snapshot, others, throttles),
+        younger=younger_throttles(cluster, snapshot, others, throttles) or unseen,
         claim=claim,
+        unread=unread_namespaces(cluster, unreadable),
     )
 
 
@@ -252,8 +272,13 @@ def cluster_status(
 
 def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
-    unclaimed = hold.claim.unclaimed if hold.claim else None
-    for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck), ("Unclaimed", unclaimed)):
+    kinds = {
+        "Paused": hold.pause,
+        "Stalled": hold.stuck,
+        "Unclaimed": hold.claim.unclaimed if hold.claim else None,
+        "NamespaceUnreadable": hold.unread,
+    }
+    for kind, problem in kinds.items():
         if problem:
             states.append(ConditionState(kind, True, problem.reason, problem.message))
     if hold.drift:

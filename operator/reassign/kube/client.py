@@ -12,7 +12,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import TracebackType
@@ -75,10 +75,12 @@ class KubeClient:
     """Requests to the API server as the pod's ServiceAccount, or as KUBECONFIG says outside of a pod.
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
-    context manager: connections are made on entry's event loop and closed on exit.
+    context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
+    before each request that changes something; when it raises, nothing is sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before_write: Callable[[], None] = lambda: None) -> None:
+        self._before_write = before_write
         self._clock = ServerClock()
 
     def now(self) -> datetime:
@@ -227,6 +229,8 @@ class KubeClient:
                 body=body,
                 auth_settings=["BearerToken"],
             )
+            if verb != "GET":
+                self._before_write()
             sent = self._clock.sent()
             response = await self._api.call_api(*call, _request_timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
             self._clock.answered(response.headers.get("Date"), sent)

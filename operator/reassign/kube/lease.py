@@ -1,8 +1,11 @@
 """One writer: a coordination.k8s.io Lease, renewed in a thread of its own, and a deadline to check before a write.
 
-The deadline is counted on the monotonic clock from before the renewal was sent, and ends earlier than the Lease
-does for others: a process that checks it right before a write does not write when another may have started. Kafka has
-no fencing token, so a request that was sent in time can still land late.
+The deadline is counted from before the renewal was sent, and ends earlier than the Lease does for others: a process
+that checks it right before a write does not write when another may have started. Its clock goes on while the process is
+stopped, and while the machine is suspended. Kafka has no fencing token, so a request that was sent in time can still
+land late.
+
+A Lease whose deadline has passed is lost, even if nobody took it: another process may have written and ended meanwhile.
 
 The library's leader election is not used: it has no deadline to check, counts on the wall clock, and an
 unreachable API server ends it with an exception of the HTTP client.
@@ -24,15 +27,19 @@ from reassign.kube.client import KubeClient
 
 __all__ = ["Lease", "LeaseLost"]
 
-DURATION_SECONDS = 15
+DURATION_SECONDS = 12
 """What others wait, after the last renewal that they saw, before they take the Lease."""
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 8.0
 """What the holder writes for, after it sent its last successful renewal."""
-RENEW_SECONDS = 5.0
+RENEW_SECONDS = 2.0
 RETRY_SECONDS = 1.0
 ATTEMPT_SECONDS = 2.0
 
 log = structlog.get_logger(__name__)
+
+
+def _clock() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseLost(RuntimeError):  # noqa: N818 - it is no error of a resource; the process ends
@@ -55,13 +62,15 @@ class Lease:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._seen: tuple[str, float] = ("", 0.0)
+        self._unanswered = False
+        """Whether the last attempt met an error, which one that waits says once."""
         self.uid = ""
         """Of the object in the API server: all pods of one installation share it, and it outlives them."""
 
     @property
     def held(self) -> bool:
         """Whether this process may write now."""
-        return time.monotonic() < self._deadline
+        return _clock() < self._deadline
 
     def check(self) -> None:
         """Raise `LeaseLost` unless this process may write now; to be called right before a write."""
@@ -87,8 +96,10 @@ class Lease:
     async def _hold(self) -> None:
         async with KubeClient() as kube:
             while not self._stop.is_set():
-                sent = time.monotonic()
-                if await self._renew(kube):
+                sent = _clock()
+                renewed = await self._renew(kube)
+                self._end_if_lost()
+                if renewed:
                     if not self._stop.is_set():
                         self._deadline = sent + DEADLINE_SECONDS
                     if not self._held.is_set():
@@ -117,11 +128,15 @@ class Lease:
         """Take or renew the Lease; False when another holds it or the API server does not let us know."""
         try:
             async with asyncio.timeout(ATTEMPT_SECONDS):
-                return await self._renewed(kube)
+                renewed = await self._renewed(kube)
+            self._unanswered = False
+            return renewed
         except ConflictError:
             return False  # another process was faster; the next read shows which
         except (ReassignError, TimeoutError) as error:
-            log.warning("lease not renewed", lease=self._name, error=str(error))
+            if not self._unanswered or self._held.is_set():
+                log.warning("lease not renewed", lease=self._name, error=str(error) or "no answer in time")
+            self._unanswered = True
             return False
 
     async def _renewed(self, kube: KubeClient) -> bool:
@@ -161,9 +176,9 @@ class Lease:
         if not spec.get("holderIdentity"):
             return False
         if self._seen[0] != version:
-            self._seen = (version, time.monotonic())
+            self._seen = (version, _clock())
         duration = int(spec.get("leaseDurationSeconds", DURATION_SECONDS))
-        return time.monotonic() - self._seen[1] < duration
+        return _clock() - self._seen[1] < duration
 
     async def _give_up(self, kube: KubeClient) -> None:
         try:

@@ -25,6 +25,15 @@ def not_allowed(namespace: str) -> Problem:
     )
 
 
+def not_readable(namespace: str) -> Problem:
+    """What is said of a KafkaCluster in a namespace that the operator may not read now."""
+    return Problem(
+        Reason.NOT_AUTHORIZED,
+        f"the operator may not read the namespace {namespace} of spec.clusterRef, whether it exists or not: "
+        "create it, with the Role and the RoleBinding of the chart",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Permission:
     """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them."""

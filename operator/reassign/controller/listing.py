@@ -1,0 +1,139 @@
+"""Lists all objects, one watched namespace after another: one that cannot be read holds up no other.
+
+What is known of it stays, since an object that cannot be read is not gone. It is asked for again, ever less often.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from reassign.controller.store import Store
+from reassign.controller.watches import ALL, Watches
+from reassign.core.model.problem import Problem
+from reassign.errors import Reason, ReassignError
+from reassign.kube.client import Kind, KubeClient, Object
+
+__all__ = ["Listing", "Scope"]
+
+log = structlog.get_logger()
+
+RELIST_SECONDS = 300.0
+"""How often all objects are listed: a watch that starts anew does not say what vanished meanwhile."""
+RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class Scope:
+    """A watched namespace, or all of them."""
+
+    namespace: str
+    listed: bool = False
+    """Whether this process has listed it at least once."""
+    problem: Problem | None = None
+    """Why it cannot be read now."""
+    due: float = 0.0
+    retry: float = RETRY_SECONDS
+
+    @property
+    def name(self) -> str:
+        return self.namespace or "*"
+
+    @property
+    def readable(self) -> bool:
+        return self.listed and self.problem is None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the API server answers that the operator may not read it."""
+        return self.problem is not None and self.problem.reason is Reason.NOT_AUTHORIZED
+
+
+class Listing:
+    """All watched namespaces, each with what listing it met last."""
+
+    def __init__(
+        self, store: Store, kube: KubeClient, namespaces: Sequence[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.scopes = {namespace: Scope(namespace) for namespace in namespaces or (ALL,)}
+        self._store, self._kube, self._clock = store, kube, clock
+        store.unlisted.update(namespaces)
+
+    def watches(self, namespace: str) -> bool:
+        return ALL in self.scopes or namespace in self.scopes
+
+    def waiting(self) -> bool:
+        """Whether the API server has yet to list or to refuse one of them, or refuses all."""
+        scopes = self.scopes.values()
+        return any(scope.due == 0 or (scope.problem and not scope.refused) for scope in scopes) or all(
+            scope.refused for scope in scopes
+        )
+
+    def missing(self, watches: Watches) -> list[str]:
+        """What keeps the operator from being ready: one namespace that it may not read does not, all of them do."""
+        scopes = self.scopes.values()
+        listed = [scope for scope in scopes if scope.listed]
+        unlisted = [_sentence(scope) for scope in scopes if not scope.listed and not (scope.refused and listed)]
+        return unlisted + watches.missing([scope.namespace for scope in listed if not scope.refused])
+
+    def expire(self) -> None:
+        """Have everything listed anew."""
+        for scope in self.scopes.values():
+            scope.due = 0.0
+
+    def seconds(self, most: float) -> float:
+        """In how many seconds the next one is due."""
+        return max(min(most, *(scope.due - self._clock() for scope in self.scopes.values())), 0.0)
+
+    async def take_over(self) -> AsyncIterator[list[Object]]:
+        """List what is due, and take it over into the store; the objects of each namespace that could be read."""
+        for scope in self.scopes.values():
+            if self._clock() < scope.due:
+                continue
+            try:
+                objects = await self._list(scope.namespace)
+            except ReassignError as error:
+                self._failed(scope, error)
+            else:
+                self._succeeded(scope)
+                yield objects
+
+    async def _list(self, namespace: str) -> list[Object]:
+        known = self._store.versions(namespace)
+        objects = [obj for kind in Kind for obj in await self._kube.list(kind, namespace or None)]
+        for uid in known.keys() - {obj["metadata"]["uid"] for obj in objects}:
+            if (obj := self._store.get(uid)) and not await self.gone(obj):
+                del known[uid]
+        self._store.take_over(objects, known)
+        return objects
+
+    async def gone(self, obj: Object) -> bool:
+        """A GET decides whether an object is gone; a list and a watch can be wrong."""
+        meta = obj["metadata"]
+        found = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
+        return found is None or found["metadata"]["uid"] != meta["uid"]
+
+    def _failed(self, scope: Scope, error: ReassignError) -> None:
+        problem = Problem(error.reason, error.message)
+        if scope.problem is None or scope.problem.reason is not problem.reason:
+            log.error("namespace cannot be read", namespace=scope.name, reason=error.reason, error=error.message)
+        scope.problem, scope.due = problem, self._clock() + scope.retry
+        scope.retry = min(2 * scope.retry, MAX_RETRY_SECONDS)
+        if scope.refused:
+            self._store.unreadable_namespaces.add(scope.namespace)
+
+    def _succeeded(self, scope: Scope) -> None:
+        if scope.problem:
+            log.info("namespace can be read again", namespace=scope.name)
+        scope.listed, scope.problem = True, None
+        scope.due, scope.retry = self._clock() + RELIST_SECONDS, RETRY_SECONDS
+        self._store.unreadable_namespaces.discard(scope.namespace)
+        self._store.unlisted.discard(scope.namespace)
+
+
+def _sentence(scope: Scope) -> str:
+    where = f"namespace {scope.namespace}" if scope.namespace else "all namespaces"
+    return f"{where} is not listed" + (f": {scope.problem.message}" if scope.problem else " yet")
