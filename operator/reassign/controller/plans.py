@@ -39,7 +39,7 @@ from reassign.core.plans.model import (
     ended,
     manifest_digest,
 )
-from reassign.core.throttle.desired import above_maximum
+from reassign.core.throttle.desired import out_of_bounds
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
@@ -98,8 +98,8 @@ class Plans:
         def seen_by(plan: Plan, wave: Resource | None) -> Seen:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
             withdrawn = next(filter(None, (permission.of_topic(plan.namespace, topic) for topic in topics)), None)
-            too_fast = above_maximum(plan.spec.template.throttle, throttle, "spec.template.throttle")
-            return permission.of_namespace(plan.namespace) or withdrawn or too_fast or observed
+            refused = out_of_bounds(plan.spec.template.throttle, throttle, "spec.template.throttle")
+            return permission.of_namespace(plan.namespace) or withdrawn or refused or observed
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)

@@ -123,7 +123,8 @@ def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
 def permission_of(cluster: KafkaCluster) -> Permission:
     """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
     others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
-    return Permission(others | {cluster.metadata.namespace: ("*",)})
+    owner = cluster.metadata.namespace
+    return Permission(others | {owner: ("*",)}, owner)
 
 
 @dataclass(frozen=True, slots=True)

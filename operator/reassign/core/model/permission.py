@@ -27,9 +27,10 @@ def not_allowed(namespace: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them."""
+    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them, which is the `owner`."""
 
     allowed: Mapping[str, tuple[str, ...]]
+    owner: str | None = None
 
     def of_namespace(self, namespace: str) -> Problem | None:
         """Why the resources of a namespace may not use the cluster at all."""

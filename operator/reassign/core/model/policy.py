@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reassign.api.common import byte_limit_of
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits, ThrottleStatus
 from reassign.api.partition_reassignment import Throttle
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
@@ -15,7 +15,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ThrottlePolicy:
-    """The throttle that a cluster gives to its resources, its maximum, and the record of what is set.
+    """The throttle that a cluster gives to its resources, its bounds, and the record of what is set.
 
     `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one nothing new is set,
     beside a younger one that has throttles to restore nothing is touched. `claimed` is another installation's claim:
@@ -23,6 +23,7 @@ class ThrottlePolicy:
     """
 
     default: Throttle = field(default_factory=Throttle)
+    minimum: int | str | None = None
     maximum: int | str | None = None
     record: ThrottleStatus | None = None
     older: Problem | None = None
@@ -31,7 +32,7 @@ class ThrottlePolicy:
 
     @classmethod
     def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:
-        return cls(cluster.throttle or Throttle(), cluster.limits.max_throttle, record)
+        return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class Policy:
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
         """Why the resource's namespace may not move a partition, or None."""
         return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
+
+    def limits_of(self, namespace: str) -> NamespaceLimits:
+        """What a namespace may have in flight; the KafkaCluster's own has no bounds of its own."""
+        owned = self.permission is None or self.permission.owner == namespace
+        return (None if owned else self.limits.per_namespace) or NamespaceLimits()
 
     def throttles(self, resource: Resource) -> bool:
         """Whether the resource's moves between brokers are throttled by us."""
