@@ -12,7 +12,7 @@ from reassign.core.model.budget import Budget
 from reassign.core.model.memory import Recent, Refusal, Request
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Broker, LogDir, Reassignment, TopicPartition
 from reassign.errors import Reason
@@ -75,7 +75,7 @@ def an_input(
     shared: Budget | None = None,
     moving: bool = False,
     expired: bool = False,
-    claimed_by: str | None = None,
+    claimed_by: Name | None = None,
     **spec: Any,
 ) -> Input:
     """A partition that passes every check, but for these changes.

@@ -31,14 +31,15 @@ from reassign.core.cluster import (
     ClusterHold,
     brake_of,
     cluster_status,
-    duplicate_of,
     hold_now,
     orphaned_throttles,
+    permission_of,
     policy_of,
 )
+from reassign.core.duplicates import duplicate_of
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -183,7 +184,10 @@ class ClusterLoop:
             return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
         unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
-        if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
+        if (
+            duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters(), self.reporter.now())
+            != hold.older
+        ):
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
@@ -205,7 +209,7 @@ class ClusterLoop:
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
                     await self.reporter.refresh_cluster(self.key)
-            return Problem(error.reason, error.message)
+            return error_problem(error)
         return None
 
     def _restores(self, snapshot: Snapshot) -> bool:
@@ -267,8 +271,8 @@ class ClusterLoop:
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.reporter.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         clusters, claim = self.store.readable_clusters(), observed.claim
-        hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, claim)
-        pause = brake_of(cluster.spec.execution) or observed.pause
+        hold = hold_now(cluster, snapshot, clusters, awaited, self.store.throttle, self.reporter.now(), claim)
+        pause = brake_of(cluster.spec.execution) or hold.pause or observed.pause
         drift = repeated_drift(self.memory.throttle.recent)
         return replace(hold, pause=pause, stuck=self._bug or self._stuck, pacing=pacer.status, drift=drift)
 
@@ -280,7 +284,7 @@ class ClusterLoop:
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
         await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
-        await self.unserved.have_wait(resources, problem)
+        await self.unserved.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
 

@@ -12,6 +12,7 @@ from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Name
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topic, TopicPartition
@@ -40,7 +41,7 @@ class Input:
     shared: Budget
     moving: bool = False
     expired: bool = False
-    claimed_by: str | None = None
+    claimed_by: Name | None = None
 
     @property
     def target(self) -> tuple[int, ...]:

@@ -11,15 +11,16 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.verdict import Verdict, rendered
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottlePolicy:
     """The throttle that a cluster gives to its resources, its bounds, and the record of what is set.
 
-    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one nothing new is set,
-    beside a younger one that has throttles to restore nothing is touched. `claimed` is another installation's claim:
-    beside it nothing is set, and what it has set over ours is left to it.
+    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one that is served, or
+    restores its throttles, nothing new is set; beside a younger one that has some to restore nothing is touched.
+    `claimed` is another installation's claim: beside it nothing is set, and what it has set over ours is left to it.
     """
 
     default: Throttle = field(default_factory=Throttle)
@@ -72,6 +73,10 @@ class Policy:
         own = resource.spec.throttle and resource.spec.throttle.inter_broker
         return self.throttle.default.inter_broker is not None or own is not None
 
-    def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
-        """What the resource's status may show of the cluster."""
-        return self.permission.view(resource, snapshot) if self.permission else snapshot
+    def view(self, verdict: Verdict, snapshot: Snapshot) -> tuple[Verdict, Snapshot]:
+        """What the status of the verdict's resource may say, and show of the cluster."""
+        resource = verdict.resource
+        if self.permission is None:
+            return verdict, snapshot
+        audience = self.permission.audience(resource.namespace)
+        return rendered(verdict, audience), self.permission.view(resource, snapshot)

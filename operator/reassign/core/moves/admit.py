@@ -27,7 +27,9 @@ from reassign.core.checks.permission import permission
 from reassign.core.model.budget import Budget, slots_of, stuck_sources, take_in_flight, unlisted
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
+from reassign.core.model.permission import name_of
 from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Name
 from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
@@ -46,12 +48,12 @@ class Claims:
     held: Mapping[TopicPartition, Resource]
     wanted: Mapping[TopicPartition, Resource]
 
-    def of(self, tp: TopicPartition, resource: Resource) -> str | None:
+    def of(self, tp: TopicPartition, resource: Resource) -> Name | None:
         """The other resource that goes first, if there is one."""
         holder = self.held.get(tp)
         if holder is None and (older := self.wanted.get(tp)) and older.age_key < resource.age_key:
             holder = older
-        return None if holder is None or holder is resource else f"{holder.namespace}/{holder.name}"
+        return None if holder is None or holder is resource else name_of(holder)
 
 
 @dataclass(frozen=True, slots=True)
