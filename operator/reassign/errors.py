@@ -60,6 +60,7 @@ class Reason(StrEnum):
     CANNOT_BE_READ = "CannotBeRead"
     RESOURCE_TOO_LARGE = "ResourceTooLarge"
     THROTTLE_ABOVE_MAXIMUM = "ThrottleAboveMaximum"
+    THROTTLE_BELOW_MINIMUM = "ThrottleBelowMinimum"
     SUSPENDED = "Suspended"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
 

@@ -135,6 +135,18 @@ BAD_CLUSTERS: dict[str, tuple[Edit, str]] = {
         set_to(limits={"maxThrottle": "1.5Mi"}, throttle={"interBroker": 1572865}),
         "throttle.interBroker is above limits.maxThrottle",
     ),
+    "a throttle below the minimum": (
+        set_to(limits={"minThrottle": "50Mi"}, throttle={"interBroker": "49Mi"}),
+        "spec.throttle.interBroker: Invalid value: throttle.interBroker is below limits.minThrottle",
+    ),
+    "a number of log directories below the minimum": (
+        set_to(limits={"minThrottle": "1Mi"}, throttle={"interBroker": 1048576, "logDir": 1048575}),
+        "spec.throttle.logDir: Invalid value: throttle.logDir is below limits.minThrottle",
+    ),
+    "a minimum above the maximum": (
+        set_to(limits={"minThrottle": "2Mi", "maxThrottle": 1048576}),
+        "spec.limits.minThrottle: Invalid value: minThrottle is above maxThrottle",
+    ),
     "both a username and a usernameSecretRef": (
         sasl(username="mover", usernameSecretRef=SECRET, passwordSecretRef=SECRET),
         "sasl needs exactly one of username and usernameSecretRef",
@@ -417,6 +429,8 @@ def test_a_cluster_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> 
             "movesPerBroker": 1,
             "smallMoveBytes": 0,
             "maxThrottle": "200Mi",
+            "minThrottle": "1Mi",
+            "perNamespace": {"partitionsInFlight": 5, "movesPerBroker": 1},
             "minFreeDiskPercent": 0,
             "pacing": "Adaptive",
         },
@@ -452,6 +466,7 @@ PLAINTEXT_SASL = {"mechanism": "PLAIN", "username": "mover", "passwordSecretRef"
         {"sasl": PLAINTEXT_SASL, "tls": {}},
         {"limits": {"maxThrottle": "50Mi"}, "throttle": {"interBroker": 50 * 2**20, "logDir": "51200Ki"}},
         {"limits": {"maxThrottle": "50Mi"}, "throttle": {}},
+        {"limits": {"minThrottle": "1Mi", "maxThrottle": 1048576}, "throttle": {"interBroker": "1024Ki"}},
         {"throttle": {"interBroker": "1Ti"}},
     ],
 )

@@ -12,7 +12,7 @@ from reassign.core.model.budget import Budget
 from reassign.core.model.memory import Recent, Refusal, Request
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Broker, LogDir, Reassignment, TopicPartition
 from reassign.errors import Reason
@@ -72,9 +72,10 @@ def an_input(
     cluster_hold: Problem | None = None,
     budget: Budget | None = None,
     own: Budget | None = None,
+    shared: Budget | None = None,
     moving: bool = False,
     expired: bool = False,
-    claimed_by: str | None = None,
+    claimed_by: Name | None = None,
     **spec: Any,
 ) -> Input:
     """A partition that passes every check, but for these changes.
@@ -95,6 +96,7 @@ def an_input(
         Room.of(snapshot, 10, snapshot.log_dirs.keys() if answered is None else answered),
         budget or Budget(None, None),
         own or Budget(None, None),
+        shared or Budget(None, None),
         moving,
         expired,
         claimed_by,

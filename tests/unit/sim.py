@@ -418,7 +418,7 @@ class Driver:
         self.resources[uid] = replace(old, spec=spec(entries, **fields), generation=old.generation + 1)
 
     def _report(self, verdict: Verdict, snapshot: Snapshot) -> PartitionReassignmentStatus:
-        status = report(verdict, self.policy.view(verdict.resource, snapshot), (), self.time)
+        status = report(*self.policy.view(verdict, snapshot), (), self.time)
         return PartitionReassignmentStatus.parse(status.wire())
 
     def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:

@@ -11,13 +11,13 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.server import Health
-from reassign.core.cluster import younger_throttles
+from reassign.core.duplicates import younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ConflictError
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
-from tests.unit.test_controller_loop import LATER, OURS, World, _object, connect, forget
+from tests.unit.test_controller_loop import LATER, OURS, World, _object, connect, forget, served, throttle_record
 from tests.unit.test_controller_throttling import Client
 from tests.unit.throttling import grow_up, show_changes
 
@@ -116,7 +116,7 @@ def third(two: Two) -> Store:
 
 
 def see_older(two: Two) -> None:
-    two.change("older", lambda obj: obj.update(status={"clusterId": "sim"}))
+    two.change("older", lambda obj: obj.update(status=served()))
 
 
 def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two, third: Store) -> None:
@@ -170,3 +170,48 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     two.kafka.brokers[4] = Broker(4)
     found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
     assert younger_throttles(*found)
+
+
+@pytest.mark.parametrize(
+    ("reason", "since", "served_now"),
+    [
+        ("Connected", "2025-01-01T00:00:00Z", "second"),
+        ("ClusterUnreachable", "2026-01-01T00:00:00Z", "main"),
+        ("ClusterDeleted", "2026-01-01T00:00:00Z", "main"),
+    ],
+)
+def test_an_older_cluster_that_is_not_ready_stops_no_moves(two: Two, reason: str, since: str, served_now: str) -> None:
+    two.change("older", lambda obj: obj.update(status=served(since, reason)))
+    two.add("third", LATER, (5, 2, 3))
+    two.tick(4)
+    assert (LATER in two.kafka.reassignments) is (served_now == "main")
+
+
+def test_no_throttle_is_set_while_an_older_cluster_restores_its_own(two: Two) -> None:
+    two.change("older", lambda obj: obj.update(status=served(reason="ClusterDeleted")))
+    two.put(throttle_record("older"))
+    two.add("third", LATER, (5, 2, 3))
+    two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    two.tick(4)
+    assert LATER not in two.kafka.reassignments
+    assert "the older KafkaCluster kafka/older has throttles" in two.message("third")
+    two.store.drop("uid-older-record")
+    forget(two.main, refused={})
+    two.tick(4)
+    assert LATER in two.kafka.reassignments
+
+
+def test_two_that_are_both_ready_are_never_both_served(two: Two) -> None:
+    """The older one is Ready again while the younger one starts moves."""
+    two.change("second", lambda obj: obj["spec"].pop("throttle"))
+    assert two.cluster("main").status.conditions[0].status == "True"
+    two.loop = two.older
+    two.tick(3)  # it says that it is Ready, and starts nothing before the younger one has seen that
+    assert LATER not in two.kafka.reassignments
+    assert [c.reason for c in two.cluster("older").status.conditions if c.type == "Paused"] == ["Connecting"]
+    two.loop = two.main
+    two.tick()
+    assert two.cluster("main").status.conditions[0].reason == "DuplicateCluster"
+    two.loop = two.older
+    two.tick(2)
+    assert LATER in two.kafka.reassignments

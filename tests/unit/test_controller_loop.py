@@ -288,6 +288,23 @@ def _object(kind: str, name: str, spec: Object) -> Object:
     }
 
 
+def served(since: str = "2025-01-01T00:00:00Z", reason: str = "Connected") -> Object:
+    """The status of a KafkaCluster for these brokers: Ready, or for this reason not."""
+    ready = {"type": "Ready", "status": str(reason == "Connected"), "reason": reason, "message": ""}
+    return {"clusterId": "sim", "conditions": [{**ready, "lastTransitionTime": since}]}
+
+
+def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
+    """The record of a throttle that is set on a topic for a KafkaCluster."""
+    config = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
+    throttle = {"topics": [{"topic": "other", "configs": [config]}]}
+    made = _object("ReassignmentRecord", f"{cluster}-record", {"part": 0, "throttle": throttle})
+    made["spec"]["clusterRef"] = {"name": cluster, "namespace": namespace}
+    owner = {"kind": "KafkaCluster", "name": cluster, "uid": f"uid-{cluster}"}
+    made["metadata"] |= {"namespace": namespace, "ownerReferences": [owner]}
+    return made
+
+
 @pytest.fixture
 def world() -> World:
     return World()
@@ -369,7 +386,7 @@ def test_an_unsafe_cancel_of_a_foreign_move_waits_and_is_named(world: World) -> 
 
 def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world: World) -> None:
     older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
-    older["status"] = {"clusterId": "sim"}
+    older["status"] = served()
     older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
     world.put(older)
     world.pull("CancelAll")

@@ -574,6 +574,14 @@ def test_a_template_above_the_maximum_is_reported_before_planning(world: Plannin
     world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
+def test_a_template_below_the_minimum_is_reported_before_planning(world: Planning) -> None:
+    world.change("main", lambda obj: obj["spec"].update(limits={"minThrottle": "2Mi"}))
+    world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "1Mi"}}))
+    world.tick(until=lambda: world.says("ThrottleBelowMinimum"))
+    assert "spec.template.throttle.interBroker: 1Mi is below limits.minThrottle: 2Mi" in world.message()
+    assert world.work.jobs == []
+
+
 def test_a_maximum_lowered_below_the_template_holds_back_the_next_wave(world: Planning) -> None:
     world.change("drain", lambda obj: obj["spec"].update(template={"throttle": {"interBroker": "3Mi"}}))
     world.tick(until=lambda: world.says("AwaitingApproval"))

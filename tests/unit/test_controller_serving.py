@@ -16,7 +16,8 @@ from reassign.controller.observer import Observer
 from reassign.controller.server import Health
 from reassign.controller.store import Store
 from reassign.controller.unserved import Unserved
-from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
+from reassign.core.cluster import check_identity, hold_of, unready_status
+from reassign.core.duplicates import duplicate_of, not_yet_seen
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.errors import ClusterError, MissingReferenceError, Reason
@@ -56,22 +57,69 @@ def test_brokers_of_another_cluster_than_at_first_are_not_touched() -> None:
     assert raised.value.reason is Reason.CLUSTER_ID_CHANGED
 
 
+NOW = START + timedelta(days=30)
+
+
+def ready(obj: Any, *, for_seconds: int = 3600, reason: str = "Connected") -> Any:
+    """The same KafkaCluster, Ready, or for this reason not, for so long."""
+    since = (NOW - timedelta(seconds=for_seconds)).isoformat()
+    status = {"type": "Ready", "status": str(reason == "Connected"), "reason": reason, "message": ""}
+    return obj | {"status": obj["status"] | {"conditions": [{**status, "lastTransitionTime": since}]}}
+
+
+def the_duplicate(obj: Any, *others: Any, cluster_id: str = "one") -> Problem | None:
+    return duplicate_of(KafkaCluster.parse(obj), cluster_id, store(obj, *others).readable_clusters(), NOW)
+
+
 def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
     older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
-    both = store(older, younger).readable_clusters()
-    held = duplicate_of(KafkaCluster.parse(younger), "one", both)
+    held = the_duplicate(younger, ready(older))
     assert held is not None
     assert held.reason is Reason.DUPLICATE_CLUSTER
     assert "kafka/a" in held.message
-    assert duplicate_of(KafkaCluster.parse(older), "one", both) is None
+    assert the_duplicate(ready(older), ready(younger)) is None
 
 
 def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
-    first, second = cluster("a", cluster_id="one"), cluster("b", cluster_id="one")
-    both = store(first, second).readable_clusters()
-    assert duplicate_of(KafkaCluster.parse(second), "one", both) is not None
-    assert duplicate_of(KafkaCluster.parse(first), "one", both) is None
-    assert duplicate_of(KafkaCluster.parse(second), "two", both) is None
+    first, second = ready(cluster("a", cluster_id="one")), ready(cluster("b", cluster_id="one"))
+    assert the_duplicate(second, first) is not None
+    assert the_duplicate(first, second) is None
+    assert the_duplicate(second, first, cluster_id="two") is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "seconds", "holds"),
+    [
+        ("ClusterUnreachable", 89, True),  # a request of it may be under way
+        ("ClusterUnreachable", 90, False),
+        ("AuthenticationFailed", 90, False),
+        ("ClusterIdChanged", 90, False),
+        ("DuplicateCluster", 0, False),  # the one that is older still holds
+        ("ClusterDeleted", 0, False),  # it starts nothing new
+    ],
+)
+def test_an_older_cluster_that_is_not_ready_blocks_nothing(reason: str, seconds: int, holds: bool) -> None:
+    older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
+    assert bool(the_duplicate(younger, ready(older, for_seconds=seconds, reason=reason))) is holds
+    assert the_duplicate(younger, older) is None  # never Ready
+
+
+@pytest.mark.parametrize(
+    ("own", "younger", "waits"),
+    [
+        ({"reason": "ClusterUnreachable"}, {}, True),
+        ({"for_seconds": 1}, {}, True),
+        ({"for_seconds": 90}, {}, False),  # the younger one has had its time
+        ({"for_seconds": 1}, {"reason": "DuplicateCluster"}, False),
+        ({"for_seconds": 1}, {"reason": "ClusterUnreachable"}, False),
+    ],
+)
+def test_one_that_is_ready_again_waits_for_the_younger_to_stop(own: Any, younger: Any, waits: bool) -> None:
+    older = ready(cluster("a", "2026-01-01T00:00:00Z", "one"), **own)
+    other = ready(cluster("b", "2026-01-02T00:00:00Z", "one"), **younger)
+    found = not_yet_seen(KafkaCluster.parse(older), "one", store(older, other).readable_clusters(), NOW)
+    assert bool(found) is waits
+    assert not_yet_seen(KafkaCluster.parse(other), "one", store(older, other).readable_clusters(), NOW) is None
 
 
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:

@@ -330,6 +330,22 @@ def test_a_throttle_above_the_maximum_is_refused_by_name(field: str) -> None:
     assert true_conditions(driver) == {"Stalled": "ThrottleAboveMaximum"}
 
 
+@pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
+def test_a_throttle_below_the_minimum_is_refused_and_raised_in_flight(field: str, which: int) -> None:
+    asks = resource({P0: NEW}, throttle={field: "1Ki"})
+    assert bounded(asks, policy(limits={"minThrottle": 1024})) is asks
+    least = policy(limits={"minThrottle": "2Mi"})
+    refused = bounded(asks, least)
+    assert refused.unsupported is not None
+    assert f"spec.throttle.{field}: 1Ki is below limits.minThrottle: 2Mi" in refused.unsupported.message
+    driver = drive(SimKafka({P0: OLD}), refused)
+    driver.ticks(6)
+    assert driver.kafka.writes == []
+    assert true_conditions(driver) == {"Stalled": "ThrottleBelowMinimum"}
+    assert rates_of(asks.spec.throttle, least)[which] == 2**21
+    assert rates_of(resource({P0: NEW}).spec.throttle, least) == (None, None)
+
+
 def test_only_copying_partitions_of_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassign.api.kafka_cluster import Limits
+from reassign.api.kafka_cluster import Limits, NamespaceLimits
+from reassign.core.model.permission import Permission
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.steps import Alter
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
@@ -279,3 +280,56 @@ def test_a_suspended_wave_reports_that_its_plan_starts_it(plan: str | None, said
     driver = drive(SimKafka({tp: (1, 2, 3)}), wave)
     driver.tick()
     assert detail(driver, tp).message == said
+
+
+def test_a_namespace_with_many_resources_does_not_crowd_out_another() -> None:
+    many = [TopicPartition(f"many-{n}", p) for n in range(30) for p in range(2)]
+    few = partitions(4, "few")
+    kafka = SimKafka(dict.fromkeys(many + few, (0, 1)))
+    crowd = [
+        replace(resource({tp: (2, 3) for tp in many if tp.topic == f"many-{n}"}, f"a{n}"), namespace="crowd")
+        for n in range(30)
+    ]
+    lone = replace(resource(dict.fromkeys(few, (3, 4)), "b"), namespace="lone")
+    driver = drive(kafka, *crowd, lone, limits=Limits(partitions_in_flight=8, moves_per_broker=50))
+    driver.ticks(3)
+    assert len(kafka.reassignments) == 8
+    assert set(few) <= kafka.reassignments.keys()
+
+
+@pytest.mark.parametrize(
+    ("limits", "lack"),
+    [
+        (NamespaceLimits(partitions_in_flight=2), "all 2 places for partitions in flight are taken"),
+        (NamespaceLimits(moves_per_broker=1), "broker 0 sends 1 replicas already"),
+    ],
+)
+def test_what_another_namespace_has_in_flight_is_bounded(limits: NamespaceLimits, lack: str) -> None:
+    theirs, ours = partitions(6, "team-a-orders"), partitions(6, "ours")
+    kafka = SimKafka({tp: (tp.partition % 2, 5) for tp in theirs + ours})
+    two = [
+        replace(resource({tp: (2 + tp.partition % 3, 5) for tp in tps}, uid), namespace="team-a")
+        for uid, tps in (("a", theirs[:3]), ("b", theirs[3:]))
+    ]
+    permission = Permission({"kafka": ("*",), "team-a": ("team-a-*",)}, "kafka")
+    own = resource({tp: (2 + tp.partition % 3, 5) for tp in ours}, "c")
+    driver = drive(kafka, *two, own, limits=Limits(per_namespace=limits), permission=permission)
+    driver.ticks(3)
+    assert sum(tp in theirs for tp in kafka.reassignments) == 2
+    assert set(ours) <= kafka.reassignments.keys()
+    waits = {d.message for uid in "ab" for d in driver.resources[uid].status.partitions if d.state == "Pending"}
+    said = "limits.perNamespace of the KafkaCluster: {} for this namespace; it starts when one of them is done"
+    assert said.format(lack) in waits
+    driver.finish()
+    assert all(set(kafka.replicas[tp]) == {2 + tp.partition % 3, 5} for tp in theirs)
+
+
+def test_taking_over_a_foreign_move_takes_a_place_of_the_namespace() -> None:
+    kafka = SimKafka({P0: (0, 1), P1: (0, 1)})
+    kafka.move_as_another(P0, (2, 1))
+    kafka.move_as_another(P1, (2, 1))
+    over = replace(resource({P0: (2, 1), P1: (2, 1)}, whenInFlight="Supersede"), namespace="team-a")
+    limits = Limits(per_namespace=NamespaceLimits(partitions_in_flight=1))
+    driver = drive(kafka, over, limits=limits, permission=Permission({"team-a": ("*",)}, "kafka"))
+    driver.ticks(3)
+    assert sorted(states(driver).values()) == ["InFlight", "Pending"]

@@ -30,7 +30,7 @@ from reassign.core.checks.permission import permission
 from reassign.core.checks.replicas import expected_replicas, replication_factor
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.memory import Recent
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.snapshot import LogDir, TopicPartition
 from reassign.errors import Reason
 from tests.unit.inputs import NOW, TARGET, TP, an_input, kafka, refused, used, with_dirs
@@ -56,9 +56,9 @@ BOTH: Mapping[tuple[Check, Check], Input] = {
     (expected_replicas, replication_factor): an_input(target=(3, 1), expected=(0, 1, 5)),
     (replication_factor, min_in_sync_replicas): an_input(kafka(min_insync=2), (3,)),
     (min_in_sync_replicas, claim): an_input(
-        kafka(min_insync=2), (3,), replicationFactorChange="Allow", claimed_by="kafka/b"
+        kafka(min_insync=2), (3,), replicationFactorChange="Allow", claimed_by=Name("kafka/b")
     ),
-    (claim, in_flight_elsewhere): an_input(kafka(moving_to=(4, 1, 2)), claimed_by="kafka/b"),
+    (claim, in_flight_elsewhere): an_input(kafka(moving_to=(4, 1, 2)), claimed_by=Name("kafka/b")),
     (in_flight_elsewhere, copied_elsewhere): an_input(
         kafka(moving_to=(4, 1, 2), log_dirs=with_dirs(**COPIED, b4_a=LogDir())), log_dirs=KEPT_IN_A
     ),
@@ -190,7 +190,7 @@ LOST = {"record_lost": True}
             id="nothing fails while the status is lost",
         ),
         pytest.param(
-            an_input(whenInFlight="Fail", claimed_by="kafka/b"), claim, False, id="another resource goes first"
+            an_input(whenInFlight="Fail", claimed_by=Name("kafka/b")), claim, False, id="another resource goes first"
         ),
         pytest.param(
             an_input(kafka(fenced={3}), whenInFlight="Fail"), fenced_broker, False, id="a broker may come back"

@@ -21,7 +21,7 @@ from reassign.core.checks.log_dirs import log_directory
 from reassign.core.checks.permission import permission
 from reassign.core.checks.replicas import expected_replicas, replication_factor
 from reassign.core.model.memory import Recent
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.snapshot import LogDir, TopicPartition
 from reassign.errors import Reason
 from tests.unit.inputs import NOW, TARGET, TP, an_input, hanging, kafka, refused, used, with_dirs
@@ -228,7 +228,7 @@ TABLES: dict[Check, list[Case]] = {
     ],
     claim: [
         case("no other resource has it"),
-        case("another resource has it", Reason.PARTITION_CLAIMED, "kafka/b has it; wait", claimed_by="kafka/b"),
+        case("another resource has it", Reason.PARTITION_CLAIMED, "kafka/b has it; wait", claimed_by=Name("kafka/b")),
     ],
     in_flight_elsewhere: [
         case("nothing is in flight"),

@@ -174,8 +174,26 @@ class Sasl(Model):
     includes the password or the token."""
 
 
+class NamespaceLimits(Model):
+    """How much the PartitionReassignments of one namespace may move at once, within the limits of the KafkaCluster."""
+
+    partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] | None = None
+    """Partitions of one namespace in flight at once. Unset: no bound but the KafkaCluster's."""
+    moves_per_broker: Annotated[int, Field(ge=1, le=MAX_MOVES_PER_BROKER)] | None = None
+    """Replicas that one namespace adds to any one broker at once. Unset: no bound but the KafkaCluster's."""
+
+
 class Limits(Model):
     """Bounds on what all PartitionReassignments of this cluster do together."""
+
+    RULES: ClassVar = (
+        rule(
+            "!has(self.minThrottle) || !has(self.maxThrottle)"
+            " || quantity(string(self.minThrottle)).compareTo(quantity(string(self.maxThrottle))) <= 0",
+            "minThrottle is above maxThrottle: lower the one, or raise the other",
+            ".minThrottle",
+        ),
+    )
 
     partitions_in_flight: Annotated[int, Field(ge=1, le=MAX_PARTITIONS_IN_FLIGHT)] = 200
     """Partitions in flight at once."""
@@ -189,10 +207,16 @@ class Limits(Model):
     small_move_bytes: ByteLimit = "1Mi"
     """A move that copies no more bytes is small. It counts towards partitionsInFlight alone, and towards no
     movesPerBroker. A move of unknown size is not small. 0: no move is small."""
+    per_namespace: NamespaceLimits | None = None
+    """Bounds for each of the allowedNamespaces, each by itself. The KafkaCluster's own namespace has none. Unset: no
+    bounds but those above."""
     max_throttle: Rate | None = None
     """The highest rate, between brokers or between log directories, that a PartitionReassignment may ask for, bytes
     per second; one that asks for more is refused (ThrottleAboveMaximum). One that asks for none gets throttle, if
     that is set. Unset: no bound."""
+    min_throttle: Rate | None = None
+    """The lowest such rate; one that asks for less is refused (ThrottleBelowMinimum). Brokers have one rate for all
+    moves, so one PartitionReassignment with a low rate slows all others. Unset: no bound."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=100)] = 10
     """A move is blocked when it would leave less than this free on the volumes of a broker that gets a replica. Copies
     in flight to that broker count. A volume of unknown size is taken to have room."""
@@ -223,6 +247,16 @@ def _within_maximum(rate: str) -> Rule:
     )
 
 
+def _within_minimum(rate: str) -> Rule:
+    """A default rate may not be below the minimum."""
+    return rule(
+        f"!has(self.limits.minThrottle) || !has(self.throttle) || !has(self.throttle.{rate})"
+        f" || quantity(string(self.throttle.{rate})).compareTo(quantity(string(self.limits.minThrottle))) >= 0",
+        f"throttle.{rate} is below limits.minThrottle: raise it, or lower the minimum",
+        f".throttle.{rate}",
+    )
+
+
 class KafkaClusterSpec(Model):
     """How to reach a Kafka cluster, and what the operator may do to it."""
 
@@ -238,6 +272,8 @@ class KafkaClusterSpec(Model):
         ),
         _within_maximum("interBroker"),
         _within_maximum("logDir"),
+        _within_minimum("interBroker"),
+        _within_minimum("logDir"),
     )
 
     bootstrap_servers: Annotated[
@@ -257,8 +293,8 @@ class KafkaClusterSpec(Model):
     limits: Limits = Limits()
     """Bounds on what all PartitionReassignments of this cluster do together."""
     throttle: Throttle | None = None
-    """Rates for PartitionReassignments that name none, each by itself; neither above limits.maxThrottle. Unset: not
-    throttled."""
+    """Rates for PartitionReassignments that name none, each by itself; neither above limits.maxThrottle nor below
+    limits.minThrottle. Unset: not throttled."""
     pause_when: PauseWhen = PauseWhen.UNDER_MIN_ISR
     """Start no new moves while partitions outside our own moves are UnderMinIsr (fewer in sync than
     min.insync.replicas, or no leader) or UnderReplicated; or Never pause. Our own moves are those in flight

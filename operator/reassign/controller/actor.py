@@ -108,9 +108,7 @@ class Actor:
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource = verdict.resource
-        status = report(
-            verdict, policy.view(resource, snapshot), self._samples.get(resource.uid, ()), self.reporter.now()
-        )
+        status = report(*policy.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
         self._sample(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
@@ -140,7 +138,7 @@ class Actor:
             self.written = True
             return None
         if comes_first(resource):
-            status = report(verdict, policy.view(resource, decision.snapshot), (), self.reporter.now())
+            status = report(*policy.view(verdict, decision.snapshot), (), self.reporter.now())
             self.written = True
             if (written := await self.reporter.write(resource, status)) is None:
                 return None

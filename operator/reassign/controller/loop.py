@@ -31,14 +31,15 @@ from reassign.core.cluster import (
     ClusterHold,
     brake_of,
     cluster_status,
-    duplicate_of,
     hold_now,
     orphaned_throttles,
+    permission_of,
     policy_of,
 )
+from reassign.core.duplicates import duplicate_of
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -185,7 +186,8 @@ class ClusterLoop:
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
             unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
-        if duplicate_of(cluster, observed.snapshot.cluster_id, self.store.readable_clusters()) != hold.older:
+        others, now = self.store.readable_clusters(), self.reporter.now()
+        if duplicate_of(cluster, observed.snapshot.cluster_id, others, now) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
@@ -207,7 +209,7 @@ class ClusterLoop:
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
                     await self.reporter.refresh_cluster(self.key)
-            return Problem(error.reason, error.message)
+            return error_problem(error)
         return None
 
     def _restores(self, snapshot: Snapshot) -> bool:
@@ -271,10 +273,10 @@ class ClusterLoop:
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
         clusters, unreadable = store.readable_clusters(), store.unreadable_namespaces
-        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, claim, unreadable)
+        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, self.reporter.now(), claim, unreadable)
         return replace(
             hold,
-            pause=brake_of(cluster.spec.execution) or observed.pause,
+            pause=brake_of(cluster.spec.execution) or hold.pause or observed.pause,
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),
@@ -287,7 +289,7 @@ class ClusterLoop:
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS
-        await self.unserved.have_wait(resources, problem)
+        await self.unserved.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())

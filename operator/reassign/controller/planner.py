@@ -12,7 +12,7 @@ import structlog
 
 from reassign.controller.planning import Job, work_out
 from reassign.controller.subprocess import run_in_subprocess
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, error_problem
 from reassign.core.plans.model import Planned
 from reassign.errors import PlanningError, Reason
 
@@ -114,7 +114,7 @@ class Planner:
             log.info("planned", plan=name, waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
         except PlanningError as error:
             log.warning("not planned", plan=name, reason=error.reason, error=error.message)
-            made = Problem(error.reason, error.message)
+            made = error_problem(error)
         except Exception as error:
             log.exception("planning failed unexpectedly", plan=name)
             message = f"a bug of the operator ({type(error).__name__}) keeps it from planning; its log has more"

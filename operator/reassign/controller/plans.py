@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 
@@ -18,8 +19,9 @@ from reassign.controller.reading import version
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store, Unreadable
 from reassign.core.cluster import permission_of
+from reassign.core.model.permission import Permission
 from reassign.core.model.policy import ThrottlePolicy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, render
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.decide import decide_plan, next_wave
@@ -39,12 +41,14 @@ from reassign.core.plans.model import (
     ended,
     manifest_digest,
 )
-from reassign.core.throttle.desired import above_maximum
+from reassign.core.throttle.desired import out_of_bounds
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 AT_ONCE_SECONDS = 0.1
 CONFLICT_SECONDS = 0.5
@@ -56,13 +60,21 @@ class PlanInputs:
 
     `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
     PartitionReassignments whose topics are part of that, the next wave of each plan among them. `job` is what a plan is
-    made from now, None where it may not be made; `wake` makes the loop tick again.
+    made from now, None where it may not be made; `wake` makes the loop tick again. `permission` says what each
+    namespace may read of all that.
     """
 
     seen: Callable[[Plan, Resource | None], Seen]
     looked_at: frozenset[str] = frozenset()
     job: Callable[[Plan], Job | None] = lambda _: None
     wake: Callable[[], object] = lambda: None
+    permission: Permission | None = None
+
+    def said(self, plan: Plan, known: T) -> T | Problem:
+        """What is known, or the problem as the plan's namespace may read it."""
+        if not isinstance(known, Problem):
+            return known
+        return render(known, self.permission.audience(plan.namespace) if self.permission else None)
 
 
 class Plans:
@@ -98,12 +110,12 @@ class Plans:
         def seen_by(plan: Plan, wave: Resource | None) -> Seen:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
             withdrawn = next(filter(None, (permission.of_topic(plan.namespace, topic) for topic in topics)), None)
-            too_fast = above_maximum(plan.spec.template.throttle, throttle, "spec.template.throttle")
-            return permission.of_namespace(plan.namespace) or withdrawn or too_fast or observed
+            refused = out_of_bounds(plan.spec.template.throttle, throttle, "spec.template.throttle")
+            return permission.of_namespace(plan.namespace) or withdrawn or refused or observed
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -147,11 +159,12 @@ class Plans:
         waves = [wave for wave in found if isinstance(wave, Resource)]
         unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
-        seen = sight.seen(plan, current)
+        seen = sight.said(plan, sight.seen(plan, current))
         if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = sight.job(plan)
-        decision = decide_plan(plan, waves, seen, self.planner.made(job) if job else None, self._kube.now(), unread)
+        made = sight.said(plan, self.planner.made(job) if job else None)
+        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread)
         for step in decision.steps:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)

@@ -15,7 +15,8 @@ from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store, has_finalizer
 from reassign.core.cluster import orphaned_throttles, permission_of
-from reassign.core.model.problem import Problem
+from reassign.core.model.permission import Permission
+from reassign.core.model.problem import Problem, error_problem, render
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
@@ -67,17 +68,20 @@ class Unserved:
     def problem_of(self, error: Exception) -> Problem:
         """What is said of an error in connecting or observing; an unforeseen one is a bug."""
         if isinstance(error, ReassignError):
-            return Problem(error.reason, error.message)
+            return error_problem(error)
         log.error("failed unexpectedly", cluster=self.key, exc_info=error)
         self.metrics.failed("/".join(self.key), Reason.INTERNAL_ERROR)
         return bug(error, "it from seeing the cluster")
 
-    async def have_wait(self, resources: Sequence[Resource], problem: Problem) -> None:
-        """Say on resources why they cannot be served now."""
+    async def have_wait(
+        self, resources: Sequence[Resource], problem: Problem, permission: Permission | None = None
+    ) -> None:
+        """Say on resources why they cannot be served now, to each namespace what it may read."""
         attempts = Attempts(self.reporter)
         for resource in resources:
+            said = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
-                await self.reporter.stand_still(resource, problem, self.reporter.now())
+                await self.reporter.stand_still(resource, said, self.reporter.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
         """Serve nothing of a KafkaCluster that cannot be read; whether it was released.

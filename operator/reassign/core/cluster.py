@@ -1,8 +1,8 @@
-"""What is said of a KafkaCluster: identity, permission, policy, duplicates, what holds it, and its status."""
+"""What is said of a KafkaCluster: identity, permission, policy, what holds it, and its status."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,20 +19,17 @@ from reassign.api.kafka_cluster import (
 )
 from reassign.api.limits import MAX_FOREIGN
 from reassign.core.claim import ClaimState
+from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.policy import Policy, ThrottlePolicy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Audience, Name, Names, Problem, private, render
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event
-from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import ClusterError, Reason
 from reassign.text import listed
-
-Throttles = Callable[[str], ThrottleStatus | None]
-"""The record of the throttles of a KafkaCluster, by its uid."""
 
 
 def hold_of(
@@ -42,16 +39,19 @@ def hold_of(
     if not cluster.metadata.deletion_timestamp:
         return None
     if not unsettled:
-        message = (
-            f"being deleted: it goes when its throttles are restored ({where_throttled(throttle)}); "
-            "deletionPolicy: Orphan leaves them as they are, such as on a broker that is down for good"
+        return Problem(
+            Reason.RESTORING_THROTTLES,
+            "being deleted: it goes when its throttles are restored",
+            private(f" ({where_throttled(throttle)})", ""),
+            "; deletionPolicy: Orphan leaves them as they are, such as on a broker that is down for good",
         )
-        return Problem(Reason.RESTORING_THROTTLES, message)
-    names = ", ".join(sorted(unsettled)[:5])
+    names = tuple(Name(name, namespaces=frozenset({name.split("/")[0]})) for name in sorted(unsettled))
     return Problem(
         Reason.CLUSTER_DELETED,
-        f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
-        f"delete the {len(unsettled)} resources that are not ({names})",
+        "being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
+        f"delete the {len(unsettled)} resources that are not (",
+        Names(names, "of other namespaces"),
+        ")",
     )
 
 
@@ -80,50 +80,11 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
         )
 
 
-def duplicate_of(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Problem | None:
-    """The older KafkaCluster that stands for the same brokers, if any: only that one is served."""
-    older = next((other for other in _same(cluster, cluster_id, others) if _age(other) < _age(cluster)), None)
-    if older is None:
-        return None
-    return Problem(
-        Reason.DUPLICATE_CLUSTER,
-        f"the older KafkaCluster {_name(older)} stands for the same cluster {cluster_id}; use that one",
-    )
-
-
-def younger_throttles(
-    cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
-) -> Problem | None:
-    """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
-    known to be a duplicate. Were both to set rates, each would restore the other's."""
-    for other in _same(cluster, snapshot.cluster_id, others):
-        if _age(other) > _age(cluster) and left_to_restore(throttles(other.metadata.uid), snapshot.brokers):
-            return Problem(
-                Reason.THROTTLE_NOT_SET,
-                f"the younger KafkaCluster {_name(other)} has throttles on the same brokers and restores them when its "
-                "moves have ended: nothing throttled begins before that; if they stay, its status says why",
-            )
-    return None
-
-
-def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
-    """The other KafkaClusters that stand for the same brokers."""
-    return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
-
-
-def _name(cluster: KafkaCluster) -> str:
-    return f"{cluster.metadata.namespace}/{cluster.metadata.name}"
-
-
-def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
-    assert cluster.metadata.creation_timestamp is not None
-    return cluster.metadata.creation_timestamp, cluster.metadata.uid
-
-
 def permission_of(cluster: KafkaCluster) -> Permission:
     """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
     others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
-    return Permission(others | {cluster.metadata.namespace: ("*",)})
+    owner = cluster.metadata.namespace
+    return Permission(others | {owner: ("*",)}, owner)
 
 
 def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
@@ -143,9 +104,10 @@ class ClusterHold:
     """How a cluster is served now.
 
     `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
-    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `younger` is why its
-    throttles are left alone, `claim` what is known of other installations on the same brokers, `drift` which throttles
-    another client changes again and again, and `unread` which of its namespaces cannot be read.
+    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `older` is why another
+    one is served in its place, `younger` why its throttles are left alone, `restoring` why it sets none. `claim` is
+    what is known of other installations on the same brokers, `drift` which throttles another client changes again, and
+    `unread` which of its namespaces cannot be read.
     """
 
     hold: Problem | None = None
@@ -154,6 +116,7 @@ class ClusterHold:
     pacing: PacingStatus | None = None
     older: Problem | None = None
     younger: Problem | None = None
+    restoring: Problem | None = None
     claim: ClaimState | None = None
     drift: Problem | None = None
     unread: Problem | None = None
@@ -165,7 +128,7 @@ class ClusterHold:
 
     @property
     def named(self) -> Problem | None:
-        """`hold` as the KafkaCluster itself says it: resources of other namespaces see less."""
+        """`hold` as the KafkaCluster itself says it: its resources say less."""
         if self.claim and self.hold and self.hold == self.claimed:
             return Problem(self.hold.reason, f"{self.hold.message}. {self.claim.holder}")
         return self.hold
@@ -177,6 +140,7 @@ def hold_now(
     others: Sequence[KafkaCluster],
     unsettled: Collection[str],
     throttles: Throttles,
+    now: datetime,
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
 ) -> ClusterHold:
@@ -185,14 +149,16 @@ def hold_now(
     One in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
-    older = duplicate_of(cluster, snapshot.cluster_id, others)
+    older = duplicate_of(cluster, snapshot.cluster_id, others, now)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttles(cluster.metadata.uid))
         or older
         or (claim.claimed if claim else None)
         or unseen,
+        pause=not_yet_seen(cluster, snapshot.cluster_id, others, now),
         older=older,
         younger=younger_throttles(cluster, snapshot, others, throttles) or unseen,
+        restoring=older_throttles(cluster, snapshot, others, throttles),
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
     )
@@ -212,7 +178,10 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(
-            ThrottlePolicy.of(cluster.spec, throttle), older=hold.older, younger=hold.younger, claimed=hold.claimed
+            ThrottlePolicy.of(cluster.spec, throttle),
+            older=hold.older or hold.restoring,
+            younger=hold.younger,
+            claimed=hold.claimed,
         ),
     )
 
@@ -242,7 +211,9 @@ def cluster_status(
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
     others = foreign(partitions_held_by(resources), snapshot)
-    status = unready_status(cluster, hold.named, now) if hold.named else _judged(cluster, _serving(snapshot, hold), now)
+    audience = permission_of(cluster).audience(cluster.metadata.namespace)
+    serving = _serving(snapshot, hold, audience)
+    status = unready_status(cluster, hold.named, now) if hold.named else _judged(cluster, serving, now)
     return status.model_copy(
         update={
             "cluster_id": snapshot.cluster_id,
@@ -270,7 +241,7 @@ def cluster_status(
     )
 
 
-def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
+def _serving(snapshot: Snapshot, hold: ClusterHold, audience: Audience) -> list[ConditionState]:
     states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
     kinds = {
         "Paused": hold.pause,
@@ -280,7 +251,7 @@ def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     }
     for kind, problem in kinds.items():
         if problem:
-            states.append(ConditionState(kind, True, problem.reason, problem.message))
+            states.append(ConditionState(kind, True, problem.reason, render(problem, audience).message))
     if hold.drift:
         states.append(ConditionState("ThrottleDrift", True, "Repeated", hold.drift.message))
     return states
@@ -288,7 +259,8 @@ def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
     """The status of a cluster that cannot be used now: what was known of it stays."""
-    return _judged(cluster, unready(problem.reason, problem.message), now)
+    audience = permission_of(cluster).audience(cluster.metadata.namespace)
+    return _judged(cluster, unready(problem.reason, render(problem, audience).message), now)
 
 
 def _judged(cluster: KafkaCluster, states: Sequence[ConditionState], now: datetime) -> KafkaClusterStatus:

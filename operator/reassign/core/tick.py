@@ -20,8 +20,9 @@ from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
 from reassign.core.model.memory import Recent
+from reassign.core.model.permission import name_of
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Names, Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -120,7 +121,7 @@ def decide(
         if not errors:
             raise
     failing = {resource.uid: resource for resource, _ in errors}
-    holding = [f"{r.namespace}/{r.name}" for r in failing.values() if r.record_lost or active(r.record)]
+    holding = [r for r in failing.values() if r.record_lost or active(r.record)]
     if holding:
         policy = replace(policy, hold=policy.hold or _wait_for(holding[0]))
     others = [resource for resource in resources if resource.uid not in failing]
@@ -239,11 +240,12 @@ def _error(
     return None
 
 
-def _wait_for(name: str) -> Problem:
+def _wait_for(resource: Resource) -> Problem:
     return Problem(
         Reason.INTERNAL_ERROR,
-        f"by a bug of the operator the PartitionReassignment {name} cannot be judged, and it may have moves in "
-        "flight: nothing new starts until it is gone; see its status",
+        "by a bug of the operator the PartitionReassignment ",
+        Names((name_of(resource),), "of another namespace"),
+        " cannot be judged, and it may have moves in flight: nothing new starts until it is gone; see its status",
     )
 
 

@@ -14,7 +14,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigs
 
 from reassign.api.throttle_configs import BROKER_RATES, LISTS
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, private
 from reassign.core.model.steps import APPLIED, Outcome, Result
 from reassign.errors import Reason
 from reassign.kafka.errors import (
@@ -95,8 +95,8 @@ def read(
     except KafkaError as error:
         cause = cluster_error(error)
         reason = cause.reason if cause.reason is Reason.NOT_AUTHORIZED else Reason.REQUEST_FAILED
-        problem = Problem(reason, f"the configurations of {first} could not be read: {cause.message}")
-        return dict.fromkeys(resources, problem)
+        why = private(cause.message, "the brokers did not answer")
+        return {r: Problem(reason, f"the configurations of {r} could not be read: ", why) for r in resources}
     return {ConfigResource(first.type, result.resource_name): _configs(first.type, result) for result in answer.results}
 
 
@@ -141,17 +141,19 @@ def change(
     try:
         answer = wire.write(request, before_write, broker)
     except AnswerLostError as error:
-        lost = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, f"{first}: the answer was lost: {error}")
-        return dict.fromkeys(changes, lost)
+        return {c: _not_done(c, Result.UNKNOWN, f"the answer was lost: {error}") for c in changes}
     except KafkaError as error:
-        refused = Outcome(Result.REFUSED, Reason.REQUEST_FAILED, f"{first}: {cluster_error(error).message}")
-        return dict.fromkeys(changes, refused)
+        return {c: _not_done(c, Result.REFUSED, cluster_error(error).message) for c in changes}
     outcomes: dict[Change, Outcome] = {}
     for answered in answer.responses:
         resource = ConfigResource(first.type, answered.resource_name)
         outcome = _refused(resource, answered.error_code, answered.error_message) if answered.error_code else APPLIED
         outcomes |= dict.fromkeys(resources[resource], outcome)
     return outcomes
+
+
+def _not_done(change: Change, result: Result, message: str) -> Outcome:
+    return Outcome(result, Reason.REQUEST_FAILED, f"{change.key.resource}: {message}", private=True)
 
 
 def _refused(resource: ConfigResource, code: int, message: str | None) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import MAX_NAMED, Name, Names, Problem, ids
 from reassign.errors import Reason
 
 
@@ -11,9 +11,11 @@ def unknown_broker(i: Input) -> Problem | None:
     missing = set(i.target) - set(i.snapshot.brokers)
     if not missing:
         return None
+    there = tuple(Name(str(broker)) for broker in sorted(i.snapshot.brokers))
     return Problem(
         Reason.UNKNOWN_BROKER,
-        f"no broker {ids(missing)} is registered in the cluster; choose from {ids(i.snapshot.brokers)}",
+        f"no broker {ids(missing)} is registered in the cluster; choose from ",
+        Names(there, f"the {len(there)} that are", MAX_NAMED),
     )
 
 

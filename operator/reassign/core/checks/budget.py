@@ -1,4 +1,4 @@
-"""Whether there is a place among the moves in flight, in the resource's own budget and in the cluster's."""
+"""Whether there is a place among the moves in flight: in the budgets of the resource, its namespace and the cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from reassign.errors import Reason
 
 def budget(i: Input) -> Problem | None:
     """Where another client's move makes way, its places count as free; where it is taken over, it has them already."""
-    lack = i.own.lack(i.slots, i.partition.leader)
-    if lack is None and not i.under_way:
-        lack = i.budget.lack(i.slots, i.partition.leader, i.replaced_slots)
-    return Problem(Reason.WAITING_FOR_BUDGET, f"{lack.message}; it starts when one of them is done") if lack else None
+    if lack := i.own.lack(i.slots, i.partition.leader):
+        return _wait(lack.message)
+    if lack := i.shared.lack(i.slots, i.partition.leader):
+        return _wait(f"limits.perNamespace of the KafkaCluster: {lack.message} for this namespace")
+    if i.under_way:
+        return None
+    lack = i.budget.lack(i.slots, i.partition.leader, i.replaced_slots)
+    return _wait(lack.message) if lack else None
+
+
+def _wait(what: str) -> Problem:
+    return Problem(Reason.WAITING_FOR_BUDGET, f"{what}; it starts when one of them is done")
 
 
 def reserve(i: Input) -> None:
     """Keep the next room at its source for a partition that lacks room there alone."""
-    if not i.own.reserve(i.slots, i.partition.leader) and not i.under_way:
+    bounded = any(b.reserve(i.slots, i.partition.leader) for b in (i.own, i.shared))
+    if not bounded and not i.under_way:
         i.budget.reserve(i.slots, i.partition.leader, i.replaced_slots)

@@ -6,7 +6,7 @@ from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.checks.input import Input
 from reassign.core.model.log_dirs import LogDirPlacement
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import Names, Problem, ids
 from reassign.core.model.snapshot import Reassignment
 from reassign.errors import Reason
 
@@ -16,7 +16,9 @@ def claim(i: Input) -> Problem | None:
         return None
     return Problem(
         Reason.PARTITION_CLAIMED,
-        f"the PartitionReassignment {i.claimed_by} has it; wait until that one is settled, or remove the entry there",
+        "the PartitionReassignment ",
+        Names((i.claimed_by,), "of another namespace"),
+        " has it; wait until that one is settled, or remove the entry there",
     )
 
 

@@ -12,6 +12,7 @@ from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
+from reassign.core.model.problem import Name
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topic, TopicPartition
@@ -21,7 +22,8 @@ from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topi
 class Input:
     """A partition that waits to be moved, and all that is known about it.
 
-    `room` and `budget` are what is left of the cluster, `own` what is left of the resource's budget. `moving` is
+    `room` and `budget` are what is left of the cluster, `own` and `shared` what is left of the budgets of the resource
+    and of its namespace. `moving` is
     whether the resource has moves in flight, `expired` whether its deadline has passed. `claimed_by` is another
     resource that has the partition. The properties hold for partitions that exist (`checks.existence`); many checks ask
     for them, so each is worked out once.
@@ -36,9 +38,10 @@ class Input:
     room: Room
     budget: Budget
     own: Budget
+    shared: Budget
     moving: bool = False
     expired: bool = False
-    claimed_by: str | None = None
+    claimed_by: Name | None = None
 
     @property
     def target(self) -> tuple[int, ...]:

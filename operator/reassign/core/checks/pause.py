@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from reassign.api.kafka_cluster import PauseWhen
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.permission import Permission
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Names, Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.errors import Reason
-from reassign.text import listed
 
 REASONS = {
     PauseWhen.UNDER_MIN_ISR: (Reason.CLUSTER_UNDER_MIN_ISR, "fewer replicas in sync than min.insync.replicas"),
@@ -81,6 +80,7 @@ def pause_problem(when: PauseWhen, short: Sequence[TopicPartition], ours: Collec
     reason, what = REASONS[when]
     return Problem(
         reason,
-        f"nothing new starts while partitions outside of our own moves have {what} or no leader: "
-        f"{len(others)} have ({listed(others)}); bring their brokers back, move them too, or set pauseWhen",
+        f"nothing new starts while partitions outside of our own moves have {what} or no leader: {len(others)} have (",
+        Names(tuple(Name(str(tp), tp.topic) for tp in others), "of topics that this namespace may not move"),
+        "); bring their brokers back, move them too, or set pauseWhen",
     )

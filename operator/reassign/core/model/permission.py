@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Audience, Name, Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.errors import Reason
+
+
+def name_of(resource: Resource) -> Name:
+    """The name of a resource, for its own namespace to read."""
+    return Name(f"{resource.namespace}/{resource.name}", namespaces=frozenset({resource.namespace}))
 
 
 def not_allowed(namespace: str) -> Problem:
@@ -36,9 +41,10 @@ def not_readable(namespace: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them."""
+    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them, which is the `owner`."""
 
     allowed: Mapping[str, tuple[str, ...]]
+    owner: str | None = None
 
     def of_namespace(self, namespace: str) -> Problem | None:
         """Why the resources of a namespace may not use the cluster at all."""
@@ -58,6 +64,10 @@ class Permission:
             f"the namespace {namespace} may move {', '.join(self.allowed[namespace])}, not {topic}; "
             "remove the entry, or have spec.allowedNamespaces of the KafkaCluster list it",
         )
+
+    def audience(self, namespace: str) -> Audience:
+        """Who reads the statuses in a namespace."""
+        return Audience(namespace, self.allowed.get(namespace, ()), namespace == self.owner)
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
         """What a resource's status may show: not the topics that it may not move and never has moved."""

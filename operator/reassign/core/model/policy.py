@@ -5,24 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reassign.api.common import byte_limit_of
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits, ThrottleStatus
 from reassign.api.partition_reassignment import Throttle
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.verdict import Verdict, rendered
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottlePolicy:
-    """The throttle that a cluster gives to its resources, its maximum, and the record of what is set.
+    """The throttle that a cluster gives to its resources, its bounds, and the record of what is set.
 
-    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one nothing new is set,
-    beside a younger one that has throttles to restore nothing is touched. `claimed` is another installation's claim:
-    beside it nothing is set, and what it has set over ours is left to it.
+    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one that is served, or
+    restores its throttles, nothing new is set; beside a younger one that has some to restore nothing is touched.
+    `claimed` is another installation's claim: beside it nothing is set, and what it has set over ours is left to it.
     """
 
     default: Throttle = field(default_factory=Throttle)
+    minimum: int | str | None = None
     maximum: int | str | None = None
     record: ThrottleStatus | None = None
     older: Problem | None = None
@@ -31,7 +33,7 @@ class ThrottlePolicy:
 
     @classmethod
     def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:
-        return cls(cluster.throttle or Throttle(), cluster.limits.max_throttle, record)
+        return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,20 @@ class Policy:
         """Why the resource's namespace may not move a partition, or None."""
         return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
 
+    def limits_of(self, namespace: str) -> NamespaceLimits:
+        """What a namespace may have in flight; the KafkaCluster's own has no bounds of its own."""
+        owned = self.permission is None or self.permission.owner == namespace
+        return (None if owned else self.limits.per_namespace) or NamespaceLimits()
+
     def throttles(self, resource: Resource) -> bool:
         """Whether the resource's moves between brokers are throttled by us."""
         own = resource.spec.throttle and resource.spec.throttle.inter_broker
         return self.throttle.default.inter_broker is not None or own is not None
 
-    def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
-        """What the resource's status may show of the cluster."""
-        return self.permission.view(resource, snapshot) if self.permission else snapshot
+    def view(self, verdict: Verdict, snapshot: Snapshot) -> tuple[Verdict, Snapshot]:
+        """What the status of the verdict's resource may say, and show of the cluster."""
+        resource = verdict.resource
+        if self.permission is None:
+            return verdict, snapshot
+        audience = self.permission.audience(resource.namespace)
+        return rendered(verdict, audience), self.permission.view(resource, snapshot)

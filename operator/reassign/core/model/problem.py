@@ -1,24 +1,117 @@
-"""A problem: why something cannot be done now, and what to do about it."""
+"""A problem: why something cannot be done now, and what to do about it, for each who may read it.
+
+A sentence names resources, topics, brokers and addresses that not everyone may know. So a problem keeps them apart from
+its words, each name with who may read it, and is rendered where it enters a status: `render` is the only way there.
+What follows from a resource's own spec, or from a partition that it may move, is plain words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from reassign.errors import Reason
+from reassign.errors import Reason, ReassignError
 from reassign.text import listed
+
+MAX_NAMED = 20
+"""More than a partition's target can have."""
 
 
 @dataclass(frozen=True, slots=True)
+class Name:
+    """A name, and who may read it: the users of these namespaces, and those who may move its topic.
+
+    The KafkaCluster's own namespace reads every name, but for what is `elsewhere`: another KafkaCluster.
+    """
+
+    text: str
+    topic: str | None = None
+    namespaces: frozenset[str] = frozenset()
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names in a sentence, at most so many of them; `hidden` stands there where the reader may read none."""
+
+    names: tuple[Name, ...]
+    hidden: str
+    most: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Those who read a status: the users of a namespace, and the patterns of the topics that they may move.
+
+    `owner`: it is the KafkaCluster's own namespace.
+    """
+
+    namespace: str
+    topics: tuple[str, ...] = ()
+    owner: bool = False
+
+    def reads(self, name: Name) -> bool:
+        """Whether they may read a name."""
+        if (self.owner and not name.elsewhere) or self.namespace in name.namespaces:
+            return True
+        return name.topic is not None and any(fnmatchcase(name.topic, pattern) for pattern in self.topics)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Problem:
     """Why a partition cannot be moved now, with a sentence that says what to do."""
 
     reason: Reason
-    message: str
+    parts: tuple[str | Names, ...]
+
+    def __init__(self, reason: Reason, *parts: str | Names) -> None:
+        object.__setattr__(self, "reason", reason)
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def message(self) -> str:
+        """The sentence with all names: for logs, and once it is rendered."""
+        return "".join(_spoken(part, None) for part in self.parts)
 
 
-MAX_NAMED = 20
-"""More than a partition's target can have."""
+def render(problem: Problem, audience: Audience | None) -> Problem:
+    """The problem as this audience may read it; all of it where there is no bound on who may."""
+    return Problem(problem.reason, "".join(_spoken(part, audience) for part in problem.parts))
+
+
+def _spoken(part: str | Names, audience: Audience | None) -> str:
+    if isinstance(part, str):
+        return part
+    read = [name.text for name in part.names if audience is None or audience.reads(name)]
+    return listed(read, len(part.names), most=part.most) if read else part.hidden
+
+
+def private(text: str, hidden: str) -> Names:
+    """Words for the KafkaCluster's own namespace alone."""
+    return Names((Name(text),), hidden)
+
+
+PLANNED = frozenset(
+    {
+        Reason.INVALID_RACKS,
+        Reason.INVALID_GOAL,
+        Reason.NOT_ENOUGH_BROKERS,
+        Reason.NOTHING_SELECTED,
+        Reason.PLAN_TOO_LARGE,
+        Reason.PLANNING_FAILED,
+        Reason.INSUFFICIENT_MEMORY,
+    }
+)
+"""What is said with these speaks of the plan alone."""
+
+
+def error_problem(error: ReassignError) -> Problem:
+    """What is said of an error in using the cluster: it may name addresses, Secrets, and what belongs to others."""
+    if error.reason in PLANNED:
+        return Problem(error.reason, error.message)
+    hidden = "the Kafka cluster cannot be used for this now; the users of the KafkaCluster's namespace can see why"
+    return Problem(error.reason, private(error.message, hidden))
 
 
 def ids(brokers: Iterable[int]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, private
 from reassign.core.model.snapshot import Reassignment, TopicPartition
 from reassign.errors import Reason
 
@@ -73,16 +73,23 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step met; reason and message unless it was applied."""
+    """What a step met; reason and message unless it was applied.
+
+    The message may name a broker's address where there is no answer, or it is `private`.
+    """
 
     result: Result
     reason: Reason | None = None
     message: str = ""
+    private: bool = False
 
     @property
     def problem(self) -> Problem:
         """What it met, of one that was not applied."""
-        return Problem(self.reason or Reason.REQUEST_FAILED, self.message)
+        reason = self.reason or Reason.REQUEST_FAILED
+        if self.private or self.result in (Result.UNKNOWN, Result.NOT_SENT):
+            return Problem(reason, private(self.message, "the brokers did not answer; they are asked again"))
+        return Problem(reason, self.message)
 
 
 APPLIED = Outcome(Result.APPLIED)

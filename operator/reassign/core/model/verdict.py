@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Audience, Problem, render
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
@@ -85,3 +85,14 @@ class Verdict:
     def waits_to_settle(self) -> bool:
         """Whether a partition would start, if what is known of it were not that young."""
         return any(state is PartitionState.PENDING and problem is None for state, problem in self.waiting.values())
+
+
+def rendered(verdict: Verdict, audience: Audience | None) -> Verdict:
+    """The verdict with its problems as this audience may read them."""
+    return replace(
+        verdict,
+        waiting={tp: Waiting(w.state, w.problem and render(w.problem, audience)) for tp, w in verdict.waiting.items()},
+        problems={tp: render(problem, audience) for tp, problem in verdict.problems.items()},
+        stalls={tp: Stall(render(s.problem, audience), s.overdue) for tp, s in verdict.stalls.items()},
+        notes={tp: render(problem, audience) for tp, problem in verdict.notes.items()},
+    )

@@ -1,15 +1,13 @@
 """Admit: judge the partitions that have no entry yet, and start those that there is room for.
 
-Room goes to the resource that has the fewest partitions in flight, so that an old giant does not starve a small new
-one, and within a resource to the partition with the most bytes to copy, so that the end is not one long tail.
+`turns` says whose turn it is. Within a resource the partition with the most bytes to copy comes first, so that the end
+is not one long tail.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import (
     PartitionEntry,
@@ -29,8 +27,9 @@ from reassign.core.checks.permission import permission
 from reassign.core.model.budget import Budget, slots_of, stuck_sources, take_in_flight, unlisted
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
+from reassign.core.model.permission import name_of
 from reassign.core.model.policy import Policy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name
 from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
@@ -39,36 +38,7 @@ from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.moves.dry_run import would_move
 from reassign.core.moves.supersede import supersede
-
-
-class Admitted(NamedTuple):
-    """What becomes of one partition: it waits, or gets an entry and perhaps steps, with a note."""
-
-    waiting: Waiting | None = None
-    entry: Entry | None = None
-    steps: tuple[Step, ...] = ()
-    note: Problem | None = None
-
-
-@dataclass(slots=True)
-class Queue:
-    """The partitions of one resource that are to be judged, its own budget, and what has become of them so far."""
-
-    verdict: Verdict
-    own: Budget
-    inputs: Iterator[Input]
-    admitted: dict[TopicPartition, Admitted] = field(default_factory=dict)
-
-    @property
-    def result(self) -> Verdict:
-        admitted, verdict = self.admitted, self.verdict
-        return replace(
-            verdict,
-            record={**verdict.record, **{tp: a.entry for tp, a in admitted.items() if a.entry}},
-            steps=(*verdict.steps, *(step for a in admitted.values() for step in a.steps)),
-            waiting={**verdict.waiting, **{tp: a.waiting for tp, a in admitted.items() if a.waiting}},
-            notes={**verdict.notes, **{tp: a.note for tp, a in admitted.items() if a.note}},
-        )
+from reassign.core.moves.turns import Admitted, Queue, in_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +48,12 @@ class Claims:
     held: Mapping[TopicPartition, Resource]
     wanted: Mapping[TopicPartition, Resource]
 
-    def of(self, tp: TopicPartition, resource: Resource) -> str | None:
+    def of(self, tp: TopicPartition, resource: Resource) -> Name | None:
         """The other resource that goes first, if there is one."""
         holder = self.held.get(tp)
         if holder is None and (older := self.wanted.get(tp)) and older.age_key < resource.age_key:
             holder = older
-        return None if holder is None or holder is resource else f"{holder.namespace}/{holder.name}"
+        return None if holder is None or holder is resource else name_of(holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +65,7 @@ class Ledger:
     recent: Recent
     room: Room
     budget: Budget
+    shared: Mapping[str, Budget]
     claims: Claims
 
     def inputs(self, verdict: Verdict, own: Budget) -> Iterator[Input]:
@@ -117,6 +88,7 @@ class Ledger:
                 room,
                 self.budget,
                 own,
+                self.shared[resource.namespace],
                 moving=began or own.partitions > places,
                 expired=verdict.expired,
                 claimed_by=self.claims.of(tp, resource),
@@ -139,23 +111,14 @@ def admit(
     for verdict in verdicts:
         _take_unlisted(whole, verdict.record, snapshot, small)
         _expect_unlisted(room, verdict.record, snapshot)
-    ledger = Ledger(snapshot, policy, recent, room, whole, claims)
+    shared = _shared_budgets(verdicts, snapshot, policy, stuck, small)
+    ledger = Ledger(snapshot, policy, recent, room, whole, shared, claims)
     queues = [
         Queue(verdict, own := _own_budget(verdict, snapshot, stuck, small), ledger.inputs(verdict, own))
         for verdict in verdicts
     ]
-    silent = _start(queues, recent)
-    return [queue.result for queue in queues], silent
-
-
-def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, float]:
     silent: dict[TopicPartition, float] = {}
-    turns = [(queue.own.weight, age, queue) for age, queue in enumerate(queues)]
-    heapq.heapify(turns)
-    while turns:
-        _, age, queue = heapq.heappop(turns)
-        if (i := next(queue.inputs, None)) is None:
-            continue
+    for queue, i in in_turn(queues, shared):
         if i.resource.dry_run:
             queue.admitted[i.tp] = _rehearse(i)
         elif not permission(i) and not existence(i) and i.done:
@@ -166,8 +129,7 @@ def _start(queues: Sequence[Queue], recent: Recent) -> dict[TopicPartition, floa
                 silent[i.tp] = recent.silence.get(i.tp, recent.now)
         else:
             queue.admitted[i.tp] = _begin(i)
-        heapq.heappush(turns, (queue.own.weight, age, queue))
-    return silent
+    return [queue.result for queue in queues], silent
 
 
 def _rehearse(i: Input) -> Admitted:
@@ -196,6 +158,7 @@ def _begin(i: Input) -> Admitted:
     i.room.expect(i.tp, i.receivers, i.log_dirs)
     i.budget.take(i.slots, source)
     i.own.take(i.slots, source)
+    i.shared.take(i.slots, source)
     steps: list[Step] = []
     if to_come := tuple((b, path) for b, path in sorted(i.log_dirs.items()) if b in i.added):
         steps.append(AlterLogDirs(i.tp, to_come))
@@ -281,6 +244,23 @@ def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int], sma
         concurrency.moves_per_broker if concurrency else None,
         stuck=stuck,
     )
-    take_in_flight(own, snapshot, active(verdict.record).keys() & snapshot.reassignments.keys(), small)
-    _take_unlisted(own, verdict.record, snapshot, small)
+    _take_record(own, verdict.record, snapshot, small)
     return own
+
+
+def _shared_budgets(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, stuck: frozenset[int], small: int
+) -> dict[str, Budget]:
+    """What each namespace has in flight, and may have."""
+    shared: dict[str, Budget] = {}
+    for verdict in verdicts:
+        namespace = verdict.resource.namespace
+        limits = policy.limits_of(namespace)
+        budget = Budget(limits.partitions_in_flight, limits.moves_per_broker, stuck=stuck)
+        _take_record(shared.setdefault(namespace, budget), verdict.record, snapshot, small)
+    return shared
+
+
+def _take_record(taken: Budget, record: Record, snapshot: Snapshot, small: int) -> None:
+    take_in_flight(taken, snapshot, active(record).keys() & snapshot.reassignments.keys(), small)
+    _take_unlisted(taken, record, snapshot, small)

@@ -32,6 +32,7 @@ def supersede(i: Input) -> Superseding:
     theirs = i.in_flight
     assert theirs is not None
     i.own.take(i.slots, i.partition.leader)
+    i.shared.take(i.slots, i.partition.leader)
     entry = Entry(i.topic.id, theirs.original, i.target, RecordState.IN_FLIGHT)
     if i.under_way:
         return Superseding(entry.to(RecordState.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))

@@ -76,6 +76,7 @@ NEEDS_USER = frozenset(
         Reason.CANNOT_BE_READ,
         Reason.RESOURCE_TOO_LARGE,
         Reason.THROTTLE_ABOVE_MAXIMUM,
+        Reason.THROTTLE_BELOW_MINIMUM,
         Reason.DEADLINE_EXCEEDED,
         Reason.INVALID_RACKS,
         Reason.INVALID_GOAL,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, get_args
 
-from reassign.api.common import bytes_per_second
+from reassign.api.common import GREATEST_RATE, LEAST_RATE, bytes_per_second
 from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
 from reassign.api.limits import MAX_USERS
 from reassign.api.partition_reassignment import Throttle
@@ -93,31 +93,38 @@ class Rates(NamedTuple):
 
 
 def rates_of(throttle: Throttle | None, policy: ThrottlePolicy) -> Rates:
-    """What a resource asks for, or its KafkaCluster for it; never more than the maximum."""
-    own, default, maximum = throttle or Throttle(), policy.default, policy.maximum
+    """What a resource asks for, or its KafkaCluster for it; within the bounds."""
+    own, default = throttle or Throttle(), policy.default
+    least, most = policy.minimum or LEAST_RATE, policy.maximum or GREATEST_RATE
 
-    def least(asked: int | str | None) -> int | None:
-        return min(map(bytes_per_second, (asked, maximum) if maximum else (asked,))) if asked else None
+    def bounded(asked: int | str | None) -> int | None:
+        return min(max(*map(bytes_per_second, (asked, least))), bytes_per_second(most)) if asked else None
 
-    return Rates(least(own.inter_broker or default.inter_broker), least(own.log_dir or default.log_dir))
+    return Rates(bounded(own.inter_broker or default.inter_broker), bounded(own.log_dir or default.log_dir))
 
 
 def bounded(resource: Resource, policy: ThrottlePolicy) -> Resource:
-    """A resource that asks for more than the maximum cannot start anything."""
-    problem = above_maximum(resource.spec.throttle, policy, "spec.throttle")
+    """A resource that asks for a rate out of bounds cannot start anything."""
+    problem = out_of_bounds(resource.spec.throttle, policy, "spec.throttle")
     return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
 
 
-def above_maximum(throttle: Throttle | None, policy: ThrottlePolicy, field: str) -> Problem | None:
+def out_of_bounds(throttle: Throttle | None, policy: ThrottlePolicy, field: str) -> Problem | None:
     """Why a throttle is refused, if it is."""
-    rates, maximum = throttle or Throttle(), policy.maximum
+    rates, least, most = throttle or Throttle(), policy.minimum, policy.maximum
     for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
-        if asked and maximum and bytes_per_second(asked) > bytes_per_second(maximum):
-            message = (
-                f"{field}.{name}: {asked} is above limits.maxThrottle: {maximum} of the KafkaCluster; "
-                "lower the one, or raise the other"
+        if asked and most and bytes_per_second(asked) > bytes_per_second(most):
+            return Problem(
+                Reason.THROTTLE_ABOVE_MAXIMUM,
+                f"{field}.{name}: {asked} is above limits.maxThrottle: {most} of the KafkaCluster; "
+                "lower the one, or raise the other",
             )
-            return Problem(Reason.THROTTLE_ABOVE_MAXIMUM, message)
+        if asked and least and bytes_per_second(asked) < bytes_per_second(least):
+            return Problem(
+                Reason.THROTTLE_BELOW_MINIMUM,
+                f"{field}.{name}: {asked} is below limits.minThrottle: {least} of the KafkaCluster; "
+                "raise the one, or lower the other",
+            )
     return None
 
 

@@ -67,7 +67,7 @@ class ThrottleState:
         if key is None:
             return self._unsteady(move)
         if problem := self.problems.get(key.resource):
-            return Problem(problem.reason, f"it does not begin before it is throttled: {problem.message}")
+            return Problem(problem.reason, "it does not begin before it is throttled: ", *problem.parts)
         return Problem(Reason.THROTTLE_NOT_SET, f"it does not begin before it is throttled: {key} is still to be set")
 
     def _unsteady(self, move: ThrottledMove) -> Problem | None:

@@ -1,0 +1,70 @@
+"""Turns: whose partition is judged next, while there is room.
+
+It is the turn of the namespace that has the fewest partitions in flight, so that one with many resources does not crowd
+out the others. Within a namespace it is that of the resource that has the fewest, so that an old giant does not starve
+a small new one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from reassign.core.checks.input import Input
+from reassign.core.model.budget import Budget
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.steps import Step
+from reassign.core.model.verdict import Verdict, Waiting
+
+
+class Admitted(NamedTuple):
+    """What becomes of one partition: it waits, or gets an entry and perhaps steps, with a note."""
+
+    waiting: Waiting | None = None
+    entry: Entry | None = None
+    steps: tuple[Step, ...] = ()
+    note: Problem | None = None
+
+
+@dataclass(slots=True)
+class Queue:
+    """The partitions of one resource that are to be judged, its own budget, and what has become of them so far."""
+
+    verdict: Verdict
+    own: Budget
+    inputs: Iterator[Input]
+    admitted: dict[TopicPartition, Admitted] = field(default_factory=dict)
+
+    @property
+    def result(self) -> Verdict:
+        admitted, verdict = self.admitted, self.verdict
+        return replace(
+            verdict,
+            record={**verdict.record, **{tp: a.entry for tp, a in admitted.items() if a.entry}},
+            steps=(*verdict.steps, *(step for a in admitted.values() for step in a.steps)),
+            waiting={**verdict.waiting, **{tp: a.waiting for tp, a in admitted.items() if a.waiting}},
+            notes={**verdict.notes, **{tp: a.note for tp, a in admitted.items() if a.note}},
+        )
+
+
+def in_turn(queues: Sequence[Queue], shared: Mapping[str, Budget]) -> Iterator[tuple[Queue, Input]]:
+    """The partitions to judge, one after the other, by what their namespaces and resources have in flight by then."""
+    by_namespace: dict[str, list[tuple[int, int, Queue]]] = {}
+    for age, queue in enumerate(queues):
+        own = by_namespace.setdefault(queue.verdict.resource.namespace, [])
+        heapq.heappush(own, (queue.own.weight, age, queue))
+    turns = [(shared[name].weight, age, name) for age, name in enumerate(by_namespace)]
+    heapq.heapify(turns)
+    while turns:
+        _, namespace_age, name = heapq.heappop(turns)
+        own = by_namespace[name]
+        _, age, queue = heapq.heappop(own)
+        if (i := next(queue.inputs, None)) is not None:
+            yield queue, i
+            heapq.heappush(own, (queue.own.weight, age, queue))
+        if own:
+            heapq.heappush(turns, (shared[name].weight, namespace_age, name))
