@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.checks.hold import HOLDS
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
 from reassign.core.model.record import active
@@ -20,8 +21,6 @@ from reassign.errors import Reason
 
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
-HOLDS = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.INTERNAL_ERROR)
-"""Why the cluster lets nothing start until a user acts."""
 
 
 def states_of(
