@@ -16,6 +16,7 @@ from reassign.controller.unserved import Unserved
 from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
 from tests.unit.sim import START
 
@@ -77,8 +78,18 @@ def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     held = hold_of(KafkaCluster.parse(deleted), ["kafka/first"])
     assert held is not None
     assert held.reason is Reason.CLUSTER_DELETED
-    assert "first" in held.message
+    assert held.message.startswith("the KafkaCluster kafka/main is being deleted: nothing new starts on it")
+    assert "waits for kafka/first" in held.message
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
+
+
+def test_one_that_waits_for_orphaned_moves_names_some_of_them() -> None:
+    deleted = cluster("main")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    held = hold_of(KafkaCluster.parse(deleted), [], None, [TopicPartition("orders", number) for number in range(7)])
+    assert held is not None
+    assert held.reason is Reason.RESTORING_THROTTLES
+    assert "these orphaned moves end: orders-0, orders-1, orders-2, orders-3, orders-4 and 2 more" in held.message
 
 
 def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:

@@ -74,7 +74,7 @@ def test_what_is_not_met_is_named_before_approval() -> None:
 
 def test_a_drain_of_excluded_topics_is_incomplete_before_approval() -> None:
     plan = stage()
-    left = "3 replicas of excluded topics lie on brokers to be emptied: 1"
+    left = "3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)"
     plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
     plan.tick(4)
     assert plan.goal == ("False", "DrainIncomplete")

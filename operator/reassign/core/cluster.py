@@ -21,37 +21,44 @@ from reassign.api.limits import MAX_FOREIGN
 from reassign.core.claim import ClaimState
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import Policy, ThrottlePolicy
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Problem, ids
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event
-from reassign.core.throttle.stage import left_to_restore
+from reassign.core.throttle.stage import left_in_flight, left_to_restore
 from reassign.errors import ClusterError, Reason
-from reassign.text import listed
+from reassign.text import counted, listed
 
 Throttles = Callable[[str], ThrottleStatus | None]
 """The record of the throttles of a KafkaCluster, by its uid."""
 
 
 def hold_of(
-    cluster: KafkaCluster, unsettled: Collection[str], throttle: ThrottleStatus | None = None
+    cluster: KafkaCluster,
+    unsettled: Collection[str],
+    throttle: ThrottleStatus | None = None,
+    orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
-    """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
+    """Why this cluster is not served, given what is not settled on it; what is in flight goes on.
+
+    `orphaned` are the moves that keep their throttles without a resource.
+    """
     if not cluster.metadata.deletion_timestamp:
         return None
+    deleted = f"the KafkaCluster {_name(cluster)} is being deleted"
     if not unsettled:
+        moves = f"they stay until these orphaned moves end: {listed(sorted(orphaned))}; " if orphaned else ""
         message = (
-            f"being deleted: it goes when its throttles are restored ({where_throttled(throttle)}); "
+            f"{deleted}: it goes when its throttles are restored ({where_throttled(throttle)}); {moves}"
             "deletionPolicy: Orphan leaves them as they are, such as on a broker that is down for good"
         )
         return Problem(Reason.RESTORING_THROTTLES, message)
-    names = ", ".join(sorted(unsettled)[:5])
     return Problem(
         Reason.CLUSTER_DELETED,
-        f"being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
-        f"delete the {len(unsettled)} resources that are not ({names})",
+        f"{deleted}: nothing new starts on it, and it goes when all that refers to it has ended or is deleted; "
+        f"it waits for {listed(sorted(unsettled))}",
     )
 
 
@@ -168,8 +175,9 @@ def hold_now(
 ) -> ClusterHold:
     """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers."""
     older = duplicate_of(cluster, snapshot.cluster_id, others)
+    throttle = throttles(cluster.metadata.uid)
     return ClusterHold(
-        hold=hold_of(cluster, unsettled, throttles(cluster.metadata.uid))
+        hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
         or (claim.claimed if claim else None),
         older=older,
@@ -251,7 +259,7 @@ def cluster_status(
 
 
 def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
-    states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    states = [ConditionState("Ready", True, "Connected", _registered(snapshot))]
     unclaimed = hold.claim.unclaimed if hold.claim else None
     for kind, problem in (("Paused", hold.pause), ("Stalled", hold.stuck), ("Unclaimed", unclaimed)):
         if problem:
@@ -259,6 +267,13 @@ def _serving(snapshot: Snapshot, hold: ClusterHold) -> list[ConditionState]:
     if hold.drift:
         states.append(ConditionState("ThrottleDrift", True, "Repeated", hold.drift.message))
     return states
+
+
+def _registered(snapshot: Snapshot) -> str:
+    brokers = snapshot.brokers.values()
+    fenced = [b.id for b in brokers if b.fenced]
+    down = f", {len(fenced)} of them fenced (down or still starting): {ids(fenced)}" if fenced else ""
+    return f"{counted(len(brokers), 'broker')} registered{down}"
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:

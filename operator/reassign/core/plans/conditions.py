@@ -14,7 +14,7 @@ from reassign.core.plans.model import Plan, Seen, Unread, held_of, says, stall_o
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
-from reassign.text import listed
+from reassign.text import counted, listed
 
 EXCLUDED = "excluded topics"
 """What of status.unmet says that spec.topics keeps replicas on brokers that are drained."""
@@ -100,11 +100,11 @@ def _unapproved(plan: Plan, ahead_note: str) -> list[ConditionState]:
 
 def _said(status: ReassignmentPlanStatus) -> str:
     moves = status.moves
-    waves = f"{len(status.waves)} waves" if len(status.waves) > 1 else "1 wave"
+    waves = counted(len(status.waves), "wave")
     partitions = sum(wave.partitions for wave in status.waves)  # some only lose replicas, or change leaders
-    what = f"{waves}: {partitions} partitions"
+    what = f"{waves}: {counted(partitions, 'partition')}"
     if moves:
-        what += f", {moves.replicas} new replicas, {amount(moves.bytes)}"
+        what += f", {counted(moves.replicas, 'new replica')}, {amount(moves.bytes)}"
     return what + _unmet(status.unmet)
 
 

@@ -18,6 +18,7 @@ from reassign.core.report.events import CANCELLING, IN_FLIGHT
 from reassign.core.report.lines import Line
 from reassign.core.report.waits import NEEDS_USER, PASSES, WISHED
 from reassign.errors import Reason
+from reassign.text import counted
 
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
@@ -53,7 +54,7 @@ def states_of(
         reason = first.reason if first else "Failed"
         failed = [ConditionState(kind, True, reason, because) for kind in ("Failed", "Stalled")]
         return [*_not_yet(reason, because), *failed, *drift]
-    message = f"all {total} partitions are at their target, in sync"
+    message = f"all {total} partitions are at their target, in sync" if total > 1 else "it is at its target, in sync"
     return [
         ConditionState("Ready", True, "Completed", message),
         ConditionState("Succeeded", True, "Completed", message),
@@ -158,5 +159,5 @@ def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
         and (partition := snapshot.partition(tp)) is not None
         and partition.replicas != entry.target
     ]
-    message = f"{len(drifted)} partitions left their target: {', '.join(drifted[:5])}"
+    message = f"{counted(len(drifted), 'partition')} no longer at the target: {', '.join(drifted[:5])}"
     return [ConditionState("Drifted", True, "MovedAfterwards", message)] if drifted else []
