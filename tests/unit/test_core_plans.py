@@ -283,6 +283,16 @@ def test_an_edited_wave_is_not_started_until_it_is_as_planned() -> None:
     assert plan.released == [name]
 
 
+def test_a_plan_with_an_edited_wave_names_the_one_in_flight() -> None:
+    plan = approved(3)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(3), when_in_flight=WhenInFlight.SUPERSEDE)
+    plan.tick()
+    assert plan.reason == "WaveEdited"
+    assert f"what has begun goes on: {plan.name(1)}" in plan.message
+
+
 def test_an_edit_of_a_later_or_completed_wave_holds_back_the_next() -> None:
     plan = approved(3)
     plan.tick()
