@@ -13,12 +13,12 @@ from reassign.controller.handlers import Supervisor
 from reassign.controller.observer import Observer
 from reassign.controller.store import Store
 from reassign.controller.unserved import Unserved
-from reassign.core.cluster import check_identity, duplicate_of, hold_of, unready_status
+from reassign.core.cluster import ClusterHold, check_identity, cluster_status, duplicate_of, hold_of, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
-from tests.unit.sim import START
+from tests.unit.sim import START, SimKafka
 
 
 def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
@@ -99,6 +99,17 @@ def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
     held = hold_of(main, [])
     assert held is not None
     assert {c.type for c in unready_status(main, held, START).conditions if c.status == "True"} == {"Reconciling"}
+
+
+def test_a_connected_cluster_counts_its_fenced_brokers() -> None:
+    kafka = SimKafka({TopicPartition("orders", 0): (0, 1, 2)})
+    main = KafkaCluster.parse(cluster("main"))
+    every = len(kafka.brokers)
+    ready = cluster_status(main, kafka.snapshot(), [], ClusterHold(), START).conditions[0]
+    assert ready.message == f"{every} brokers registered"
+    kafka.brokers[2] = Broker(2, fenced=True)
+    ready = cluster_status(main, kafka.snapshot(), [], ClusterHold(), START).conditions[0]
+    assert ready.message == f"{every} brokers registered, 1 of them fenced (down or still starting): 2"
 
 
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:
