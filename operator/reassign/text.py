@@ -1,4 +1,4 @@
-"""What messages have in common: a list cut short, and the first error of an object."""
+"""What messages have in common: a list cut short, a number of things, and the first error of an object."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, 
     texts = [str(item) for item in items]
     more = (len(texts) if total is None else total) - len(texts[:most])
     return separator.join(texts[:most]) + (f" and {more} more" if more else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 partition", or "2 partitions"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def first_error(error: ValidationError) -> str:

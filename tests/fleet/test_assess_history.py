@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from reassign.api.throttle_configs import BROKER_RATES
 from reassign.files.tables import Config, Snapshot
 from reassign.fleet.assess import Assessed, assess
 from reassign.fleet.assess.terms import terms_of
@@ -154,6 +155,13 @@ def test_throttles_are_left_over_where_nothing_is_in_flight(spark: SparkSession,
             "cluster string, kind string, what string, since timestamp",
         ),
     )
+
+
+@pytest.mark.parametrize("rate", BROKER_RATES)
+def test_a_forgotten_rate_of_every_kind_is_left_over(spark: SparkSession, tmp_path: Path, rate: str) -> None:
+    history = seen(configs=(Config("broker", "1", rate, "1000000"),))
+    (row,) = assess_history(spark, tmp_path, history).leftovers.collect()
+    assert row["what"] == f"{rate} of broker 1"
 
 
 def test_throttles_of_what_is_in_flight_are_none(spark: SparkSession, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def plans() -> Iterator[tuple[str, Object]]:
     yield "waits for approval", _plan(plan)
     incomplete = stage()
     incomplete.unmet = (
-        Unmet(what="3 replicas of excluded topics lie on brokers to be emptied: 1", nearest="they stay"),
+        Unmet(what="3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)", nearest="they stay"),
     )
     incomplete.tick(5)
     yield "the same, and `spec.topics` excludes topics on a drained broker", _plan(incomplete)

@@ -96,6 +96,18 @@ def test_bootstrap_servers_that_are_none_are_a_usage_error(servers: str, command
     assert "is not host:port" in ran.err
 
 
+@pytest.mark.parametrize("port", [0, 65536, 66000, 99999])
+def test_a_number_that_is_no_port_is_a_usage_error(port: int) -> None:
+    ran = run("snapshot", "s", "--bootstrap-server", f"b:{port},c:9092")
+    assert (ran.code, ran.out) == (2, "")
+    assert "ports are from 1 to 65535" in ran.err
+
+
+@pytest.mark.parametrize("port", [1, 9092, 60000, 65535])
+def test_every_port_of_tcp_is_one(port: int) -> None:
+    assert source.plain(f"[::1]:{port},b:{port}").bootstrap_servers
+
+
 @pytest.mark.parametrize("text", [None, "", "a: [", "apiVersion: v1\nkind: Config\n"])
 def test_a_kubeconfig_that_is_missing_or_broken_is_one_line(
     text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -182,7 +194,7 @@ def test_a_snapshot_of_a_live_cluster_reports_its_contents(tmp_path: Path, monke
     kafka.sizes = {}
     Live(kafka, kafka_cluster()).serve(monkeypatch)
     ran = run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka")
-    assert ran == (0, f"{tmp_path / 's'}: 6 brokers, 1 topics, 2 partitions, 2 of them of unknown size\n", "")
+    assert ran == (0, f"{tmp_path / 's'}: 6 brokers, 1 topic, 2 partitions, 2 of them of unknown size\n", "")
     assert snapshots.read(tmp_path / "s").cluster.id == "sim"
     assert "there already" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka"), 2)
 

@@ -16,12 +16,13 @@ from reassign.controller.observer import Observer
 from reassign.controller.server import Health
 from reassign.controller.store import Store
 from reassign.controller.unserved import Unserved
-from reassign.core.cluster import check_identity, hold_of, unready_status
+from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
 from reassign.core.duplicates import duplicate_of, not_yet_seen
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
-from tests.unit.sim import START
+from tests.unit.sim import START, SimKafka
 
 
 def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
@@ -128,8 +129,18 @@ def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:
     held = hold_of(KafkaCluster.parse(deleted), ["kafka/first"])
     assert held is not None
     assert held.reason is Reason.CLUSTER_DELETED
-    assert "first" in held.message
+    assert held.message.startswith("the KafkaCluster kafka/main is being deleted: nothing new starts on it")
+    assert "waits for kafka/first" in held.message
     assert hold_of(KafkaCluster.parse(cluster("main")), []) is None
+
+
+def test_one_that_waits_for_orphaned_moves_names_some_of_them() -> None:
+    deleted = cluster("main")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    held = hold_of(KafkaCluster.parse(deleted), [], None, [TopicPartition("orders", number) for number in range(7)])
+    assert held is not None
+    assert held.reason is Reason.RESTORING_THROTTLES
+    assert "these orphaned moves end: orders-0, orders-1, orders-2, orders-3, orders-4 and 2 more" in held.message
 
 
 def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
@@ -139,6 +150,17 @@ def test_one_that_nothing_keeps_from_being_deleted_is_not_stalled() -> None:
     held = hold_of(main, [])
     assert held is not None
     assert {c.type for c in unready_status(main, held, START).conditions if c.status == "True"} == {"Reconciling"}
+
+
+def test_a_connected_cluster_counts_its_fenced_brokers() -> None:
+    kafka = SimKafka({TopicPartition("orders", 0): (0, 1, 2)})
+    main = KafkaCluster.parse(cluster("main"))
+    every = len(kafka.brokers)
+    ready = cluster_status(main, kafka.snapshot(), [], ClusterHold(), START).conditions[0]
+    assert ready.message == f"{every} brokers registered"
+    kafka.brokers[2] = Broker(2, fenced=True)
+    ready = cluster_status(main, kafka.snapshot(), [], ClusterHold(), START).conditions[0]
+    assert ready.message == f"{every} brokers registered, 1 of them fenced (down or still starting): 2"
 
 
 def test_what_came_while_all_was_being_listed_is_not_taken_for_gone() -> None:

@@ -25,6 +25,7 @@ from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Res
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
+from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, ConflictError, Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
@@ -289,6 +290,12 @@ def test_an_orphaned_move_stays_throttled_until_it_ends(operator: Operator, clie
     operator.show_changes()
     operator.tick(snapshot())
     assert client.store == START
+
+
+def test_the_moves_that_keep_a_throttle_without_a_resource_are_known(operator: Operator) -> None:
+    operator.tick(snapshot(), [operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")])
+    assert left_in_flight(operator.api.recorded, snapshot({P0: MOVING})) == {P0}
+    assert left_in_flight(operator.api.recorded, snapshot()) == set()
 
 
 def test_drift_is_reported_with_the_config_and_its_resource(operator: Operator, client: Client) -> None:

@@ -94,6 +94,15 @@ def test_a_cluster_hold_that_only_a_user_can_end_is_stalled(reason: Reason) -> N
     assert states(driver) == {P0: "Pending"}
 
 
+def test_a_cluster_hold_comes_before_a_broker_that_is_down() -> None:
+    kafka = SimKafka({P0: (0, 1, 2)})
+    kafka.brokers[3] = Broker(3, fenced=True)
+    driver = drive(kafka, resource({P0: (3, 1, 2)}), hold=Problem(Reason.CLUSTER_DELETED, "it is so"))
+    driver.ticks(3)
+    assert true_conditions(driver) == {"Stalled": Reason.CLUSTER_DELETED}
+    assert states(driver) == {P0: "Pending"}
+
+
 def test_the_limits_of_the_cluster_and_of_the_resource_hold() -> None:
     asked = dict.fromkeys(partitions(6), (3, 4))
     kafka = SimKafka({tp: (tp.partition % 3, (tp.partition + 1) % 3) for tp in partitions(6)})

@@ -21,7 +21,7 @@ from reassign.core.checks.chain import ADMISSION, DRY_RUN, WAITS, Check, Violati
 from reassign.core.checks.deadline import deadline, deadline_passed
 from reassign.core.checks.disk import disk, silence
 from reassign.core.checks.existence import existence
-from reassign.core.checks.hold import hold, idle, settled
+from reassign.core.checks.hold import hold, idle, served, settled
 from reassign.core.checks.in_flight import claim, copied_elsewhere, in_flight_elsewhere, refusal
 from reassign.core.checks.in_sync import min_in_sync_replicas
 from reassign.core.checks.input import Input
@@ -42,11 +42,14 @@ CORDONED = LogDir(cordoned=True)
 FULL = LogDir(total=1000, usable=0)
 COPIED = {"b1_a": LogDir(logs={TP: 1}), "b1_b": LogDir(futures={TP: 0})}
 KEPT_IN_A = ("any", "/a", "any")
+DELETED = Problem(Reason.CLUSTER_DELETED, "the KafkaCluster is being deleted")
 
 BOTH: Mapping[tuple[Check, Check], Input] = {
     (permission, deadline): an_input(allowed=NOT_ALLOWED, expired=True),
     (permission, existence): an_input(allowed=NOT_ALLOWED, tp=NOWHERE),
     (deadline, existence): an_input(expired=True, tp=NOWHERE),
+    (existence, served): an_input(tp=NOWHERE, cluster_hold=DELETED),
+    (served, unknown_broker): an_input(target=(99, 1), cluster_hold=DELETED),
     (existence, unknown_broker): an_input(tp=NOWHERE, target=(99, 1)),
     (unknown_broker, fenced_broker): an_input(kafka(fenced={5}), (99, 5, 1)),
     (fenced_broker, log_directory): an_input(
@@ -94,7 +97,7 @@ def test_a_dry_run_has_the_checks_of_the_admission_in_their_order() -> None:
 
 
 def test_a_dry_run_leaves_out_what_else_goes_on() -> None:
-    assert set(ADMISSION) - set(DRY_RUN) == {deadline, refusal, hold, idle, settled, budget}
+    assert set(ADMISSION) - set(DRY_RUN) == {deadline, served, refusal, hold, idle, settled, budget}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,7 @@ def test_a_violated_check_blocks_the_partition(check: Check) -> None:
     assert waiting(an_input(), Violation(check, SAID)) == (PartitionState.BLOCKED, SAID)
 
 
-@pytest.mark.parametrize("check", [hold, idle, budget])
+@pytest.mark.parametrize("check", [served, hold, idle, budget])
 def test_a_partition_that_waits_for_its_turn_is_pending(check: Check) -> None:
     assert waiting(an_input(), Violation(check, SAID)) == (PartitionState.PENDING, SAID)
 

@@ -13,7 +13,7 @@ from reassign.core.checks.chain import ADMISSION, Check
 from reassign.core.checks.deadline import deadline
 from reassign.core.checks.disk import disk, silence
 from reassign.core.checks.existence import existence
-from reassign.core.checks.hold import hold, idle, settled
+from reassign.core.checks.hold import hold, idle, served, settled
 from reassign.core.checks.in_flight import claim, copied_elsewhere, in_flight_elsewhere, refusal
 from reassign.core.checks.in_sync import min_in_sync_replicas
 from reassign.core.checks.input import Input
@@ -28,6 +28,7 @@ from tests.unit.inputs import NOW, TARGET, TP, an_input, hanging, kafka, refused
 
 NOWHERE = TopicPartition("nowhere", 0)
 PAUSED = Problem(Reason.CLUSTER_UNDER_MIN_ISR, "nothing new starts")
+DELETED = Problem(Reason.CLUSTER_DELETED, "the KafkaCluster is being deleted")
 UNSUPPORTED = Problem(Reason.RESOURCE_TOO_LARGE, "it cannot be done")
 OPEN, CORDONED, OFFLINE = LogDir(), LogDir(cordoned=True), LogDir(online=False)
 HELD = LogDir(logs={TP: 1})
@@ -321,6 +322,12 @@ TABLES: dict[Check, list[Case]] = {
             **TO_FOUR,
             **SUPERSEDE,
         ),
+    ],
+    served: [
+        case("the cluster is served"),
+        case("a user has to act at the cluster", DELETED.reason, DELETED.message, cluster_hold=DELETED),
+        case("the cluster starts nothing for a while", cluster_hold=PAUSED),
+        case("its own wish comes before the cluster's", suspend=True, cluster_hold=DELETED),
     ],
     hold: [
         case("it may start"),

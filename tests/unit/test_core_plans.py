@@ -74,7 +74,7 @@ def test_what_is_not_met_is_named_before_approval() -> None:
 
 def test_a_drain_of_excluded_topics_is_incomplete_before_approval() -> None:
     plan = stage()
-    left = "3 replicas of excluded topics lie on brokers to be emptied: 1"
+    left = "3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)"
     plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
     plan.tick(4)
     assert plan.goal == ("False", "DrainIncomplete")
@@ -281,6 +281,16 @@ def test_an_edited_wave_is_not_started_until_it_is_as_planned() -> None:
     plan.edit_wave(name, partitions=before.partitions)
     plan.tick()
     assert plan.released == [name]
+
+
+def test_a_plan_with_an_edited_wave_names_the_one_in_flight() -> None:
+    plan = approved(3)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(3), when_in_flight=WhenInFlight.SUPERSEDE)
+    plan.tick()
+    assert plan.reason == "WaveEdited"
+    assert f"what has begun goes on: {plan.name(1)}" in plan.message
 
 
 def test_an_edit_of_a_later_or_completed_wave_holds_back_the_next() -> None:

@@ -36,6 +36,10 @@ def test_what_is_no_host_name_is_an_address_that_does_not_answer(host: str) -> N
     assert f"{host} is no host name" in error.message
 
 
+def test_an_address_that_does_not_answer_is_named() -> None:
+    assert NO_BROKER in refusal(Connection(NO_BROKER)).message
+
+
 def test_other_addresses_are_tried_beside_one_that_is_no_host_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)

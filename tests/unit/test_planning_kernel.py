@@ -214,7 +214,7 @@ def test_a_partition_in_flight_is_planned_around_and_reported() -> None:
     solution = solve(pose(made, Goal(drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0]
     assert solution.target[1].tolist() != [0]
-    assert solution.unmet[0].what == "1 partitions in flight go to brokers that the goal does not allow"
+    assert solution.unmet[0].what == "1 partition in flight to brokers that the goal does not allow"
 
 
 def test_a_disk_takes_no_more_than_leaves_the_share_free() -> None:
@@ -226,7 +226,7 @@ def test_a_replica_without_room_elsewhere_stays_and_is_reported() -> None:
     made = cluster([[0], [0]], sizes=[50, 40], disks=directories(4, 100, [0, 45, 10, 10]))
     solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0], [1]]
-    assert solution.unmet[0].what.startswith("1 partitions find no place")
+    assert solution.unmet[0].what == "no place with room on disk that racks allow for 1 partition"
 
 
 def test_a_cordoned_directory_takes_nothing() -> None:
@@ -389,7 +389,7 @@ def emptied(made: Cluster, goal: Goal) -> set[int]:
 
 
 def stuck(solution: Solution) -> bool:
-    return any("find no place" in unmet.what for unmet in solution.unmet)
+    return any("no place with room" in unmet.what for unmet in solution.unmet)
 
 
 @settings(max_examples=300, deadline=None)
@@ -478,8 +478,16 @@ def test_replicas_of_excluded_topics_on_a_drained_broker_are_reported() -> None:
     made = cluster([[0, 1], [0, 1]], racks=("",) * 3, topics=("__a", "b"), topic=[0, 1])
     solution = solve(pose(made, Goal(exclude=("__*",), drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0, 1]
-    assert solution.unmet[0].what == "1 replicas of excluded topics lie on brokers to be emptied: 100"
+    assert solution.unmet[0].what == "1 replica of excluded topics on brokers to be emptied: 100 (topics: __a)"
     assert solve(pose(made, Goal(include=("b",), drain=frozenset({100})))).unmet == ()
+
+
+def test_of_many_excluded_topics_on_a_drained_broker_some_are_named() -> None:
+    made = cluster([[0, 1]] * 8 + [[1, 2]], topics=tuple("abcdefghi"), topic=list(range(9)))
+    solution = solve(pose(made, Goal(exclude=tuple("abcdefg"), drain=frozenset({100}))))
+    assert solution.unmet[0].what == (
+        "7 replicas of excluded topics on brokers to be emptied: 100 (topics: a, b, c, d, e and 2 more)"
+    )
 
 
 INTERNAL = ("__consumer_offsets", "orders")
@@ -529,7 +537,7 @@ def test_an_internal_topic_without_room_elsewhere_stays_and_is_reported() -> Non
     made = cluster([[0]], [50], topics=INTERNAL[:1], disks=directories(4, total=100, usable=[100, 10, 10, 10]))
     solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0]]
-    assert [unmet.what for unmet in solution.unmet] == ["1 partitions find no place with room on disk that racks allow"]
+    assert [unmet.what for unmet in solution.unmet] == ["no place with room on disk that racks allow for 1 partition"]
 
 
 @settings(max_examples=200, deadline=None)

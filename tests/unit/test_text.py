@@ -1,8 +1,8 @@
-"""Lists that messages cut short."""
+"""Lists that messages cut short, and numbers of things."""
 
 from __future__ import annotations
 
-from reassign.text import listed
+from reassign.text import counted, listed
 
 
 def test_listed_names_all_items_up_to_the_limit() -> None:
@@ -18,3 +18,7 @@ def test_listed_counts_the_items_beyond_the_limit() -> None:
 def test_listed_counts_items_that_are_not_given() -> None:
     assert listed(["a"], 1) == "a"
     assert listed(["a"], 3) == "a and 2 more"
+
+
+def test_one_thing_is_counted_in_the_singular() -> None:
+    assert [counted(number, "partition") for number in (0, 1, 2)] == ["0 partitions", "1 partition", "2 partitions"]

@@ -93,7 +93,7 @@ class Demo:
         }
         self.console.print(
             f"kubectl apply: PartitionReassignment {name}, {len(targets)} partitions of {topic}, at no more than "
-            f"{rate / MB:.2g} MB/s on each broker"
+            f"{rate / MB:.2g} MB/s on each broker; the rates below are the sum over all brokers"
         )
         self._kubectl("apply", "-f", "-", input=json.dumps(manifest))
 

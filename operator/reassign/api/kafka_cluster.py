@@ -232,6 +232,8 @@ class AllowedNamespace(Model):
 
 
 _HOST_PORT = r"([a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
+NO_PORT = ":(0+|6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})(,|$)"
+"""A number in bootstrapServers that can be no port, which are from 1 to 65535."""
 
 
 def _within_maximum(rate: str) -> Rule:
@@ -268,6 +270,13 @@ class KafkaClusterSpec(Model):
             " && has(oldSelf.value().sasl) && oldSelf.value().sasl == self.sasl",
             "sasl without tls is not encrypted: set tls, or sasl.allowPlaintext: true",
             ".sasl",
+            optional_old_self=True,
+        ),
+        rule(
+            f"!self.bootstrapServers.matches('{NO_PORT}')"
+            " || oldSelf.hasValue() && oldSelf.value().bootstrapServers == self.bootstrapServers",
+            "a port is from 1 to 65535",
+            ".bootstrapServers",
             optional_old_self=True,
         ),
         _within_maximum("interBroker"),

@@ -15,6 +15,7 @@ from reassign.cli import output as out
 from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.fleet.policy import Policy, parse
+from reassign.text import counted
 
 if TYPE_CHECKING:
     from reassign.fleet.stages import Result
@@ -68,7 +69,8 @@ def _parts(result: Result, manifests: Path | None, report: Path | None) -> Itera
             sum(len(each["waves"]) for each in plans),
         )
         lines.append(
-            f"{len(plans)} plans: {waves} waves copy {amount(copied)}; no plans copy less than {amount(bound)}"
+            f"{counted(len(plans), 'plan')} in {counted(waves, 'wave')}, with {amount(copied)} to copy; "
+            f"any plans for these goals copy {amount(bound)} or more"
         )
     if result.emitted:
         written, unchanged, removed, _ = result.emitted

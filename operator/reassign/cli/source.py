@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import typer
 from kubernetes.aio.config import list_kube_config_contexts
 from pydantic import ValidationError
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
+from reassign.api.kafka_cluster import NO_PORT, KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
@@ -22,6 +23,7 @@ from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
+from reassign.text import counted
 
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -100,7 +102,8 @@ def keep(where: Where, to: Path, name: str | None = None) -> None:
         snapshots.write(folder, taken, replace=name is not None)
     cluster = taken.cluster
     unknown = int((cluster.sizes < 0).sum())
-    what = f"{len(cluster.brokers)} brokers, {len(cluster.topics)} topics, {len(cluster.partition)} partitions"
+    what = f"{counted(len(cluster.brokers), 'broker')}, {counted(len(cluster.topics), 'topic')}, "
+    what += counted(len(cluster.partition), "partition")
     out.write(f"{folder}: {what}{f', {unknown} of them of unknown size' if unknown else ''}\n")
 
 
@@ -118,10 +121,14 @@ async def _connection(where: Where) -> tuple[Connection, KafkaCluster | None]:
 def plain(bootstrap_servers: str) -> KafkaClusterSpec:
     """Return the spec of a KafkaCluster that has brokers and nothing else."""
     try:
-        return KafkaClusterSpec(bootstrap_servers=bootstrap_servers)
+        spec = KafkaClusterSpec(bootstrap_servers=bootstrap_servers)
     except ValidationError:
         message = f"{bootstrap_servers!r} is not host:port, or several with commas between"
         raise typer.BadParameter(message, param_hint="'--bootstrap-server'") from None
+    if re.search(NO_PORT, bootstrap_servers):
+        message = f"{bootstrap_servers!r} has a number that is no port: ports are from 1 to 65535"
+        raise typer.BadParameter(message, param_hint="'--bootstrap-server'")
+    return spec
 
 
 def namespace_or_default(namespace: str | None) -> str:

@@ -29,6 +29,6 @@ async def take_over_statuses(cluster: KafkaCluster, store: Store, records: Recor
             await records.write(resource, read_record(resource.status.record), held=resource.has_finalizer)
         except (ApiServerError, ConflictError):
             raise
-        except ReassignError as error:  # nothing can be made in a namespace that is going
+        except ReassignError as error:  # nothing can be made in a namespace that is being deleted
             log.warning("cannot record", resource=f"{resource.namespace}/{resource.name}", error=error.message)
     await records.write_throttle(cluster, status.throttle if served else None)

@@ -22,36 +22,46 @@ from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.policy import Policy, ThrottlePolicy
-from reassign.core.model.problem import Audience, Name, Names, Problem, private, render
+from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event
+from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, Reason
-from reassign.text import listed
+from reassign.text import counted, listed
 
 
 def hold_of(
-    cluster: KafkaCluster, unsettled: Collection[str], throttle: ThrottleStatus | None = None
+    cluster: KafkaCluster,
+    unsettled: Collection[str],
+    throttle: ThrottleStatus | None = None,
+    orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
-    """Why this cluster is not served, given what is not settled on it; what is in flight goes on."""
+    """Why this cluster is not served, given what is not settled on it; what is in flight goes on.
+
+    `orphaned` are the moves that keep their throttles without a resource.
+    """
     if not cluster.metadata.deletion_timestamp:
         return None
+    deleted = f"the KafkaCluster {cluster.metadata.namespace}/{cluster.metadata.name} is being deleted"
     if not unsettled:
+        moves = tuple(Name(str(tp), tp.topic) for tp in sorted(orphaned))
+        waits = ("; they stay until these orphaned moves end: ", Names(moves, "moves of other topics")) if moves else ()
         return Problem(
             Reason.RESTORING_THROTTLES,
-            "being deleted: it goes when its throttles are restored",
+            f"{deleted}: it goes when its throttles are restored",
             private(f" ({where_throttled(throttle)})", ""),
+            *waits,
             "; deletionPolicy: Orphan leaves them as they are, such as on a broker that is down for good",
         )
     names = tuple(Name(name, namespaces=frozenset({name.split("/")[0]})) for name in sorted(unsettled))
     return Problem(
         Reason.CLUSTER_DELETED,
-        "being deleted: nothing new starts, and it goes when everything that refers to it is settled; "
-        f"delete the {len(unsettled)} resources that are not (",
-        Names(names, "of other namespaces"),
-        ")",
+        f"{deleted}: nothing new starts on it, and it goes when all that refers to it has ended or is deleted; "
+        "it waits for ",
+        Names(names, f"{counted(len(names), 'resource')} of other namespaces"),
     )
 
 
@@ -150,8 +160,9 @@ def hold_now(
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, others, now)
+    throttle = throttles(cluster.metadata.uid)
     return ClusterHold(
-        hold=hold_of(cluster, unsettled, throttles(cluster.metadata.uid))
+        hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
         or (claim.claimed if claim else None)
         or unseen,
@@ -242,7 +253,7 @@ def cluster_status(
 
 
 def _serving(snapshot: Snapshot, hold: ClusterHold, audience: Audience) -> list[ConditionState]:
-    states = [ConditionState("Ready", True, "Connected", f"{len(snapshot.brokers)} brokers are registered")]
+    states = [ConditionState("Ready", True, "Connected", _registered(snapshot))]
     kinds = {
         "Paused": hold.pause,
         "Stalled": hold.stuck,
@@ -255,6 +266,13 @@ def _serving(snapshot: Snapshot, hold: ClusterHold, audience: Audience) -> list[
     if hold.drift:
         states.append(ConditionState("ThrottleDrift", True, "Repeated", hold.drift.message))
     return states
+
+
+def _registered(snapshot: Snapshot) -> str:
+    brokers = snapshot.brokers.values()
+    fenced = [b.id for b in brokers if b.fenced]
+    down = f", {len(fenced)} of them fenced (down or still starting): {ids(fenced)}" if fenced else ""
+    return f"{counted(len(brokers), 'broker')} registered{down}"
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:

@@ -184,6 +184,10 @@ class Wire:
         except UnicodeError as error:  # Python cannot even ask DNS for it
             host = self._manager.cluster.broker_metadata(node).host
             raise errors.KafkaConnectionError(f"{host} is no host name") from error
+        except (errors.KafkaConnectionError, errors.KafkaTimeoutError) as error:
+            tried = self._manager.cluster.broker_metadata(node)
+            detail = error.args[0] if error.args else "no answer in time"
+            raise type(error)(f"{tried.host}:{tried.port}: {detail}") from error
         return connection
 
     def _bootstrap_servers(self) -> list[Node]:

@@ -255,7 +255,9 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
     if error.status == 409:
         return ConflictError(message)
     if error.status == 403 and "because it is being terminated" in message:
-        return ReassignError(Reason.REQUEST_FAILED, f"nothing new can be made in a namespace that is going: {message}")
+        return ReassignError(
+            Reason.REQUEST_FAILED, f"the namespace is being deleted, and nothing new can be made in it: {message}"
+        )
     if error.status == 403:
         return ReassignError(
             Reason.NOT_AUTHORIZED, f"to {verb} {path} is not allowed: {message}; see the chart's Roles"

@@ -24,7 +24,7 @@ from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
 from reassign.planning.problem.problem import RESOURCES, Problem, around_evicted
 from reassign.planning.problem.shares import LEADERS, OPEN
-from reassign.text import listed
+from reassign.text import counted, listed
 
 ROUNDS = 12
 CHAINS = 200
@@ -261,7 +261,7 @@ def _unplaced(partitions: int) -> list[Unmet]:
         return []
     return [
         Unmet(
-            f"{partitions} partitions find no place with room on disk that racks allow",
+            f"no place with room on disk that racks allow for {counted(partitions, 'partition')}",
             "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
         )
     ]
@@ -277,7 +277,7 @@ def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
             share = after[row, problem.allowed] / np.maximum(1, problem.target[row, problem.allowed])
             unmet.append(
                 Unmet(
-                    f"{by} is not within the tolerance on {int(outside.sum())} brokers: "
+                    f"{by} is not within the tolerance on {counted(int(outside.sum()), 'broker')}: "
                     f"{listed(problem.brokers[outside].tolist(), most=10)}",
                     f"from {share.min():.1%} to {share.max():.1%} of a broker's share",
                 )

@@ -14,7 +14,7 @@ from reassign.core.checks.budget import budget
 from reassign.core.checks.deadline import deadline
 from reassign.core.checks.disk import disk, silence
 from reassign.core.checks.existence import existence
-from reassign.core.checks.hold import hold, idle, settled
+from reassign.core.checks.hold import hold, idle, served, settled
 from reassign.core.checks.in_flight import claim, copied_elsewhere, in_flight_elsewhere, refusal
 from reassign.core.checks.in_sync import min_in_sync_replicas
 from reassign.core.checks.input import Input
@@ -44,6 +44,7 @@ ADMISSION: tuple[Check, ...] = (
     permission,
     deadline,
     existence,
+    served,
     *TARGET,
     refusal,
     hold,
@@ -58,7 +59,7 @@ ADMISSION: tuple[Check, ...] = (
 DRY_RUN: tuple[Check, ...] = (permission, existence, *TARGET, silence, disk)
 """As if every entry were to begin now, whatever else goes on."""
 
-WAITS: frozenset[Check] = frozenset({hold, idle, settled, budget})
+WAITS: frozenset[Check] = frozenset({served, hold, idle, settled, budget})
 """Checks whose violation is a turn to wait for: the partition is Pending. With any other one it is Blocked."""
 
 

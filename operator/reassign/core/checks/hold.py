@@ -8,7 +8,16 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.errors import Reason
 
+HOLDS = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.INTERNAL_ERROR)
+"""Why the cluster lets nothing start until a user acts."""
+
 UNSETTLED = Problem(Reason.CONNECTING, "metadata may still show the partition as it was a moment ago")
+
+
+def served(i: Input) -> Problem | None:
+    """The cluster starts nothing until a user acts, whatever else is wrong with the partition."""
+    problem = hold(i)
+    return problem if problem and problem.reason in HOLDS else None
 
 
 def hold(i: Input) -> Problem | None:

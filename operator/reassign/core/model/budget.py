@@ -15,6 +15,7 @@ from typing import NamedTuple
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.text import counted
 
 SLOTLESS_AS_ONE = 20
 """Those of one resource begin together, so that few writes record the small moves of many resources."""
@@ -69,11 +70,11 @@ class Budget:
             return None
         for broker in sorted(slots):
             if self.destinations[broker] - (broker in freed) >= self.moves_per_broker:
-                return Lack(f"broker {broker} receives {self.moves_per_broker} replicas already")
+                return Lack(f"broker {broker} receives {counted(self.moves_per_broker, 'replica')} already")
         if source is not None and slots:
             used = self.sources[source] - len(freed)
             if source in self.kept or (used and used + len(slots) > self.moves_per_broker):
-                return Lack(f"broker {source} sends {used} replicas already", source)
+                return Lack(f"broker {source} sends {counted(used, 'replica')} already", source)
         return None
 
     def reserve(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> bool:

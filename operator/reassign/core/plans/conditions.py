@@ -14,7 +14,7 @@ from reassign.core.plans.model import Plan, Seen, Unread, held_of, says, stall_o
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
-from reassign.text import listed
+from reassign.text import counted, listed
 
 EXCLUDED = "excluded topics"
 """What of status.unmet says that spec.topics keeps replicas on brokers that are drained."""
@@ -29,27 +29,32 @@ def states_of(
     ahead: Sequence[Resource],
 ) -> list[ConditionState]:
     """The conditions of a plan that is made and not carried out yet."""
-    ahead_note = f"; what has begun goes on: {names(ahead)}" if ahead else ""
-    moving = any(active(wave.record) for wave in (current, *ahead) if wave)
+    in_flight = [current] if current and current not in ahead and active(current.record) else []
+    moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
+    goes_on = _goes_on([*in_flight, *ahead])
     wished = plan.spec.suspend or not (plan.approved or plan.spec.approved_digest)
     if isinstance(seen, Problem) and not (seen.reason in PASSES and wished and not moving):
-        return unsettled(seen.reason, f"{seen.message}{ahead_note}")
+        return unsettled(seen.reason, f"{seen.message}{goes_on}")
     if spoilt:
-        return unsettled(spoilt.reason, f"{spoilt.message}{ahead_note}")
+        return unsettled(spoilt.reason, f"{spoilt.message}{goes_on}")
     if plan.spec.suspend:
         message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
         message = f"{message}; {plan.status.summary}"
         states = unsettled(Reason.SUSPENDED, message)
         return [*states, ConditionState("Reconciling", True, Reason.SUSPENDED, message)] if moving else states
     if differs or plan.status.stale_digest:
-        message = f"{_stale(plan, differs)}{ahead_note}"
+        message = f"{_stale(plan, differs)}{goes_on}"
         return [*unsettled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
     if not plan.approved:
-        return _unapproved(plan, ahead_note)
+        return _unapproved(plan, goes_on)
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
     turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
-    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{ahead_note}")
+    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{_goes_on(ahead)}")
+
+
+def _goes_on(waves: Sequence[Resource]) -> str:
+    return f"; what has begun goes on: {names(waves)}" if waves else ""
 
 
 def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
@@ -83,28 +88,27 @@ def _stale(plan: Plan, differs: Sequence[str]) -> str:
     )
 
 
-def _unapproved(plan: Plan, ahead_note: str) -> list[ConditionState]:
+def _unapproved(plan: Plan, goes_on: str) -> list[ConditionState]:
     digest, given = plan.status.digest, plan.spec.approved_digest
     if given:
         return unsettled(
             Reason.APPROVED_DIGEST_MISMATCH,
-            f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest "
-            f"there{ahead_note}",
+            f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest there{goes_on}",
         )
     message = (
         f"{_said(plan.status)}; read the suspended PartitionReassignments (label {PLAN_LABEL}={plan.name}), then copy "
-        f"status.digest, {digest}, to spec.approvedDigest{ahead_note}"
+        f"status.digest, {digest}, to spec.approvedDigest{goes_on}"
     )
     return unsettled(Reason.AWAITING_APPROVAL, message)
 
 
 def _said(status: ReassignmentPlanStatus) -> str:
     moves = status.moves
-    waves = f"{len(status.waves)} waves" if len(status.waves) > 1 else "1 wave"
+    waves = counted(len(status.waves), "wave")
     partitions = sum(wave.partitions for wave in status.waves)  # some only lose replicas, or change leaders
-    what = f"{waves}: {partitions} partitions"
+    what = f"{waves}: {counted(partitions, 'partition')}"
     if moves:
-        what += f", {moves.replicas} new replicas, {amount(moves.bytes)}"
+        what += f", {counted(moves.replicas, 'new replica')}, {amount(moves.bytes)}"
     return what + _unmet(status.unmet)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.core.checks.hold import HOLDS
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
 from reassign.core.model.record import active
@@ -17,11 +18,10 @@ from reassign.core.report.events import CANCELLING, IN_FLIGHT
 from reassign.core.report.lines import Line
 from reassign.core.report.waits import NEEDS_USER, PASSES, WISHED
 from reassign.errors import Reason
+from reassign.text import counted
 
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
-HOLDS = (Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_DELETED, Reason.INTERNAL_ERROR)
-"""Why the cluster lets nothing start until a user acts."""
 
 
 def states_of(
@@ -54,7 +54,7 @@ def states_of(
         reason = first.reason if first else "Failed"
         failed = [ConditionState(kind, True, reason, because) for kind in ("Failed", "Stalled")]
         return [*_not_yet(reason, because), *failed, *drift]
-    message = f"all {total} partitions are at their target, in sync"
+    message = f"all {total} partitions are at their target, in sync" if total > 1 else "it is at its target, in sync"
     return [
         ConditionState("Ready", True, "Completed", message),
         ConditionState("Succeeded", True, "Completed", message),
@@ -159,5 +159,5 @@ def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
         and (partition := snapshot.partition(tp)) is not None
         and partition.replicas != entry.target
     ]
-    message = f"{len(drifted)} partitions left their target: {', '.join(drifted[:5])}"
+    message = f"{counted(len(drifted), 'partition')} no longer at the target: {', '.join(drifted[:5])}"
     return [ConditionState("Drifted", True, "MovedAfterwards", message)] if drifted else []

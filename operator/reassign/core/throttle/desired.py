@@ -8,7 +8,7 @@ Brokers have one rate of each kind for all: the least that any resource asks for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, get_args
 
@@ -142,7 +142,7 @@ def desired(
     if policy.record is None:
         return moves
     left = _left_log_dir_moves(policy.record, held, snapshot, recent)
-    return [*_left(policy.record, held, snapshot), *left, *moves]
+    return [*left_moves(policy.record, held, snapshot), *left, *moves]
 
 
 def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
@@ -166,7 +166,7 @@ def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[froze
     return frozenset(entry.original), entry.added
 
 
-def _left(record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
+def left_moves(record: ThrottleStatus, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
     """Moves in flight that we throttled and no resource holds any more: the throttle stays until they end."""
     ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
     for topic in record.topics:

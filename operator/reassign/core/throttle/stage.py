@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -17,7 +17,15 @@ from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict, Waiting
-from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, desired, rate_keys, wanted_configs
+from reassign.core.throttle.desired import (
+    ThrottledMove,
+    WantedConfigs,
+    desired,
+    left_moves,
+    log_dir_moves_of,
+    rate_keys,
+    wanted_configs,
+)
 from reassign.core.throttle.diff import Diff, fit, read_record, write_record
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
@@ -194,6 +202,14 @@ def readable(
 def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
     """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
     return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+
+
+def left_in_flight(record: ThrottleStatus | None, snapshot: Snapshot) -> Collection[TopicPartition]:
+    """The moves in flight that a record has throttles for, whoever holds them."""
+    if record is None:
+        return ()
+    between_brokers = {move.tp for move in left_moves(record, frozenset(), snapshot)}
+    return between_brokers.union(*log_dir_moves_of(record).values())
 
 
 def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:

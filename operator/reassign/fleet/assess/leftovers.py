@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from reassign.api.throttle_configs import LISTS, RATES
+from reassign.api.throttle_configs import BROKER_RATES, LISTS
 from reassign.fleet.assess.growth import DAY
 from reassign.fleet.tables import Tables
 
@@ -24,7 +24,7 @@ def leftovers(history: Tables, sizes: DataFrame) -> DataFrame:
         .withColumn("age", sf.row_number().over(Window.partitionBy("cluster").orderBy(sf.desc("taken_at"))) - 1)
         .withColumn("newest_at", sf.max("taken_at").over(Window.partitionBy("cluster")))
     )
-    is_set = (sf.col("kind") == "broker") & sf.col("key").isin(*RATES)
+    is_set = (sf.col("kind") == "broker") & sf.col("key").isin(*BROKER_RATES)
     is_set |= (sf.col("kind") == "topic") & sf.col("key").isin(*LISTS)
     throttles = history.configs.where(is_set & (sf.col("value") != "")).select(
         "cluster",

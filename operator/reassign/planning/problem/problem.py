@@ -22,7 +22,7 @@ from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
-from reassign.text import listed
+from reassign.text import counted, listed
 
 RESOURCES = tuple(COUNTED)
 """The rows of `Problem.target`, `low` and `high`."""
@@ -96,9 +96,9 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     each = what_counts(cluster)
-    for of, counted in zip(each, COUNTED.values(), strict=True):
-        if counted.measure:
-            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), counted.what)
+    for of, kind in zip(each, COUNTED.values(), strict=True):
+        if kind.measure:
+            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), kind.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))
     weight = _weight(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
@@ -261,7 +261,7 @@ def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, els
     if waiting:
         unmet.append(
             Unmet(
-                f"{waiting} partitions in flight go to brokers that the goal does not allow",
+                f"{counted(waiting, 'partition')} in flight to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
             )
         )
@@ -269,18 +269,19 @@ def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, els
     if guessed:
         unmet.append(
             Unmet(
-                f"the sizes of {guessed} partitions are not known, since their brokers have not reported them",
+                f"sizes that the brokers have not reported, of {counted(guessed, 'partition')}",
                 "each counts as the mean of its topic; plan again when the brokers answer",
             )
         )
     emptied = np.isin(cluster.brokers, sorted(goal.drain))
-    staying = cluster.replicas[selection.kept]
-    staying = staying[(staying >= 0) & emptied[staying]]
-    if len(staying):
+    staying = (cluster.replicas >= 0) & emptied[cluster.replicas] & selection.kept[:, None]
+    if staying.any():
+        topics = [cluster.topics[topic] for topic in np.unique(cluster.topic[staying.any(axis=1)])]
         unmet.append(
             Unmet(
-                f"{len(staying)} replicas of excluded topics lie on brokers to be emptied: "
-                f"{listed(cluster.brokers[np.unique(staying)].tolist())}",
+                f"{counted(int(staying.sum()), 'replica')} of excluded topics on brokers to be emptied: "
+                f"{listed(cluster.brokers[np.unique(cluster.replicas[staying])].tolist())} "
+                f"(topics: {listed(topics)})",
                 "they stay; to move them too, exclude no topic",
             )
         )

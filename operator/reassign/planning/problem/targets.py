@@ -82,7 +82,8 @@ def _counted(of: Placement, row: int, all_fixed: Bytes, atleast: Bytes, atmost: 
     low, high = shares.band(share, share, of.tolerance)
     largest = int(each[of.movable].max(initial=1))
     low = np.minimum(low, np.maximum(down + 1 - largest, 0))
-    return _targets(of, fixed, share, low, np.maximum(high, np.maximum(share, fixed) + largest))
+    most = np.maximum(share, down + largest) if leaders else share + largest  # narrow bands of leaders cost no bytes
+    return _targets(of, fixed, share, low, np.maximum(high, most))
 
 
 def _fitting(of: Placement, fixed: Bytes, high: Bytes) -> Bytes | None:
