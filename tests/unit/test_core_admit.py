@@ -301,7 +301,7 @@ def test_a_namespace_with_many_resources_does_not_crowd_out_another() -> None:
     ("limits", "lack"),
     [
         (NamespaceLimits(partitions_in_flight=2), "all 2 places for partitions in flight are taken"),
-        (NamespaceLimits(moves_per_broker=1), "broker 0 sends 1 replicas already"),
+        (NamespaceLimits(moves_per_broker=1), "broker 0 sends 1 replica already"),
     ],
 )
 def test_what_another_namespace_has_in_flight_is_bounded(limits: NamespaceLimits, lack: str) -> None:
