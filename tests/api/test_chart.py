@@ -268,7 +268,7 @@ def test_two_clusters_are_not_kept_under_one_name(helm: Helm) -> None:
         ({"logLevel": "verbose"}, "/logLevel"),
         ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
         ({"crds": {"keep": "yes"}}, "/crds/keep"),
-        ({"replicas": 2}, "replicas"),
+        ({"replica": 2}, "replica"),
     ],
 )
 def test_a_value_that_the_chart_does_not_know_is_refused_by_name(

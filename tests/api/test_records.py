@@ -44,7 +44,7 @@ def do(move: Kubectl, use: Callable[[Records, Resource], Awaitable[T]]) -> T:
 async def _read(move: Kubectl, kube: KubeClient) -> Store:
     store = Store()
     for kind in KINDS:
-        store.take_over(await kube.list(kind, move.namespace), ())
+        store.take_over(await kube.list(kind, move.namespace), {})
     return store
 
 
