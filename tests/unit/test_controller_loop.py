@@ -508,7 +508,7 @@ def test_a_status_that_is_refused_stops_no_cancel(
     world.add("late", LATER, (4, 2, 3))
     world.tick(until=lambda: LATER in world.kafka.reassignments)
     world.pull("CancelOurs")
-    for method in ("write_status", "write_record", "create"):
+    for method in ("get", "write_status", "write_record", "create"):
         monkeypatch.setattr(world.kube, method, refuse)
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 

@@ -169,11 +169,10 @@ class ClusterLoop:
             await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
         resources = self._due(admitted)
         try:
-            throttle = self.actor.throttle_record.recorded
+            throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
             in_doubt = doubts(resources, throttle, self.memory)
             observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
-            explain = self.unserved.problem_of
             observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
@@ -186,8 +185,8 @@ class ClusterLoop:
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
             unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
-        others, now = self.store.readable_clusters(), self.reporter.now()
-        if duplicate_of(cluster, observed.snapshot.cluster_id, others, now) != hold.older:
+        others = self.store.readable_clusters()
+        if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
         sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
@@ -213,7 +212,6 @@ class ClusterLoop:
         return None
 
     def _restores(self, snapshot: Snapshot) -> bool:
-        """Whether throttles are left to restore."""
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
 
     async def _serve(self, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
@@ -229,33 +227,35 @@ class ClusterLoop:
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory = decision.memory
-        if decision.begins and not await self._still_so():
-            return AT_ONCE_SECONDS
-        decision = recorded(decision, await self.actor.record(decision, policy, attempts))
+        try:
+            if decision.begins and not await self._still_so():
+                return AT_ONCE_SECONDS
+            written = await self.actor.record(decision, policy, attempts)
+        except ReassignError:  # nothing begins, and what is to be undone waits for no API server
+            written = {}
+        decision = recorded(decision, written)
         decision = kept(decision, await self.actor.copies.keep(decision.keep))
         self.memory = decision.memory
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
-        verdicts = decision.verdicts
-        self.metrics.count_moves(self.name, verdicts, policy.limits.partitions_in_flight)
+        self.metrics.count_moves(self.name, decision.verdicts, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
         if self.actor.written or decision.throttle.awaited or applied or ended:
             return self._pace.at_once()
-        moving = any(active(v.record) or v.waits_to_settle for v in verdicts)
+        moving = any(active(v.record) or v.waits_to_settle for v in decision.verdicts)
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _still_so(self) -> bool:
         """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
-        before = self.store.cluster(self.key)
+        before = self.store.wish(self.key)
         await self.reporter.refresh_cluster(self.key)
-        now = self.store.cluster(self.key)
-        return before is not None and now is not None and _wish(before) == _wish(now)
+        return before is not None and self.store.wish(self.key) == before
 
     def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """The resources to judge now. Settled ones are judged for drift, now and then."""
@@ -294,8 +294,3 @@ class ClusterLoop:
         if self.key[0] not in self.store.unreadable_namespaces:
             await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
         return UNREACHABLE_SECONDS
-
-
-def _wish(cluster: Object) -> tuple[object, ...]:
-    meta = cluster["metadata"]
-    return meta["uid"], meta["generation"], meta.get("deletionTimestamp")
