@@ -91,7 +91,7 @@ def test_a_foreign_move_is_superseded_with_its_originals_recorded(world: World) 
     world.wait_in_flight((orders, 0))
     name = world.move("ours", {(orders, 0): [1, 3]}, whenInFlight="Supersede")
     world.wait_partition(name, orders, state="InFlight", addingReplicas=[3], removingReplicas=[0])
-    [record] = (world.read(name) or {})["status"]["record"]
+    [record] = world.record(name)
     assert sorted(record["partitions"][0]["originalReplicas"]) == [0, 1]
     world.delete(name)
     world.wait_gone(name)

@@ -15,7 +15,7 @@ def test_a_dry_run_reports_moves_and_writes_nothing_until_executed(world: World)
     world.wait_partition(name, orders, 1, state="Completed")
     obj = world.read(name) or {}
     assert "finalizers" not in obj["metadata"]
-    assert not obj["status"].get("record")
+    assert world.record(name) == []
     assert world.kafka.in_flight([orders]) == {}
     world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [1, 2]})
     world.patch(name, {"mode": "Execute"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -67,6 +68,12 @@ class World:
     def read(self, name: str, kind: str = "partitionreassignment") -> Object | None:
         """The object as it is now; None when it is gone."""
         return self.api.get(f"/apis/kafka.reassign.dev/v1alpha1/namespaces/{self.namespace}/{kind}s/{name}")
+
+    def record(self, name: str) -> list[Object]:
+        """What the operator has recorded of a PartitionReassignment, by topic."""
+        uid = (self.read(name) or {})["metadata"]["uid"]
+        parts = (self.read(f"{uid}-{part}", "reassignmentrecord") for part in itertools.count())
+        return [topic for part in itertools.takewhile(bool, parts) for topic in (part or {})["spec"]["topics"]]
 
     def apply(self, manifest: Object) -> None:
         self.kubectl("apply", "-f", "-", input=json.dumps(manifest))
