@@ -139,7 +139,7 @@ def test_what_is_in_flight_is_listed_for_topics_not_asked_for_too(kafka: Kafka) 
 
 
 def test_a_broker_in_doubt_lists_what_is_in_flight_and_its_offset_is_read(kafka: Kafka) -> None:
-    doubts = Doubts(frozenset({2}), offsets=True)
+    doubts = Doubts((2,), offsets=True)
 
     def forwarded() -> Forwarded:
         return asyncio.run(kafka.client.observe((), None, (), doubts)).forwarded
@@ -154,6 +154,6 @@ def test_a_broker_in_doubt_lists_what_is_in_flight_and_its_offset_is_read(kafka:
 
 
 def test_a_broker_in_doubt_that_is_gone_leaves_the_others(kafka: Kafka) -> None:
-    found = asyncio.run(kafka.client.observe((), None, (), Doubts(frozenset({99})))).forwarded
+    found = asyncio.run(kafka.client.observe((), None, (), Doubts((99,)))).forwarded
     assert found.via in kafka.brokers.ids
     assert found.brokers == {found.via}

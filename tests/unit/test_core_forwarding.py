@@ -112,7 +112,7 @@ def test_a_new_process_asks_the_broker_that_a_record_leaves_open() -> None:
     driver = moving()
     driver.tick(lands_after=12)
     driver.restart()
-    assert doubts(list(driver.resources.values()), None, driver.memory) == Doubts(frozenset({0}))
+    assert doubts(list(driver.resources.values()), None, driver.memory) == Doubts((0,))
 
 
 def test_a_request_that_was_not_sent_leaves_no_doubt() -> None:
@@ -199,3 +199,10 @@ def test_the_broker_of_a_throttle_is_asked_by_a_new_process() -> None:
     asked = {write.via for write in throttler.lately.in_doubt(throttler.status)}
     assert asked == {0, 1, 2}
     assert broker(0) in throttler.store
+
+
+def test_a_new_process_goes_on_at_the_broker_that_topics_were_changed_through() -> None:
+    """Metadata of that broker shows when the doubt ends; of any other only time does."""
+    topics, one, another = Write(2, 0.0), Write(0, 0.0), Write(1, 0.0)
+    assert Forwarding().doubts(1.0, [], [topics, one, another]).brokers == (2, 0, 1)
+    assert Forwarding().doubts(1.0, [another], [topics, one]).brokers == (1, 2, 0)

@@ -196,7 +196,7 @@ class KafkaClient:
                 return False
             return True
 
-        asked = sorted(doubts.brokers)
+        asked = doubts.brokers
         heard = [b for b, yes in zip(asked, await asyncio.gather(*map(answers, asked)), strict=True) if yes]
         if heard:
             self._wire.prefer(heard[0])

@@ -49,9 +49,13 @@ NOT_FORWARDED = Forwarded()
 
 
 class Doubts(NamedTuple):
-    """What an observation is to settle: the brokers with writes that were not answered, and whether by offsets too."""
+    """What an observation is to settle: the brokers with writes that were not answered, and whether by offsets too.
 
-    brokers: frozenset[int] = frozenset()
+    The first of them that answers is written to next. So the broker of moves and of topics comes before those whose own
+    configurations were changed: its metadata shows when a change of a topic has landed, and any other's does not.
+    """
+
+    brokers: tuple[int, ...] = ()
     offsets: bool = False
 
 
@@ -93,9 +97,9 @@ class Forwarding:
 
     def doubts(self, now: float, moves: Iterable[Write], configs: Iterable[Write]) -> Doubts:
         """Return what to ask about these writes, which may not have landed."""
-        listed = {w.via for w in moves if w.via not in self.listed and now - _latest(w) < SETTLE_SECONDS}
-        shown = {w.via for w in configs if w.via not in self.caught_up and now - _latest(w) < SETTLE_SECONDS}
-        return Doubts(frozenset(via for via in listed | shown if via is not None), bool(shown))
+        listed = [w.via for w in moves if w.via not in self.listed and now - _latest(w) < SETTLE_SECONDS]
+        shown = [w.via for w in configs if w.via not in self.caught_up and now - _latest(w) < SETTLE_SECONDS]
+        return Doubts(tuple(dict.fromkeys(via for via in (*listed, *shown) if via is not None)), bool(shown))
 
     def via_of(self, resource: ConfigResource) -> int | None:
         """Return the broker that a resource's configurations are changed through, and read from."""
