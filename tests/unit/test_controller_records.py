@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
-from reassign.errors import ApiServerError
+from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World
 
 Edit = Callable[[Object], None]
@@ -293,3 +294,106 @@ def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> Non
     assert record(world)
     assert held(world)
     assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
+
+
+def refuse_to_make(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> Object:
+        raise ReassignError(Reason.REQUEST_FAILED, "nothing can be made in a namespace that is being deleted")
+
+    monkeypatch.setattr(world.kube, "create", refuse)
+
+
+def test_a_namespace_being_deleted_stops_no_undo(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in parts(world, "main"):  # it has no throttles, so nothing holds it back
+        del world.kube.objects[part["metadata"]["uid"]]
+        world.store.drop(part["metadata"]["uid"])
+    refuse_to_make(world, monkeypatch)
+    world.delete("main")
+    world.delete("move")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.safe_tick(until=lambda: world.store.get("uid-main") is None)
+
+
+def test_records_taken_over_in_part_are_taken_over_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_before(world)
+    done = {"originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "Completed"}
+    topic = {"topic": "aaa", "topicId": "id-aaa", "partitions": [{"partition": n, **done} for n in range(150)]}
+    world.kube.objects["uid-move"]["status"]["record"].insert(0, topic)
+    world.restart()
+    create, made = world.kube.create, []
+
+    async def fails_once(obj: Object) -> Object:
+        made.append(obj["metadata"]["name"])
+        if len(made) == 2:
+            raise ApiServerError("500")
+        return await create(obj)
+
+    monkeypatch.setattr(world.kube, "create", fails_once)
+    world.safe_tick(until=lambda: len(parts(world)) == 2)
+    world.delete("move")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+
+
+def test_nothing_is_marked_as_taken_over_that_cannot_be_read(world: World) -> None:
+    as_before(world)
+    world.change("move", lambda obj: obj["spec"].update(mode="Unknown"))
+    world.restart()
+    world.tick(2)
+    assert parts(world, "main") == []
+    world.change("move", lambda obj: obj["spec"].pop("mode"))
+    world.tick(2)
+    assert record(world)[OURS.topic]["state"] == "InFlight"
+    assert parts(world, "main")
+
+
+def test_a_record_that_a_backup_brought_back_undoes_nothing(world: World) -> None:
+    [part] = deepcopy(parts(world))
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: "Succeeded" in world.conditions("move"))
+    world.tick(2)
+    world.kafka.move_as_another(OURS, (1, 2, 3))
+    world.kafka.copy(OURS)
+    world.kafka.move_as_another(OURS, (4, 2, 3))
+    made = {"uid": "uid-copy", "name": "copy-0", "creationTimestamp": "2126-01-01T00:00:00Z"}
+    part["metadata"] |= made
+    part["metadata"]["ownerReferences"][0]["uid"] = "uid-before"
+    world.put(part)
+    world.tick(5)
+    assert OURS in world.kafka.reassignments
+    assert not held_by_us(world, "uid-copy")
+
+
+def held_by_us(world: World, uid: str) -> bool:
+    return FINALIZER in world.kube.objects[uid]["metadata"]["finalizers"]
+
+
+def test_a_dry_run_that_is_carried_out_takes_nothing_over(world: World) -> None:
+    world.add("dry", THEIRS, (5, 2, 3))
+    done = {"topic": LATER.topic, "partition": 0, "replicas": [1, 2, 3]}
+    world.change("dry", lambda obj: obj["spec"].update(mode="DryRun", partitions=[*obj["spec"]["partitions"], done]))
+    world.tick(3)
+    world.change("dry", lambda obj: obj["spec"].update(mode="Execute"))
+    world.tick(3)
+    world.delete("dry")
+    world.tick(until=lambda: world.store.get("uid-dry") is None)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+
+
+def test_the_record_of_a_cluster_without_its_finalizer_is_released(world: World) -> None:
+    as_before(world)
+    world.tick()
+    assert held(world, "main")
+    main = world.kube.objects.pop("uid-main")
+    world.store.drop("uid-main")
+    world.put({**main, "metadata": {**main["metadata"], "uid": "uid-main-again", "finalizers": []}, "status": {}})
+    world.kube.objects["uid-main"] = world.kube.objects["uid-main-again"]  # where a GET by its name finds it
+    world.tick(3)
+    assert not held_by_us(world, "uid-uid-main-0")
+
+
+def test_a_record_of_a_cluster_that_cannot_be_read_stops_no_undo(world: World) -> None:
+    [part] = parts(world, "main")
+    world.store.put(world.kube.write(part["metadata"]["uid"], lambda obj: obj["spec"].update(part="first")))
+    world.delete("move")
+    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.safe_tick(until=lambda: world.store.get("uid-move") is None)

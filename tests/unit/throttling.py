@@ -79,7 +79,10 @@ class ApiServer:
     def parts(self, uid: str) -> list[str]:
         return ["of this version"]
 
-    async def look_for_owners(self, key: tuple[str, str]) -> None:
+    def has_record(self, uid: str) -> bool:
+        return True
+
+    async def look_for_owners(self, key: tuple[str, str], now: object) -> None:
         """Every resource is there."""
 
     def throttle(self, uid: str) -> ThrottleStatus | None:

@@ -165,6 +165,7 @@ class Supervisor:
             self._store.put(found)
             self._wake((namespace, name))
             return
+        await self._reporter.records.look_for_owners((namespace, name), self._kube.now())
         await self._reporter.answer_for_unreadable((namespace, name))
         attempts = Attempts(self._reporter)
         for resource in self._store.resources((namespace, name)):

@@ -18,7 +18,7 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import take_over_statuses
+from reassign.controller.migration import mark_served, take_over_statuses
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
@@ -152,13 +152,15 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        await take_over_statuses(cluster, self.store, self.reporter.records)
-        unsure = await self._met(self.reporter.look_for_owners(self.key))
+        records = self.reporter.records
+        await take_over_statuses(cluster, self.store, records)
+        unsure = await self._met(mark_served(cluster, self.store, records))
+        unsure = await self._met(records.look_for_owners(self.key, self.reporter.now())) or unsure
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
         orphan = cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
-        if cluster.metadata.deletion_timestamp and not awaited and (orphan or left is None):
+        if cluster.metadata.deletion_timestamp and not awaited and not unsure and (orphan or left is None):
             if left:
                 await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
@@ -228,9 +230,8 @@ class ClusterLoop:
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory = decision.memory
         try:
-            if decision.begins and not await self._still_so():
-                return AT_ONCE_SECONDS
-            written = await self.actor.record(decision, policy, attempts)
+            sure = not decision.begins or await self._still_so()
+            written = await self.actor.record(decision, policy, attempts) if sure else {}
         except ReassignError:  # nothing begins, and what is to be undone waits for no API server
             written = {}
         decision = recorded(decision, written)

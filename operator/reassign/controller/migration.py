@@ -9,26 +9,47 @@ from reassign.controller.records import Records
 from reassign.controller.store import Store
 from reassign.core.model.record import read_record
 from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.kube.client import ClusterKey
 
 log = structlog.get_logger()
 
 
 async def take_over_statuses(cluster: KafkaCluster, store: Store, records: Records) -> None:
-    """Write the records of a KafkaCluster and its resources, unless it has one: then this version has served it.
+    """Write the records of the resources of a KafkaCluster, unless it is marked.
 
     A status counts only where the version before has served the KafkaCluster: whoever may write one could make it up.
     """
-    meta, status = cluster.metadata, cluster.status
-    if store.parts(meta.uid):
+    if store.has_record(cluster.metadata.uid) or not _served_before(cluster):
         return
-    served = status.cluster_id is not None
-    for resource in store.resources((meta.namespace, meta.name)) if served else ():
-        if not resource.status.record or store.parts(resource.uid):
+    for resource in store.resources(_key(cluster)):
+        if not resource.status.record:
             continue
+        record = {**read_record(resource.status.record), **resource.record}
         try:
-            await records.write(resource, read_record(resource.status.record), held=resource.has_finalizer)
+            await records.write(resource, record, held=resource.has_finalizer)
         except (ApiServerError, ConflictError):
             raise
         except ReassignError as error:  # nothing can be made in a namespace that is being deleted
             log.warning("cannot record", resource=f"{resource.namespace}/{resource.name}", error=error.message)
-    await records.write_throttle(cluster, status.throttle if served else None)
+
+
+async def mark_served(cluster: KafkaCluster, store: Store, records: Records) -> None:
+    """Give a KafkaCluster a record of its own, with its throttles: then this version has served it.
+
+    Not while there is something that cannot be read, and may have a record in its status. One that is being deleted may
+    be in a namespace where nothing can be made.
+    """
+    meta, throttle = cluster.metadata, cluster.status.throttle
+    before = _served_before(cluster)
+    waits = before and (store.unreadable(_key(cluster)) or store.unlisted)
+    if store.has_record(meta.uid) or meta.deletion_timestamp or waits:
+        return
+    await records.mark(cluster, throttle if before and throttle and (throttle.brokers or throttle.topics) else None)
+
+
+def _served_before(cluster: KafkaCluster) -> bool:
+    return cluster.status.cluster_id is not None
+
+
+def _key(cluster: KafkaCluster) -> ClusterKey:
+    return cluster.metadata.namespace, cluster.metadata.name

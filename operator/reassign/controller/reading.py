@@ -69,9 +69,8 @@ def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
         record |= part.record
     progress = resource.status.progress
     told = progress and any((progress.partitions_in_flight, progress.partitions_completed, progress.partitions_failed))
-    lost = (
-        bool(told) and not resource.dry_run if not parts else [part.spec.part for part in parts] != [*range(len(parts))]
-    )
+    judged_only = resource.dry_run or any(condition.type == "Checked" for condition in resource.status.conditions)
+    lost = bool(told) and not judged_only if not parts else [part.spec.part for part in parts] != [*range(len(parts))]
     return replace(resource, record=record, record_lost=lost)
 
 
@@ -99,7 +98,8 @@ def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resourc
         owner_gone=True,
         deleted=since,
     )
-    return (ref.namespace, ref.name), joined(gone, parts)
+    ours = [] if any(part.copied for part in parts) else parts
+    return (ref.namespace, ref.name), joined(gone, ours)
 
 
 def parse_resource(obj: Object) -> Resource:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
 
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
@@ -16,10 +19,16 @@ from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRec
 from reassign.core.model.record import Record, read_record, spread, write_record
 from reassign.core.model.resource import Resource
 from reassign.errors import ConflictError
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 if TYPE_CHECKING:
     from reassign.controller.store import Store
+
+
+log = structlog.get_logger()
+
+COPIED_AFTER = timedelta(seconds=60)
+"""A part that was made so long after the last write that it tells of is a copy: ours are made before."""
 
 
 class Owner(NamedTuple):
@@ -43,6 +52,13 @@ class Part:
     def parse(cls, obj: Object) -> Part:
         spec = ReassignmentRecord.parse(obj).spec
         return cls(obj, spec, read_record(spec.topics))
+
+    @property
+    def copied(self) -> bool:
+        """Whether a backup brought it back: what it tells of was written long before it was made."""
+        sent = [entry.sent_at for entry in self.record.values() if entry.active and entry.sent_at]
+        made = datetime.fromisoformat(self.obj["metadata"]["creationTimestamp"])
+        return bool(sent) and made - max(sent) > COPIED_AFTER
 
     @property
     def held(self) -> bool:
@@ -96,6 +112,11 @@ class Records:
 
     async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
         """Write the throttles that are set, and the values to restore."""
+        if throttle is not None or self._store.parts(cluster.metadata.uid):
+            await self.mark(cluster, throttle)
+
+    async def mark(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+        """The same, and make the record of a KafkaCluster where there is none, without throttles too."""
         meta = cluster.metadata
         spec = ReassignmentRecordSpec(
             cluster_ref=RecordedClusterRef(namespace=meta.namespace, name=meta.name), part=0, throttle=throttle
@@ -104,6 +125,26 @@ class Records:
         await self._write(owner, next(iter(self._store.parts(meta.uid)), None), spec, throttle is not None)
         if throttle is None:
             await self.release(meta.uid)
+
+    async def look_for_owners(self, key: ClusterKey, now: datetime) -> None:
+        """Ask the API server for the owners that are not known, and have a record that may need undoing.
+
+        The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
+        """
+        for owner in self._store.unowned(key):
+            found = await self._kube.get(owner.kind, owner.namespace, owner.name)
+            if found and found["metadata"]["uid"] == owner.uid:
+                self._store.put(found)
+                continue
+            name = f"{owner.namespace}/{owner.name}"
+            log.warning("gone without its finalizer", kind=owner.kind, name=name)
+            if owner.kind is Kind.KAFKA_CLUSTER:
+                log.warning(
+                    "throttles left", cluster=name, throttles=[p.spec.throttle for p in self._store.parts(owner.uid)]
+                )
+                await self.release(owner.uid)
+            else:
+                self._store.is_gone(owner, now)
 
     async def release(self, uid: str) -> None:
         """Remove our finalizer from the parts of an owner: nothing in them has to be undone."""

@@ -147,18 +147,8 @@ class Reporter:
             if at_deadline is not None or idle:
                 await self._release(resource, record, bool(at_deadline))
                 return
-        if not resource.settled:
+        if not (resource.settled or resource.owner_gone):
             await self.write(resource, blind(resource, problem, now))
-
-    async def look_for_owners(self, key: ClusterKey) -> None:
-        """Ask the API server for the resources that are not known, and have a record that may need undoing."""
-        for owner in self._store.unowned(key):
-            found = await self._kube.get(owner.kind, owner.namespace, owner.name)
-            if found and found["metadata"]["uid"] == owner.uid:
-                self._store.put(found)
-            else:
-                log.warning("gone without its finalizer", resource=f"{owner.namespace}/{owner.name}")
-                self._store.is_gone(owner, self.now())
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say that a resource is not served, and nothing else; let it go if it is deleted."""

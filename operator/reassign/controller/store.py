@@ -179,6 +179,10 @@ class Store:
         parsed = (once(self._parsed_parts, Part.parse, obj) for obj in self._parts.get(owner, {}).values())
         return sorted((part for part in parsed if isinstance(part, Part)), key=lambda part: part.spec.part)
 
+    def has_record(self, owner: str) -> bool:
+        """Whether there is a record of an owner, by its uid, readable or not."""
+        return owner in self._parts
+
     def throttle(self, cluster: str) -> ThrottleStatus | None:
         """The record of the throttles that are set on a KafkaCluster, by its uid."""
         return next((part.spec.throttle for part in self.parts(cluster)), None)
@@ -186,7 +190,7 @@ class Store:
     def unowned(self, key: ClusterKey) -> set[Owner]:
         """The PartitionReassignments that are not known, can be asked for, and may have something in flight."""
         records = (obj for obj in self._all(Kind.REASSIGNMENT_RECORD) if has_finalizer(obj) and cluster_key(obj) == key)
-        owners = {owner for obj in records if (owner := owner_of(obj)).kind is Kind.PARTITION_REASSIGNMENT}
+        owners = set(map(owner_of, records))
         readable = (owner for owner in owners if owner.namespace not in self.unreadable_namespaces)
         return {owner for owner in readable if owner.uid not in self._objects and owner.uid not in self._gone}
 

@@ -213,7 +213,9 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     def goes_on(step: Step) -> bool:
         return not isinstance(step, Cancel) or step.tp in decision.memory.kept.keys() - decision.keep.keys()
 
-    verdicts = tuple(replace(v, steps=tuple(filter(goes_on, v.steps))) for v in decision.verdicts)
+    verdicts = tuple(  # what is being deleted goes back by its own record
+        v if v.resource.deleted else replace(v, steps=tuple(filter(goes_on, v.steps))) for v in decision.verdicts
+    )
     cancels = tuple(filter(goes_on, decision.brake.cancels))
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
