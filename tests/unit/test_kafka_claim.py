@@ -130,3 +130,20 @@ def test_the_claim_of_an_earlier_process_keeps_its_age(group: Group) -> None:
     group.members["ours"] = Claim("ours", datetime(2025, 1, 1, tzinfo=UTC))
     rounds(new(), group, 1)
     assert group.members["ours"].since == datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def test_a_claim_that_could_not_be_looked_at_is_looked_at_again() -> None:
+    group, claimed = Group(), new()
+    read, described = group.read_from, []
+
+    def times_out_once(node: Any, request: Any, seconds: float) -> Any:
+        if type(request).__name__ == "DescribeGroupsRequest":
+            described.append(request)
+            if len(described) == 2:
+                group.members["other"] = OTHER  # joined at once, and is older
+                raise errors.RequestTimedOutError("slow coordinator")
+        return read(node, request, seconds)
+
+    group.read_from = times_out_once  # type: ignore[method-assign]
+    rounds(claimed, group, 20)
+    assert claimed.state.other is not None

@@ -67,6 +67,8 @@ class Membership:
     _coordinator: Node | None = None
     _member: Member | None = None
     _claim: Claim | None = None
+    _looked: bool = False
+    """Whether the members have been read since this process joined: who joins at the same time may precede it."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -131,7 +133,8 @@ class Membership:
         if self._member:
             try:
                 self._beat(wire, coordinator, self._member)
-                return self.state.other
+                if self._looked:
+                    return self.state.other
             except errors.RebalanceInProgressError:
                 pass
             except LEFT:
@@ -141,8 +144,11 @@ class Membership:
             self._claim = None
             return other
         self._claim = self._claim or Claim(self.installation, own_since(claims, self.installation, datetime.now(UTC)))
+        self._looked = False
         self._join(wire, coordinator, self._claim)
-        if other := preceding(self._described(wire, coordinator), self.installation):
+        claims = self._described(wire, coordinator)
+        self._looked = True
+        if other := preceding(claims, self.installation):
             self._leave(wire, coordinator)  # both joined at once
             self._claim = None
         return other
