@@ -19,6 +19,7 @@ from reassign.controller.planner import Planner
 from reassign.controller.store import Store
 from reassign.core.claim import Claim, ClaimState
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason
 from reassign.kafka.claim import Membership
@@ -244,6 +245,7 @@ def serve(*operators: Operator, until: Callable[[], bool]) -> None:
 def test_two_operators_on_one_kafka_leave_no_rate_behind(kafka: Kafka) -> None:
     tps = [TopicPartition(kafka.topic([0, 1], megabytes=2), 0) for _ in range(2)]
     places = [ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in range(4)]
+    eventually(lambda: not any(isinstance(read, Problem) for read in kafka.configs(*places).values()))
     before = kafka.configs(*places)
     first = Operator(kafka, "first", tps[0], [2, 1], "200Ki")
     second = Operator(kafka, "second", tps[1], [3, 1], "500Ki")

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.policy import Policy
-from reassign.core.model.record import Entry, write_record
+from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.verdict import Stall
 from reassign.core.throttle.stage import ConfigRead
@@ -55,7 +55,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
     tp, memory = TopicPartition(name, 0), Memory.begin(time.monotonic())
     entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
-    moving = replace(moving, status=moving.status.model_copy(update={"record": write_record({tp: entry})}))
+    moving = replace(moving, record={tp: entry})
 
     def reconcile() -> Stall | None:
         nonlocal memory
