@@ -11,7 +11,7 @@ from reassign.kube.access import RIGHTS, lease_rights
 from tests.api.kubectl import Kubectl, RefusedError
 
 ACCOUNTS, LEASE = ("one", "two"), "kafka-reassign-operator"
-NOBODY = "127.0.0.1:1"
+UNREACHABLE = "127.0.0.1:1"
 """Where no broker listens: that it is unreachable shows that a KafkaCluster is served."""
 
 

@@ -14,7 +14,7 @@ import pytest
 from localplatform.controlplane import ApiServer
 from localplatform.processes import wait_until
 from tests.api.kubectl import Kubectl, cluster
-from tests.api.site import ACCOUNTS, LEASE, NOBODY, Site, is_served
+from tests.api.site import ACCOUNTS, LEASE, UNREACHABLE, Site, is_served
 from tests.forwarder import Forwarder
 from tests.operator_process import OperatorProcess, running
 
@@ -67,7 +67,7 @@ def lease_held(process: OperatorProcess) -> bool:
 def served_by(process: OperatorProcess, pair: Pair, kubectl: Kubectl, name: str) -> None:
     """A new KafkaCluster is served, by this process."""
     since = datetime.now(UTC)
-    kubectl.apply(cluster(name, bootstrapServers=NOBODY))
+    kubectl.apply(cluster(name, bootstrapServers=UNREACHABLE))
     assert is_served(kubectl, name), process.log_text()
     assert pair.writes(process, since)
 
@@ -95,7 +95,7 @@ def test_one_that_was_stopped_writes_nothing_when_it_continues(pair: Pair) -> No
     assert wait_until(lambda: pair.holder == pair.standby.name, 60)
     pair.site.a.patch("kafkacluster", "main", {"spec": {"bootstrapServers": "127.0.0.1:2"}})
     for number in range(5):  # more that it would serve
-        pair.site.a.apply(cluster(f"later-{number}", bootstrapServers=NOBODY))
+        pair.site.a.apply(cluster(f"later-{number}", bootstrapServers=UNREACHABLE))
     pair.active.send(signal.SIGCONT)
     assert pair.active.ended() == 3, pair.active.log_text()
     assert pair.writes(pair.active, since) == []

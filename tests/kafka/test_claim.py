@@ -89,11 +89,17 @@ def lasts(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def test_the_second_installation_sees_the_claim_of_the_first(installations: Installations) -> None:
+def first_and_second(installations: Installations) -> tuple[Membership, Membership]:
+    """The first has the claim, and the second sees that."""
     first = installations.start("first")
     eventually(lambda: has(first))
     second = installations.start("second")
     eventually(lambda: sees(second, "first"))
+    return first, second
+
+
+def test_the_second_installation_sees_the_claim_of_the_first(installations: Installations) -> None:
+    first, second = first_and_second(installations)
     problem = second.state.claimed
     assert problem
     assert problem.reason is Reason.CLUSTER_CLAIMED
@@ -102,10 +108,7 @@ def test_the_second_installation_sees_the_claim_of_the_first(installations: Inst
 
 
 def test_a_crashed_installations_claim_ends_with_its_session(installations: Installations) -> None:
-    first = installations.start("first")
-    eventually(lambda: has(first))
-    second = installations.start("second")
-    eventually(lambda: sees(second, "first"))
+    first, second = first_and_second(installations)
     installations.kill(first)
     assert lasts(lambda: sees(second, "first"), SESSION / 2)
     eventually(lambda: has(second))
@@ -123,10 +126,7 @@ def test_the_next_process_of_an_installation_keeps_its_claim(installations: Inst
 
 
 def test_a_claim_that_is_given_up_is_free_at_once(installations: Installations) -> None:
-    first = installations.start("first")
-    eventually(lambda: has(first))
-    second = installations.start("second")
-    eventually(lambda: sees(second, "first"))
+    first, second = first_and_second(installations)
     began = time.monotonic()
     first.leave()
     eventually(lambda: has(second))
@@ -134,10 +134,7 @@ def test_a_claim_that_is_given_up_is_free_at_once(installations: Installations) 
 
 
 def test_the_claim_survives_its_coordinators_death(installations: Installations) -> None:
-    first = installations.start("first")
-    eventually(lambda: has(first))
-    second = installations.start("second")
-    eventually(lambda: sees(second, "first"))
+    first, second = first_and_second(installations)
     coordinator = int(str(first._coordinator).removeprefix("coordinator-"))
     installations.kafka.brokers.kill(coordinator)
     try:

@@ -246,7 +246,7 @@ def resource(entries: Mapping[TopicPartition, Sequence[int]], uid: str = "a", **
 
 
 def without_record(resource: Resource) -> Resource:
-    """The resource after somebody else removed its ReassignmentRecords."""
+    """The resource after another client removed its ReassignmentRecords."""
     return replace(resource, record={}, record_lost=True)
 
 

@@ -16,7 +16,7 @@ from reassign.kafka.claim import Membership
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 from tests.unit.test_controller_throttling import Client
-from tests.unit.throttling import grow_up, show_changes
+from tests.unit.throttling import show_changes, throttle_its_move
 
 OTHER = Claim("other", datetime(2026, 1, 1, tzinfo=UTC), "10.0.0.1")
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
@@ -111,10 +111,7 @@ class Throttled(Claimed):
     def __init__(self) -> None:
         super().__init__()
         self.client = Client(copy(START))
-        brokers: Any = self.brokers
-        brokers.configs, brokers.change = self.client.configs, self.client.change
-        grow_up(self.loop)
-        self.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+        throttle_its_move(self, self.client)
         self.seconds(3)
 
     def seconds(self, times: int) -> None:

@@ -19,7 +19,7 @@ from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.test_controller_loop import LATER, OURS, World, _object, connect, forget, served, throttle_record
 from tests.unit.test_controller_throttling import Client
-from tests.unit.throttling import grow_up, show_changes
+from tests.unit.throttling import grow_up, show_changes, throttle_its_move
 
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
 
@@ -30,10 +30,7 @@ class Two(World):
     def __init__(self) -> None:
         super().__init__()
         self.client = Client(copy(START))
-        brokers: Any = self.brokers
-        brokers.configs, brokers.change = self.client.configs, self.client.change
-        grow_up(self.loop)
-        self.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+        throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
         older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
         older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
@@ -46,7 +43,7 @@ class Two(World):
         self.older = ClusterLoop(
             key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None, self.main.plans
         )
-        connect(self.older, brokers, KafkaCluster.parse(older))
+        connect(self.older, self.brokers, KafkaCluster.parse(older))
         grow_up(self.older)
 
     def both(self, times: int) -> None:

@@ -11,7 +11,7 @@ from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import partitions
 from tests.unit.test_controller_loop import OURS, World
 from tests.unit.test_controller_throttling import MOVING, NEW, OLD, Client, snapshot
-from tests.unit.throttling import Operator, ended, grow_up, show_changes
+from tests.unit.throttling import Operator, ended, show_changes, throttle_its_move
 
 [P0] = partitions(1)
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}}
@@ -26,10 +26,7 @@ def client() -> Client:
 def world(client: Client) -> World:
     """OURS is in flight, throttled."""
     world = World()
-    brokers: Any = world.brokers
-    brokers.configs, brokers.change = client.configs, client.change
-    grow_up(world.loop)
-    world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    throttle_its_move(world, client)
     world.tick(2)  # the first asks for configurations
     assert client.store != START
     return world

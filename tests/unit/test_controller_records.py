@@ -151,7 +151,7 @@ def test_what_is_settled_is_not_moved_again_when_its_status_is_wiped(world: Worl
 
 
 def lose_record(world: World, name: str = "move") -> None:
-    """Somebody strips the finalizers of its records and deletes them, while no operator runs."""
+    """Another client strips the finalizers of its records and deletes them, while no operator runs."""
     for part in parts(world, name):
         del world.kube.objects[part["metadata"]["uid"]]
 
@@ -182,7 +182,7 @@ def test_a_record_of_another_owner_of_the_same_name_counts_for_nothing(world: Wo
 
 
 def strip(world: World, name: str = "move") -> None:
-    """Somebody strips our finalizer of a resource by hand, and deletes it."""
+    """A user strips our finalizer of a resource, and deletes it."""
     del world.kube.objects[f"uid-{name}"]
     world.store.drop(f"uid-{name}")
 

@@ -151,7 +151,7 @@ def test_an_unreadable_cluster_with_throttles_goes_when_orphaned(world: World) -
     rate = ThrottleConfig(name="leader.replication.throttled.rate", value="1000")
     throttle = ThrottleStatus(brokers=(BrokerThrottle(broker=3, configs=(rate,)),))
     cluster = KafkaCluster.parse(world.store.get("uid-main") or {})
-    asyncio.run(world.loop.reporter.record_throttle(cluster, throttle))
+    asyncio.run(world.loop.reporter.records.write_throttle(cluster, throttle))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.delete("main")
     world.store.drop("uid-move")

@@ -12,16 +12,7 @@ from reassign.core.model.snapshot import Broker, Reassignment
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.report.events import cancellations
 from reassign.errors import Reason
-from tests.unit.sim import (
-    SimKafka,
-    detail,
-    drive,
-    partitions,
-    resource,
-    states,
-    true_conditions,
-    without_record,
-)
+from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions, without_record
 
 P0, P1, P2 = partitions(3)
 

@@ -11,15 +11,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
-from tests.unit.sim import (
-    SimKafka,
-    drive,
-    partitions,
-    resource,
-    states,
-    true_conditions,
-    without_record,
-)
+from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions, without_record
 
 ALLOWED = Permission({"kafka": ("*",), "team-a": ("team-a-*", "shared.?")})
 

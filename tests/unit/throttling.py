@@ -67,7 +67,7 @@ class ApiServer:
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         self.status = status.wire()
 
-    async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+    async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
         if self.refuses:
             raise ConflictError("another version")
         self.recorded = throttle and ThrottleStatus.parse(throttle.wire())
@@ -224,6 +224,13 @@ def grown_up(memory: ThrottleMemory) -> ThrottleMemory:
 def without_changes(memory: ThrottleMemory) -> ThrottleMemory:
     """The memory some seconds later: all brokers show what was changed."""
     return replace(memory, recent=replace(memory.recent, sent=()))
+
+
+def throttle_its_move(world: Any, client: Any) -> None:
+    """A world of an operator that has been running for long, whose resource `move` is throttled to 1 MiB/s."""
+    world.brokers.configs, world.brokers.change = client.configs, client.change
+    grow_up(world.loop)
+    world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
 
 
 def grow_up(loop: ClusterLoop) -> None:

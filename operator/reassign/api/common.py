@@ -253,11 +253,6 @@ ObservedGeneration = Annotated[
 ]
 
 
-def is_written(status: Mapping[str, Any]) -> bool:
-    """Whether the operator wrote this status, as it is on the wire, and no one wiped it since."""
-    return bool(status.get("observedGeneration", NEVER_WRITTEN) != NEVER_WRITTEN)
-
-
 def _cut(limit: int) -> BeforeValidator:
     return BeforeValidator(
         lambda text: f"{text[: limit - 1]}…" if isinstance(text, str) and len(text) > limit else text

@@ -142,12 +142,12 @@ class Actor:
             self.written = True
             if (written := await self.reporter.write(resource, status)) is None:
                 return None
-            resource = replace(written, unsupported=resource.unsupported or written.unsupported)
+            resource = _bounded_as(resource, written)
         if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
             self.written = True
             if (written := await self.reporter.hold(resource)) is None:
                 return None
-            resource = replace(written, unsupported=resource.unsupported or written.unsupported)
+            resource = _bounded_as(resource, written)
         if not verdict.must_record:
             return resource
         if resource.uid in self._unreported:  # a move begins only where its status can be written
@@ -167,3 +167,8 @@ class Actor:
                 log.info("config", change=str(change), result=outcome.result, message=outcome.message)
             outcomes |= met
         return outcomes
+
+
+def _bounded_as(judged: Resource, written: Resource) -> Resource:
+    """A resource as it was written, with what the KafkaCluster's bounds made of it when it was judged."""
+    return replace(written, unsupported=judged.unsupported or written.unsupported)

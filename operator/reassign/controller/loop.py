@@ -153,8 +153,8 @@ class ClusterLoop:
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         records = self.reporter.records
-        await take_over_statuses(cluster, self.store, records)
-        unsure = await self._met(mark_served(cluster, self.store, records))
+        await take_over_statuses(self.key, cluster, self.store, records)
+        unsure = await self._met(mark_served(self.key, cluster, self.store, records))
         unsure = await self._met(records.look_for_owners(self.key, self.reporter.now())) or unsure
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)

@@ -14,14 +14,14 @@ from reassign.kube.client import ClusterKey
 log = structlog.get_logger()
 
 
-async def take_over_statuses(cluster: KafkaCluster, store: Store, records: Records) -> None:
+async def take_over_statuses(key: ClusterKey, cluster: KafkaCluster, store: Store, records: Records) -> None:
     """Write the records of the resources of a KafkaCluster, unless it is marked.
 
-    A status counts only where the version before has served the KafkaCluster: whoever may write one could make it up.
+    A status counts only where the version before has served the KafkaCluster: anyone who may write one could forge it.
     """
     if store.has_record(cluster.metadata.uid) or not _served_before(cluster):
         return
-    for resource in store.resources(_key(cluster)):
+    for resource in store.resources(key):
         if not resource.status.record:
             continue
         record = {**read_record(resource.status.record), **resource.record}
@@ -33,7 +33,7 @@ async def take_over_statuses(cluster: KafkaCluster, store: Store, records: Recor
             log.warning("cannot record", resource=f"{resource.namespace}/{resource.name}", error=error.message)
 
 
-async def mark_served(cluster: KafkaCluster, store: Store, records: Records) -> None:
+async def mark_served(key: ClusterKey, cluster: KafkaCluster, store: Store, records: Records) -> None:
     """Give a KafkaCluster a record of its own, with its throttles: then this version has served it.
 
     Not while there is something that cannot be read, and may have a record in its status. One that is being deleted may
@@ -41,7 +41,7 @@ async def mark_served(cluster: KafkaCluster, store: Store, records: Records) -> 
     """
     meta, throttle = cluster.metadata, cluster.status.throttle
     before = _served_before(cluster)
-    waits = before and (store.unreadable(_key(cluster)) or store.unlisted)
+    waits = before and (store.unreadable(key) or store.unlisted)
     if store.has_record(meta.uid) or meta.deletion_timestamp or waits:
         return
     await records.mark(cluster, throttle if before and throttle and (throttle.brokers or throttle.topics) else None)
@@ -49,7 +49,3 @@ async def mark_served(cluster: KafkaCluster, store: Store, records: Records) -> 
 
 def _served_before(cluster: KafkaCluster) -> bool:
     return cluster.status.cluster_id is not None
-
-
-def _key(cluster: KafkaCluster) -> ClusterKey:
-    return cluster.metadata.namespace, cluster.metadata.name

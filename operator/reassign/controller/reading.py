@@ -63,7 +63,7 @@ def _cannot_read(error: ValidationError) -> str:
 
 
 def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
-    """A resource with its record; parts that are gone, or that status tells of and nobody has, were lost."""
+    """A resource with its record, which was lost where parts are missing, or where only status tells of one."""
     record: dict[TopicPartition, Entry] = {}
     for part in parts:
         record |= part.record

@@ -6,7 +6,6 @@ has something in flight, or waits for something: the deletion of a namespace, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +15,12 @@ import structlog
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRecordSpec, RecordedClusterRef
+from reassign.controller.refresh import refresh
+from reassign.core.cluster import where_throttled
 from reassign.core.model.record import Record, read_record, spread, write_record
 from reassign.core.model.resource import Resource
 from reassign.errors import ConflictError
-from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, has_finalizer
 
 if TYPE_CHECKING:
     from reassign.controller.store import Store
@@ -63,17 +64,13 @@ class Part:
     @property
     def held(self) -> bool:
         """Whether it has our finalizer."""
-        return FINALIZER in self.obj["metadata"].get("finalizers", ())
+        return has_finalizer(self.obj)
 
 
 def owner_of(obj: Object) -> Owner:
     """The owner of a ReassignmentRecord."""
     owner = obj["metadata"]["ownerReferences"][0]
     return Owner(Kind(owner["kind"]), obj["metadata"]["namespace"], owner["name"], owner["uid"])
-
-
-def by_number(parts: Iterable[Part]) -> dict[int, Part]:
-    return {part.spec.part: part for part in parts}
 
 
 class Records:
@@ -98,7 +95,7 @@ class Records:
         ref = resource.spec.cluster_ref
         cluster = RecordedClusterRef(namespace=ref.namespace or resource.namespace, name=ref.name)
         owner = Owner(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name, resource.uid)
-        known = by_number(self._store.parts(resource.uid))
+        known = {part.spec.part: part for part in self._store.parts(resource.uid)}
         for number, entries in spread(record, {n: part.record for n, part in known.items()}).items():
             part = known.get(number)
             spec = ReassignmentRecordSpec(
@@ -132,16 +129,12 @@ class Records:
         The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
         """
         for owner in self._store.unowned(key):
-            found = await self._kube.get(owner.kind, owner.namespace, owner.name)
-            if found and found["metadata"]["uid"] == owner.uid:
-                self._store.put(found)
+            if await refresh(self._kube, self._store, *owner):
                 continue
             name = f"{owner.namespace}/{owner.name}"
             log.warning("gone without its finalizer", kind=owner.kind, name=name)
             if owner.kind is Kind.KAFKA_CLUSTER:
-                log.warning(
-                    "throttles left", cluster=name, throttles=[p.spec.throttle for p in self._store.parts(owner.uid)]
-                )
+                log.warning("throttles left", cluster=name, where=where_throttled(self._store.throttle(owner.uid)))
                 await self.release(owner.uid)
             else:
                 self._store.is_gone(owner, now)
@@ -150,31 +143,32 @@ class Records:
         """Remove our finalizer from the parts of an owner: nothing in them has to be undone."""
         for part in self._store.parts(uid):
             if part.held:
-                self._learn(part.obj, await self._kube.remove_finalizer(part.obj))
+                self._store.learn(part.obj["metadata"]["uid"], await self._kube.remove_finalizer(part.obj))
 
     async def _write(self, owner: Owner, part: Part | None, spec: ReassignmentRecordSpec, held: bool) -> None:
         if part and part.spec == spec and (part.held or not held):
             return
-        obj = part.obj if part else _made(owner, spec, held)
+        if part is None:
+            await self._create(_made(owner, spec, held))
+            return
+        name, uid = part.obj["metadata"]["name"], part.obj["metadata"]["uid"]
         try:
-            written = await (self._kube.write_record(obj, spec.wire(), held=held) if part else self._kube.create(obj))
+            written = await self._kube.write_record(part.obj, spec.wire(), held=held)
         except ConflictError:
-            known = self._store.version_of(obj["metadata"].get("uid", ""))
-            found = await self._kube.get(Kind.REASSIGNMENT_RECORD, owner.namespace, obj["metadata"]["name"])
-            if found is not None:
-                self._store.read(found, known)
-            elif part:
-                self._store.drop(part.obj["metadata"]["uid"])
+            await refresh(self._kube, self._store, Kind.REASSIGNMENT_RECORD, owner.namespace, name, uid)
             raise
-        self._learn(obj, written)
+        self._store.learn(uid, written)
         if written is None:
-            raise ConflictError(f"the record {obj['metadata']['name']} is gone")
+            raise ConflictError(f"the record {name} is gone")
 
-    def _learn(self, before: Object, obj: Object | None) -> None:
-        if obj is not None:
-            self._store.put(obj)
-        elif uid := before["metadata"].get("uid"):
-            self._store.drop(uid)
+    async def _create(self, obj: Object) -> None:
+        try:
+            self._store.put(await self._kube.create(obj))
+        except ConflictError:  # the answer to an earlier request was lost
+            meta = obj["metadata"]
+            if found := await self._kube.get(Kind.REASSIGNMENT_RECORD, meta["namespace"], meta["name"]):
+                self._store.put(found)
+            raise
 
 
 def _made(owner: Owner, spec: ReassignmentRecordSpec, held: bool) -> Object:

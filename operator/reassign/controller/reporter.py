@@ -13,13 +13,14 @@ from datetime import datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.reading import version
 from reassign.controller.records import Records
+from reassign.controller.refresh import refresh
 from reassign.controller.store import Store, Unreadable
 from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
 from reassign.controller.write_budget import WriteBudget
@@ -68,7 +69,7 @@ class Reporter:
 
     async def hold(self, resource: Resource | Plan) -> Resource | None:
         """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
-        self._learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
+        self._store.learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
         return self._store.resource(resource.uid) if isinstance(resource, Resource) else None
 
     async def remove_finalizer(self, resource: Resource | Plan) -> None:
@@ -76,7 +77,7 @@ class Reporter:
         await self.records.release(resource.uid)
         if isinstance(resource, Resource) and resource.owner_gone:
             return
-        self._learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
+        self._store.learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
 
     async def release(self, verdict: Verdict) -> None:
         """Let a resource that is being deleted go, and event what became of its moves."""
@@ -134,10 +135,6 @@ class Reporter:
             await self.record_event(self._object(resource), rebuilt(record))
         return replace(resource, record=record, record_lost=False)
 
-    async def record_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
-        """Write the record of the throttles of a KafkaCluster."""
-        await self.records.write_throttle(cluster, throttle)
-
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
         """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""
         record = resource.record
@@ -172,7 +169,7 @@ class Reporter:
             if at_deadline:
                 await self.record_event(obj, UNREAD_AT_DEADLINE)
             await self.records.release(unreadable.uid)
-            self._learn(unreadable.uid, await self._kube.remove_finalizer(obj))
+            self._store.learn(unreadable.uid, await self._kube.remove_finalizer(obj))
         else:
             await self.write_unreadable(obj, unreadable.problem, now)
 
@@ -184,7 +181,7 @@ class Reporter:
         status = obj.get("status", {}) | {"conditions": [condition.wire() for condition in after]}
         written = await self._kube.write_status(obj, status)
         self._metrics.status_patch()
-        self._learn(obj["metadata"]["uid"], written)
+        self._store.learn(obj["metadata"]["uid"], written)
         if written:
             for event in transitions(before, after):
                 await self.record_event(obj, event)
@@ -199,18 +196,16 @@ class Reporter:
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
         if not obj["metadata"].get("deletionTimestamp"):
-            self._learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
+            self._store.learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
     async def release_cluster(self, obj: Object) -> None:
         await self.records.release(obj["metadata"]["uid"])
-        self._learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
+        self._store.learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
     async def refresh_cluster(self, key: ClusterKey) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         if obj := self._store.cluster(key):
-            found = await self._kube.get(Kind.KAFKA_CLUSTER, *key)
-            uid = obj["metadata"]["uid"]
-            self._learn(uid, found if found and found["metadata"]["uid"] == uid else None)
+            await refresh(self._kube, self._store, Kind.KAFKA_CLUSTER, *key, obj["metadata"]["uid"])
 
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
@@ -234,7 +229,7 @@ class Reporter:
         """Whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
         self._metrics.status_patch()
-        self._learn(obj["metadata"]["uid"], written)
+        self._store.learn(obj["metadata"]["uid"], written)
         if written is None:
             return False
         if isinstance(before, ReassignmentPlanStatus) and isinstance(after, ReassignmentPlanStatus):
@@ -253,24 +248,13 @@ class Reporter:
         self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
-        uid, known = resource.uid, self._store.version_of(resource.uid)
-        found = await self._kube.get(kind, resource.namespace, resource.name)
-        if found and found["metadata"]["uid"] == uid:
-            self._store.read(found, known)
-        else:
-            self._store.drop(uid)
+        await refresh(self._kube, self._store, kind, resource.namespace, resource.name, resource.uid)
 
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
         return obj
-
-    def _learn(self, uid: str, obj: Object | None) -> None:
-        if obj is None:
-            self._store.drop(uid)
-        else:
-            self._store.put(obj)
 
     async def record_event(self, obj: Object, event: Event) -> None:
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")

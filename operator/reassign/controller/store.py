@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import structlog
 
-from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.reading import full_name, joined, left_of, once, parse_plan, parse_resource, version
@@ -21,7 +20,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import ReassignError
-from reassign.kube.client import ClusterKey, Kind, Object, cluster_key
+from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
 
 log = structlog.get_logger()
 
@@ -95,6 +94,13 @@ class Store:
                 self._gone.pop(owner, None)
                 self._joined.pop(owner, None)
 
+    def learn(self, uid: str, obj: Object | None) -> None:
+        """Take over what a write to an object answered; None says that it is gone."""
+        if obj is None:
+            self.drop(uid)
+        else:
+            self.put(obj)
+
     def uids(self) -> frozenset[str]:
         return frozenset(self._objects)
 
@@ -137,11 +143,9 @@ class Store:
     def wish(self, key: ClusterKey) -> tuple[object, ...] | None:
         """What people want of a KafkaCluster, in a version: equal as long as no one but us has written it."""
         obj = self.cluster(key)
-        return (
-            None
-            if obj is None
-            else tuple(obj["metadata"].get(field) for field in ("uid", "generation", "deletionTimestamp"))
-        )
+        if obj is None:
+            return None
+        return tuple(obj["metadata"].get(field) for field in ("uid", "generation", "deletionTimestamp"))
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
@@ -188,11 +192,10 @@ class Store:
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
-        """The PartitionReassignments that are not known, can be asked for, and may have something in flight."""
-        records = (obj for obj in self._all(Kind.REASSIGNMENT_RECORD) if has_finalizer(obj) and cluster_key(obj) == key)
-        owners = set(map(owner_of, records))
-        readable = (owner for owner in owners if owner.namespace not in self.unreadable_namespaces)
-        return {owner for owner in readable if owner.uid not in self._objects and owner.uid not in self._gone}
+        """The owners that are not known, can be asked for, and have a record of what may be in flight, or throttled."""
+        unknown = (parts for uid, parts in self._parts.items() if uid not in self._objects and uid not in self._gone)
+        records = (obj for parts in unknown for obj in parts.values() if has_finalizer(obj) and cluster_key(obj) == key)
+        return {owner for owner in map(owner_of, records) if owner.namespace not in self.unreadable_namespaces}
 
     def is_gone(self, owner: Owner, since: datetime) -> None:
         """A GET has said so."""
@@ -278,7 +281,3 @@ def _counts(obj: Object) -> bool:
 def _is_wave(obj: Object, plan: Plan) -> bool:
     meta = obj["metadata"]
     return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid
-
-
-def has_finalizer(obj: Object) -> bool:
-    return FINALIZER in obj["metadata"].get("finalizers", ())

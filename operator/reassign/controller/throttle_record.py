@@ -51,7 +51,7 @@ class ThrottleRecord:
         if self.store.has_record(self._uid) and not self.store.parts(self._uid):
             message = "the record of its throttles cannot be read: run the version that wrote it"
             raise ReassignError(Reason.CANNOT_BE_READ, message)
-        await self.reporter.record_throttle(self.store.parse_cluster(obj), decision.record)
+        await self.reporter.records.write_throttle(self.store.parse_cluster(obj), decision.record)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)

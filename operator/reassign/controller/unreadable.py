@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from pydantic import ValidationError
 
 from reassign.api.common import Condition
-from reassign.controller.store import Unreadable, has_finalizer
+from reassign.controller.store import Unreadable
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import ConditionState, conditions
-from reassign.kube.client import Kind, Object
+from reassign.kube.client import Kind, Object, has_finalizer
 
 ORPHAN = "deletionPolicy: Orphan releases the resource as it is"
 

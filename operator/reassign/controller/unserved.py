@@ -13,7 +13,7 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.plans import Plans
 from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import Store, has_finalizer
+from reassign.controller.store import Store
 from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, error_problem, render
@@ -21,7 +21,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Plan
 from reassign.errors import ApiServerError, Reason, ReassignError
-from reassign.kube.client import ClusterKey, Object
+from reassign.kube.client import ClusterKey, Object, has_finalizer
 
 log = structlog.get_logger()
 

@@ -34,7 +34,7 @@ class Claim:
 
     @property
     def metadata(self) -> bytes:
-        """Nothing but what the decision needs: whoever may describe the group can read it."""
+        """Nothing but what the decision needs: anyone who may describe the group can read it."""
         return json.dumps({"installation": self.installation, "since": self.since.isoformat()}).encode()
 
     @classmethod

@@ -31,7 +31,7 @@ from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.clock import ServerClock
 
-__all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key"]
+__all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key", "has_finalizer"]
 
 Object = dict[str, Any]
 Objects = list[Object]  # within the class, list is a method
@@ -69,6 +69,11 @@ def cluster_key(obj: Object) -> ClusterKey:
     meta = obj["metadata"]
     ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
     return ref.get("namespace", meta["namespace"]), ref["name"]
+
+
+def has_finalizer(obj: Object) -> bool:
+    """Whether our finalizer is on an object."""
+    return FINALIZER in obj["metadata"].get("finalizers", ())
 
 
 class KubeClient:

@@ -5,7 +5,7 @@ that checks it right before a write does not write when another may have started
 stopped, and while the machine is suspended. Kafka has no fencing token, so a request that was sent in time can still
 land late.
 
-A Lease whose deadline has passed is lost, even if nobody took it: another process may have written and ended meanwhile.
+A Lease whose deadline has passed is lost, even if it was not taken: another process may have held it and ended.
 
 The library's leader election is not used: it has no deadline to check, counts on the wall clock, and an
 unreachable API server ends it with an exception of the HTTP client.

@@ -37,7 +37,7 @@ class Resource:
     has_finalizer: bool
     record: Record = field(default_factory=dict)
     record_lost: bool = False
-    """Whether parts of the record are gone that status tells of: somebody else removed them."""
+    """Whether another client removed parts of the record."""
     owner_gone: bool = False
     """Whether only the record is left: the object went without us, and what it has in flight is undone."""
     deleted: datetime | None = None

@@ -205,7 +205,7 @@ def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]
 
 
 def left_in_flight(record: ThrottleStatus | None, snapshot: Snapshot) -> Collection[TopicPartition]:
-    """The moves in flight that a record has throttles for, whoever holds them."""
+    """The moves in flight that a record has throttles for, with and without a resource."""
     if record is None:
         return ()
     between_brokers = {move.tp for move in left_moves(record, frozenset(), snapshot)}
