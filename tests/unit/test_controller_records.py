@@ -157,6 +157,8 @@ def lose_record(world: World, name: str = "move") -> None:
 
 
 def test_a_record_lost_while_down_is_rebuilt_and_reported_once(world: World) -> None:
+    world.change("move", lambda obj: obj["spec"].update(whenInFlight="Supersede"))
+    world.tick(2)
     lose_record(world)
     world.restart()
     world.tick(3)
