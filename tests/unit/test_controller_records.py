@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -296,6 +297,36 @@ def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> Non
     assert record(world)
     assert held(world)
     assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
+
+
+def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(world: World) -> None:
+    for name in ("main", "move"):
+        strip(world, name)
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    world.kube.clock = lambda: now
+    kube, unused = world.kube, None
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
+    supervisor.listing.scopes[""].due = float("inf")
+    supervisor._serving = True
+
+    def sweep(seconds: int) -> None:
+        nonlocal now
+        now += timedelta(seconds=seconds)
+        asyncio.run(supervisor._sweep_once())
+
+    sweep(0)
+    sweep(599)
+    assert held(world)
+    world.store.unreadable_namespaces.add("kafka")
+    sweep(1)
+    assert held(world), "the KafkaCluster may be there"
+    world.store.unreadable_namespaces.clear()
+    sweep(0)
+    assert held(world)
+    sweep(600)
+    assert not held(world)
+    assert b"kafka_reassign_undos_given_up_total 1.0" in world.metrics.text()
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
 
 
 def refuse_to_make(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
