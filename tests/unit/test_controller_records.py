@@ -191,6 +191,23 @@ def strip(world: World, name: str = "move") -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_deletion_that_orphans_its_records_is_still_undone(world: World, restarted: bool, stripped: bool) -> None:
+    """kubectl delete --cascade=orphan has the garbage collector remove their owner references."""
+    [part] = parts(world)
+    world.store.put(world.kube.write(part["metadata"]["uid"], lambda obj: obj["metadata"].pop("ownerReferences")))
+    if stripped:
+        strip(world)
+    else:
+        world.delete("move")
+    if restarted:
+        world.restart()
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3) and not held(world))
+    assert world.store.get("uid-move") is None
+
+
+@pytest.mark.parametrize("restarted", [False, True])
 def test_what_a_resource_without_its_finalizer_left_in_flight_is_undone(world: World, restarted: bool) -> None:
     strip(world)
     if restarted:
