@@ -12,7 +12,9 @@ import pytest
 import yaml
 from kubernetes.aio.config import incluster_config
 
-from localplatform.controlplane import ApiServer, api_server, binaries
+from localplatform.controlplane import ApiServer, api_server, binaries, start_controllers
+from localplatform.processes import Processes, wait_until
+from reassign.api.common import FINALIZER
 from reassign.kube.access import RIGHTS, lease_rights
 from tests.api.kubectl import Kubectl, Object, RefusedError, cluster, reassignment
 from tests.unit.cli import error_of, run
@@ -268,6 +270,7 @@ def test_two_clusters_are_not_kept_under_one_name(helm: Helm) -> None:
         ({"logLevel": "verbose"}, "/logLevel"),
         ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
         ({"crds": {"keep": "yes"}}, "/crds/keep"),
+        ({"protectRecords": "yes"}, "/protectRecords"),
         ({"replica": 2}, "replica"),
     ],
 )
@@ -387,6 +390,104 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert not may(kubectl, "delete", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")
     assert [verb for verb in ("get", "list", "update", "delete") if may(kubectl, verb, "configmaps", "default")] == []
+
+
+OPERATOR = f"--as=system:serviceaccount:system:{NAME}"
+TENANT = "--as=tenant"
+STRIP = (
+    f'[{{"op": "test", "path": "/metadata/finalizers/0", "value": "{FINALIZER}"}},'
+    ' {"op": "remove", "path": "/metadata/finalizers/0"}]'
+)
+OURS = "ReassignmentRecords are the operator's own"
+
+
+@pytest.fixture
+def tenants(bare: ApiServer, cluster_helm: Helm) -> Kubectl:
+    """A namespace in which the user `tenant` has every right, beside the release."""
+    kubectl = Kubectl(bare, "tenants")
+    install(cluster_helm, kubectl)
+    if not kubectl("get", "namespace", "tenants", "--ignore-not-found"):
+        kubectl("create", "namespace", "tenants")
+        rights = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"}}
+        kubectl.apply(role | {"rules": [rights]})
+        kubectl("create", "rolebinding", "all", "--role=all", "--user=tenant")
+    assert wait_until(lambda: OURS in refusal(kubectl, record("probe"), TENANT), 30)
+    return kubectl
+
+
+def record(name: str, held: bool = True) -> Object:
+    """A ReassignmentRecord, as the operator makes it."""
+    owner = {"apiVersion": "kafka.reassign.dev/v1alpha1", "kind": "PartitionReassignment", "name": "move", "uid": "u"}
+    meta = {"name": name, "ownerReferences": [owner], "finalizers": [FINALIZER] if held else []}
+    spec = {"clusterRef": {"name": "main", "namespace": "tenants"}, "part": 0, "topics": []}
+    return {"apiVersion": owner["apiVersion"], "kind": "ReassignmentRecord", "metadata": meta, "spec": spec}
+
+
+def make_settled(kubectl: Kubectl) -> None:
+    """A PartitionReassignment with a record that nothing holds back."""
+    made = record("settled", held=False)
+    made["metadata"]["ownerReferences"][0]["uid"] = kubectl.apply(reassignment())["metadata"]["uid"]
+    kubectl("create", "-f", "-", OPERATOR, input=json.dumps(made))
+
+
+def refusal(kubectl: Kubectl, obj: Object, user: str) -> str:
+    """What is said to a user who makes an object, if not that it is made."""
+    try:
+        kubectl("create", "-f", "-", "--dry-run=server", user, input=json.dumps(obj))
+    except RefusedError as error:
+        return str(error)
+    return ""
+
+
+def test_only_the_operator_writes_records_whatever_the_rights_of_others(tenants: Kubectl) -> None:
+    tenants("create", "-f", "-", OPERATOR, input=json.dumps(record("made")))
+    change = {"spec": {"topics": [{"topic": "orders", "topicId": "id", "partitions": []}]}}
+    without = {"metadata": {"finalizers": []}}
+    for patch in (change, without):
+        with pytest.raises(RefusedError, match=OURS):
+            tenants("patch", "reassignmentrecord", "made", "--type=merge", "-p", json.dumps(patch), TENANT)
+    for which in (("made",), ("--all",)):
+        with pytest.raises(RefusedError, match=OURS):
+            tenants("delete", "reassignmentrecord", *which, "--wait=false", TENANT)
+    tenants("patch", "reassignmentrecord", "made", "--type=merge", "-p", json.dumps(change), OPERATOR)
+    assert refusal(tenants, reassignment(), TENANT) == ""
+    tenants("patch", "reassignmentrecord", "made", "--type=merge", "-p", json.dumps(without), OPERATOR)
+    tenants("delete", "reassignmentrecord", "made")
+
+
+def test_garbage_collection_and_a_namespaces_end_delete_records(
+    bare: ApiServer, tenants: Kubectl, tmp_path: Path
+) -> None:
+    processes = Processes(tmp_path / "processes", tmp_path / "logs", end_with_us=True)
+    try:
+        start_controllers(processes, bare)
+        for cascade in ("background", "foreground"):
+            make_settled(tenants)
+            tenants("delete", "partitionreassignment", "move", f"--cascade={cascade}")
+            tenants("wait", "--for=delete", "reassignmentrecord/settled", "--timeout=60s")
+        make_settled(tenants)
+        tenants("delete", "namespace", "tenants", "--timeout=60s")
+    finally:
+        processes.stop_all()
+
+
+def test_an_administrator_may_remove_the_finalizer_of_a_record(tenants: Kubectl) -> None:
+    tenants("create", "-f", "-", OPERATOR, input=json.dumps(record("held")))
+    tenants("delete", "reassignmentrecord", "held", "--wait=false")
+    tenants("patch", "reassignmentrecord", "held", "--type=json", "-p", STRIP)
+    tenants("wait", "--for=delete", "reassignmentrecord/held", "--timeout=30s")
+
+
+def test_records_are_protected_in_the_watched_namespaces_or_not_at_all(helm: Helm) -> None:
+    def namespaces(**values: Any) -> list[Object | None]:
+        policies = of_kind(helm.template(**values), "ValidatingAdmissionPolicy")
+        return [policy["spec"]["matchConstraints"].get("namespaceSelector") for policy in policies]
+
+    watched = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["kafka", "team-a"]}
+    assert namespaces() == [None]
+    assert namespaces(watchNamespaces=["kafka", "team-a"]) == [{"matchExpressions": [watched]}]
+    assert namespaces(protectRecords=False) == []
 
 
 def test_resources_outlive_the_release_and_are_there_when_it_comes_back(bare: ApiServer, cluster_helm: Helm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.server import Health
-from reassign.core.duplicates import younger_throttles
+from reassign.core.duplicates import HANDOVER, younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ConflictError
@@ -27,19 +28,22 @@ START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topi
 class Two(World):
     """`main` moves OURS at 1 MiB/s; an older one has not reached the brokers yet, and is to move LATER slower."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str = "kafka") -> None:
+        """The older one is in this namespace."""
         super().__init__()
         self.client = Client(copy(START))
         throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
         older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
-        older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
+        older["metadata"] |= {"creationTimestamp": "2025-01-01T00:00:00Z", "namespace": namespace}
         older["status"] = {}
         self.put(older)
         entry = {"topic": LATER.topic, "partition": LATER.partition, "replicas": [4, 2, 3]}
         spec = {"clusterRef": {"name": "older"}, "partitions": [entry], "throttle": {"interBroker": "512Ki"}}
-        self.put(_object("PartitionReassignment", "second", spec))
-        self.main, key, health = self.loop, ("kafka", "older"), Health(60, [])
+        second = _object("PartitionReassignment", "second", spec)
+        second["metadata"]["namespace"] = namespace
+        self.put(second)
+        self.main, key, health = self.loop, (namespace, "older"), Health(60, [])
         self.older = ClusterLoop(
             key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None, self.main.plans
         )
@@ -212,3 +216,70 @@ def test_two_that_are_both_ready_are_never_both_served(two: Two) -> None:
     two.loop = two.older
     two.tick(2)
     assert LATER in two.kafka.reassignments
+
+
+class Closed(Two):
+    """The older one is served, in a namespace that becomes unreadable; a resource of each waits for its start."""
+
+    def __init__(self) -> None:
+        super().__init__("closed")
+        self.now = datetime(2026, 1, 2, tzinfo=UTC)
+        self.kube.clock = lambda: self.now
+        self.change("second", lambda obj: obj["spec"].pop("throttle"))
+        see_older(self)
+        self.change_status("older", lambda status: status.update(observedGeneration=1))
+        self.add("third", LATER, (5, 2, 3))
+        self.turn(readable=False)
+
+    def turn(self, *, readable: bool) -> None:
+        self.store.unreadable_namespaces = set() if readable else {"closed"}
+        self.kube.unwritable = set() if readable else {"uid-older", "uid-second"}
+        self.store.turned["closed"] = self.now
+
+    def ticks(self, loop: ClusterLoop, times: int = 2) -> None:
+        self.loop = loop
+        self.tick(times)
+
+    @property
+    def begun(self) -> set[int]:
+        """The new replicas of LATER: 4 by the older one, 5 by the younger."""
+        moving = self.kafka.reassignments.get(LATER)
+        return set(moving.adding) if moving else set()
+
+
+@pytest.fixture
+def closed() -> Closed:
+    return Closed()
+
+
+def test_an_older_cluster_in_an_unreadable_namespace_blocks_nothing(closed: Closed) -> None:
+    closed.both(2)
+    assert not closed.begun, "what the older one has sent may land"
+    closed.now += HANDOVER
+    closed.both(3)
+    assert closed.begun == {5}
+
+
+def test_an_older_cluster_that_is_readable_again_waits_for_the_younger(closed: Closed) -> None:
+    closed.now += HANDOVER
+    closed.ticks(closed.main)
+    assert closed.begun == {5}
+    closed.kafka.copy(LATER)
+    closed.store.drop("uid-third")
+    closed.now += HANDOVER
+    closed.turn(readable=True)
+    closed.change("second", lambda obj: obj["spec"]["partitions"][0].update(replicas=[4, 2, 3]))
+    closed.ticks(closed.older, 3)
+    assert not closed.begun, "the younger one has not said that it stops"
+    closed.ticks(closed.main)
+    assert closed.cluster("main").status.conditions[0].reason == "DuplicateCluster"
+    closed.ticks(closed.older, 3)
+    assert closed.begun == {4}
+
+
+def test_a_cluster_that_is_not_seen_cancels_no_moves_of_another(closed: Closed) -> None:
+    closed.change("older", lambda obj: obj["spec"].update(execution="CancelAll"))
+    connect(closed.older, closed.brokers, closed.cluster("older"))  # type: ignore[arg-type]
+    closed.now += HANDOVER
+    closed.both(3)
+    assert closed.begun == {5}

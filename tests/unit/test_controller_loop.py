@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller import loop
 from reassign.controller.attempts import AT_ONCE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -432,6 +434,23 @@ def test_a_resource_with_a_lost_record_reports_its_wait(world: World) -> None:
     move = world.store.resource("uid-move")
     assert move
     assert move.record_lost
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(9.0, "Connected"), (12.0, "ClusterUnreachable")])
+def test_brokers_that_hang_for_long_show_after_one_observation(
+    world: World, monkeypatch: pytest.MonkeyPatch, seconds: float, reason: str
+) -> None:
+    now = time.monotonic()
+
+    async def hang(*_: object) -> Snapshot:
+        nonlocal now
+        now += seconds
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no answer in time")
+
+    monkeypatch.setattr(world.brokers, "observe", hang)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now))
+    world.tick()
+    assert world.ready("main")["reason"] == reason
 
 
 def test_a_cluster_being_deleted_waits_only_for_what_is_not_settled(world: World) -> None:

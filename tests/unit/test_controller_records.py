@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -157,6 +158,8 @@ def lose_record(world: World, name: str = "move") -> None:
 
 
 def test_a_record_lost_while_down_is_rebuilt_and_reported_once(world: World) -> None:
+    world.change("move", lambda obj: obj["spec"].update(whenInFlight="Supersede"))
+    world.tick(2)
     lose_record(world)
     world.restart()
     world.tick(3)
@@ -185,6 +188,23 @@ def strip(world: World, name: str = "move") -> None:
     """A user strips our finalizer of a resource, and deletes it."""
     del world.kube.objects[f"uid-{name}"]
     world.store.drop(f"uid-{name}")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_deletion_that_orphans_its_records_is_still_undone(world: World, restarted: bool, stripped: bool) -> None:
+    """kubectl delete --cascade=orphan has the garbage collector remove their owner references."""
+    [part] = parts(world)
+    world.store.put(world.kube.write(part["metadata"]["uid"], lambda obj: obj["metadata"].pop("ownerReferences")))
+    if stripped:
+        strip(world)
+    else:
+        world.delete("move")
+    if restarted:
+        world.restart()
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3) and not held(world))
+    assert world.store.get("uid-move") is None
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -294,6 +314,36 @@ def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> Non
     assert record(world)
     assert held(world)
     assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
+
+
+def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(world: World) -> None:
+    for name in ("main", "move"):
+        strip(world, name)
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    world.kube.clock = lambda: now
+    kube, unused = world.kube, None
+    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
+    supervisor.listing.scopes[""].due = float("inf")
+    supervisor._serving = True
+
+    def sweep(seconds: int) -> None:
+        nonlocal now
+        now += timedelta(seconds=seconds)
+        asyncio.run(supervisor._sweep_once())
+
+    sweep(0)
+    sweep(599)
+    assert held(world)
+    world.store.unreadable_namespaces.add("kafka")
+    sweep(1)
+    assert held(world), "the KafkaCluster may be there"
+    world.store.unreadable_namespaces.clear()
+    sweep(0)
+    assert held(world)
+    sweep(600)
+    assert not held(world)
+    assert b"kafka_reassign_undos_given_up_total 1.0" in world.metrics.text()
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
 
 
 def refuse_to_make(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind
 from tests.unit.configs import copy
 from tests.unit.test_controller_duplicates import START
-from tests.unit.test_controller_loop import LATER, OURS, Object, World
+from tests.unit.test_controller_loop import LATER, OURS, Object, World, served
 from tests.unit.test_controller_serving import cluster, move
 from tests.unit.test_controller_throttling import Client
 from tests.unit.throttling import grow_up, show_changes
@@ -96,6 +96,28 @@ def test_what_is_known_of_a_refused_namespace_stays(site: Site) -> None:
     site.now += 60
     assert site.list() == {"second"}
     assert site.store.unreadable_namespaces == set()
+
+
+def test_a_served_cluster_in_a_refused_namespace_is_not_ready(site: Site) -> None:
+    in_b = cluster("other")
+    in_b["metadata"]["namespace"] = "b"
+    in_b["status"] = served()
+    site.kube.objects.append(in_b)
+    times = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
+
+    def ready() -> tuple[str, datetime]:
+        [condition] = site.store.parse_cluster(in_b).status.conditions
+        return str(condition.status), condition.last_transition_time
+
+    site.list()
+    for at, errors, said in ((times[0], {"b": REFUSED}, "False"), (times[1], {}, "True")):
+        site.kube.now = lambda at=at: at  # type: ignore[method-assign, misc]
+        site.kube.errors = dict(errors)
+        for _ in range(2):  # the second one changes nothing
+            site.now += 300
+            site.list()
+            assert ready() == (said, at)
+            site.kube.now = lambda: datetime.now(UTC)  # type: ignore[method-assign]
 
 
 def test_what_a_list_leaves_out_is_gone_only_when_a_get_agrees(site: Site) -> None:

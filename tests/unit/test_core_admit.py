@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits, NamespaceLimits
 from reassign.core.model.permission import Permission
+from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.steps import Alter
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
@@ -322,6 +323,40 @@ def test_what_another_namespace_has_in_flight_is_bounded(limits: NamespaceLimits
     assert said.format(lack) in waits
     driver.finish()
     assert all(set(kafka.replicas[tp]) == {2 + tp.partition % 3, 5} for tp in theirs)
+
+
+def test_what_a_namespace_has_left_behind_counts_for_it() -> None:
+    theirs = partitions(6, "team-a-orders")
+    kafka = SimKafka(dict.fromkeys(theirs, (0, 1)))
+    limits = Limits(per_namespace=NamespaceLimits(partitions_in_flight=2))
+    permission = Permission({"kafka": ("*",), "team-a": ("team-a-*",)}, "kafka")
+
+    def orphan(uid: str) -> Resource:
+        return replace(resource(dict.fromkeys(theirs, (2, 1)), uid, deletionPolicy="Orphan"), namespace="team-a")
+
+    driver = drive(kafka, orphan("a"), limits=limits, permission=permission)
+    driver.ticks(3)
+    driver.delete("a")
+    driver.resources["b"] = orphan("b")
+    driver.ticks(5)
+    assert driver.gone == {"a"}
+    assert len(kafka.reassignments) == 2
+    kafka.copy(min(kafka.reassignments))
+    driver.ticks(5)
+    assert len(kafka.reassignments) == 2, "b has begun one"
+    assert len(driver.memory.recent.holders) == 2
+
+
+def test_a_foreign_move_counts_for_no_namespace_that_was_to_supersede_it() -> None:
+    kafka = SimKafka({P0: (0, 1)}, unsafe={P0})
+    kafka.move_as_another(P0, (2, 1))
+    over = resource({P0: (1, 2)}, whenInFlight="Supersede")
+    driver = drive(kafka, over)
+    driver.ticks(3)
+    driver.delete("a")
+    driver.ticks(3)
+    assert P0 in kafka.reassignments
+    assert driver.memory.recent.holders == {}
 
 
 def test_taking_over_a_foreign_move_takes_a_place_of_the_namespace() -> None:

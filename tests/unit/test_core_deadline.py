@@ -41,6 +41,17 @@ def test_at_the_deadline_pending_partitions_fail_and_in_flight_complete() -> Non
     assert driver.resources["a"].record[P1].original == (0, 1, 2)
 
 
+def test_what_failed_at_the_deadline_says_what_it_waited_for() -> None:
+    driver = failed_at_the_deadline()
+    driver.ticks(10)
+    cause = f"{LATE.message}; until then: broker 5 is fenced"
+    assert (detail(driver, P1).message or "").startswith(cause)
+    assert (detail(driver, P1).message or "").count("until then") == 1
+    [ready] = [c for c in driver.resources["a"].status.conditions if c.type == "Ready"]
+    assert ready.reason == "DeadlineExceeded"
+    assert cause in ready.message
+
+
 def test_what_is_at_its_target_by_then_has_not_failed() -> None:
     kafka = SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)})
     kafka.move_as_another(P1, (3, 1, 2))

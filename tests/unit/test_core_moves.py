@@ -174,6 +174,21 @@ def test_a_lost_record_is_rebuilt_from_what_is_in_flight() -> None:
     assert driver.gone == {"a"}
 
 
+@pytest.mark.parametrize("mode", ["Wait", "Supersede"])
+def test_a_new_process_adopts_only_what_may_be_taken_over(mode: str) -> None:
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, whenInFlight=mode))
+    driver.ticks(3)
+    driver.resources["a"] = without_record(driver.resources["a"])
+    driver.restart()
+    driver.ticks(5)
+    ours = mode == "Supersede"
+    assert detail(driver, P0).reason == ("OrderUnknown" if ours else "InFlightElsewhere")
+    driver.delete("a")
+    driver.ticks(10)
+    assert driver.gone == {"a"}
+    assert (P0 in driver.kafka.reassignments) is not ours
+
+
 def test_nothing_moves_again_whose_record_was_lost_after_its_end() -> None:
     driver = drive(SimKafka({P0: (0, 1, 2), P1: (0, 1, 2)}), resource({P0: (3, 1, 2), P1: (3, 1, 2)}))
     driver.finish()

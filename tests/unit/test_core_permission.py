@@ -95,13 +95,14 @@ def test_a_move_without_permission_is_still_cancelled_by_deletion() -> None:
     assert driver.kafka.replicas[MINE] == (1, 2)
 
 
-def test_a_forged_loss_of_the_record_takes_over_no_foreign_moves() -> None:
-    kafka = SimKafka({OTHERS: (1, 2)})
-    kafka.perform(Alter(OTHERS, (3, 2)))
-    looks_lost = without_record(of_team_a(resource({OTHERS: (3, 2)})))
+@pytest.mark.parametrize(("tp", "mode"), [(OTHERS, "Supersede"), (MINE, "Wait"), (MINE, "Fail")])
+def test_a_forged_loss_of_the_record_takes_over_no_foreign_moves(tp: TopicPartition, mode: str) -> None:
+    kafka = SimKafka({tp: (1, 2)})
+    kafka.perform(Alter(tp, (3, 2)))
+    looks_lost = without_record(of_team_a(resource({tp: (3, 2)}, whenInFlight=mode)))
     driver = drive(kafka, looks_lost, permission=ALLOWED)
     driver.ticks(2)
     driver.delete("a")
     driver.ticks(6)
-    assert OTHERS in kafka.reassignments
+    assert tp in kafka.reassignments
     assert not any(isinstance(step, Cancel) for step in kafka.writes)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import Progress
 from reassign.core.model.progress import Bytes, completion_time, together
+from reassign.core.report.statuses import report
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states
 
 PARTITIONS = partitions(3)
@@ -119,6 +121,24 @@ def test_while_nothing_moves_growing_topics_change_no_status() -> None:
     driver.kafka.sizes[P0][0] = 5000
     driver.ticks(3)
     assert replace(driver.resources["a"], status=before) == driver.resources["a"]
+
+
+@pytest.mark.parametrize(
+    ("waits", "left"), [(False, "about 5 min left"), (True, "about 3 min left for what does not wait, 1 blocked")]
+)
+def test_what_waits_for_others_is_not_part_of_the_time_left(waits: bool, left: str) -> None:
+    driver = moving(concurrency={"partitions": 2})
+    assert driver.kafka.sizes is not None
+    if waits:
+        driver.kafka.move_as_another(P0, (4, 0))
+    driver.ticks(4)
+    moved = sorted(driver.kafka.reassignments.keys() - ({P0} if waits else set()))
+    for tp in moved:
+        driver.kafka.sizes[tp][2] = 100
+    driver.tick()
+    verdict, snapshot = driver.verdicts["a"], driver.kafka.snapshot()
+    summary = report(verdict, snapshot, [(0.0, 0), (10.0, 100)], driver.time).summary or ""
+    assert summary.endswith(left)
 
 
 def test_an_estimate_too_far_in_the_future_is_omitted() -> None:

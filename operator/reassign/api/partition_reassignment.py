@@ -273,7 +273,7 @@ class Progress(Model):
     bytes_per_second: Count | None = None
     """Bytes copied per second, lately."""
     estimated_completion_time: Time | None = None
-    """When everything is copied, at this rate."""
+    """When everything that does not wait for others, or for a user, is copied at this rate."""
 
 
 class PartitionDetail(Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -28,6 +29,8 @@ log = structlog.get_logger()
 SWEEP_SECONDS = 10.0
 WATCHDOG_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
+UNDO_WAITS = timedelta(minutes=10)
+"""How long a record without its resource waits for its KafkaCluster to be made again: a namespace goes no sooner."""
 
 
 class Supervisor:
@@ -53,6 +56,8 @@ class Supervisor:
         self._stray = asyncio.Event()
         self._expiry = Expiry(store, kube, reporter)
         self._early: dict[str, tuple[str, Object]] = {}
+        self._missing: dict[ClusterKey, datetime] = {}
+        """Since when a GET finds no KafkaCluster of that name."""
 
     async def receive(self, kind: str, obj: Object) -> None:
         """Take over what a watch brought; it waits where not all kinds were listed: a resource without its record."""
@@ -145,9 +150,10 @@ class Supervisor:
         await self._try(self._list_due())
         if not self._serving:
             return
-        for key in self._store.referred():
-            if self._store.cluster(key) is None:
-                await self._try(self._answer_for_missing(*key))
+        stray = [key for key in self._store.referred() if self._store.cluster(key) is None]
+        self._missing = {key: since for key, since in self._missing.items() if key in stray}
+        for key in stray:
+            await self._try(self._answer_for_missing(*key))
         await self._try(self._expiry.sweep())
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:
@@ -165,6 +171,10 @@ class Supervisor:
             self._store.put(found)
             self._wake((namespace, name))
             return
+        if readable:
+            self._missing.setdefault((namespace, name), self._kube.now())
+        else:
+            self._missing.pop((namespace, name), None)
         await self._reporter.records.look_for_owners((namespace, name), self._kube.now())
         await self._reporter.answer_for_unreadable((namespace, name))
         attempts = Attempts(self._reporter)
@@ -179,7 +189,10 @@ class Supervisor:
         now = self._kube.now()
         problem = self._problem(resource.namespace, namespace, name)
         own = resource.namespace == namespace
-        if own or active(resource.record) or problem.reason is Reason.NOT_AUTHORIZED:
+        since = self._missing.get((namespace, name), now)
+        if resource.owner_gone and now - since >= UNDO_WAITS:
+            await self._reporter.give_up(resource)
+        elif own or active(resource.record) or problem.reason is Reason.NOT_AUTHORIZED:
             await self._reporter.stand_still(resource, problem, now)
         else:
             await self._reporter.refuse(resource, problem, now)

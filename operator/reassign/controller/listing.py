@@ -122,15 +122,18 @@ class Listing:
             log.error("namespace cannot be read", namespace=scope.name, reason=error.reason, error=error.message)
         scope.problem, scope.due = problem, self._clock() + scope.retry
         scope.retry = min(2 * scope.retry, MAX_RETRY_SECONDS)
-        if scope.refused:
+        if scope.refused and scope.namespace not in self._store.unreadable_namespaces:
             self._store.unreadable_namespaces.add(scope.namespace)
+            self._store.turned[scope.namespace] = self._kube.now()
 
     def _succeeded(self, scope: Scope) -> None:
         if scope.problem:
             log.info("namespace can be read again", namespace=scope.name)
         scope.listed, scope.problem = True, None
         scope.due, scope.retry = self._clock() + RELIST_SECONDS, RETRY_SECONDS
-        self._store.unreadable_namespaces.discard(scope.namespace)
+        if scope.namespace in self._store.unreadable_namespaces:
+            self._store.unreadable_namespaces.remove(scope.namespace)
+            self._store.turned[scope.namespace] = self._kube.now()
         self._store.unlisted.discard(scope.namespace)
 
 

@@ -87,6 +87,7 @@ class ClusterLoop:
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
     _unseen_since: float | None = None
+    """When the first of the observations began that failed since the last one."""
     _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
@@ -170,6 +171,8 @@ class ClusterLoop:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
         resources = self._due(admitted)
+        if self._unseen_since is None:
+            self._unseen_since = time.monotonic()
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
             in_doubt = doubts(resources, throttle, self.memory)
@@ -285,8 +288,7 @@ class ClusterLoop:
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
-        if self._unseen_since is None:
-            self._unseen_since = time.monotonic()
+        assert self._unseen_since is not None
         lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
         if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
             return MOVING_SECONDS

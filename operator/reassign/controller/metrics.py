@@ -54,6 +54,9 @@ class Metrics:
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
         self.loops_restarted = self._counter("loops_restarted", "Loops that were stuck and were started anew.", ())
+        self.undos_given_up = self._counter(
+            "undos_given_up", "Records of resources that are gone, as is their KafkaCluster, released as they were.", ()
+        )
         self.lease_held = self._gauge("lease_held", "Whether this process is the one that writes.", ())
         self.namespace_readable = self._gauge(
             "namespace_readable", "Whether a watched namespace can be read; * stands for all.", ("namespace",)

@@ -30,7 +30,7 @@ from reassign.kube.client import KubeClient
 
 SIZES_SECONDS = 2.0
 SURVEY_SECONDS = 15.0
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS = 8.0
 DISCONNECT_SECONDS = 5.0
 
 

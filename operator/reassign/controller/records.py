@@ -68,9 +68,18 @@ class Part:
 
 
 def owner_of(obj: Object) -> Owner:
-    """The owner of a ReassignmentRecord."""
-    owner = obj["metadata"]["ownerReferences"][0]
-    return Owner(Kind(owner["kind"]), obj["metadata"]["namespace"], owner["name"], owner["uid"])
+    """The owner of a ReassignmentRecord.
+
+    A deletion with --cascade=orphan removes the reference to it. Then the name of the record has its uid, which stands
+    for its own name too: a GET finds nothing of that name.
+    """
+    meta, spec = obj["metadata"], obj["spec"]
+    if references := meta.get("ownerReferences"):
+        owner = references[0]
+        return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
+    uid, _, _ = meta["name"].rpartition("-")
+    kind = Kind.KAFKA_CLUSTER if "throttle" in spec else Kind.PARTITION_REASSIGNMENT
+    return Owner(kind, meta["namespace"], uid, uid)
 
 
 class Records:

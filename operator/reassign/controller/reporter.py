@@ -104,6 +104,14 @@ class Reporter:
             await self.record_event(self._object(resource), event)
         await self.remove_finalizer(resource)
 
+    async def give_up(self, resource: Resource) -> None:
+        """Release the record of a resource that is gone, as is its KafkaCluster: nothing can undo its moves."""
+        left = sorted(map(str, active(resource.record)))
+        name = f"{resource.namespace}/{resource.name}"
+        log.warning("left in flight: its KafkaCluster is gone too", resource=name, count=len(left), first=left[:20])
+        self._metrics.undos_given_up.inc()
+        await self.remove_finalizer(resource)
+
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
         """Write a status if it changed, with the events about it; the resource as it is then, None if gone.
 

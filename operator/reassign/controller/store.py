@@ -15,6 +15,7 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.reading import full_name, joined, left_of, once, parse_plan, parse_resource, version
 from reassign.controller.records import Owner, Part, owner_of
+from reassign.core.duplicates import as_served
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -65,6 +66,8 @@ class Store:
         self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
         self.unreadable_namespaces: set[str] = set()
         """Watched namespaces that may not be read now: what is known of them stays."""
+        self.turned: dict[str, datetime] = {}
+        """When one of them became unreadable, or readable again."""
         self.unlisted: set[str] = set()
         """Those that this process has never read, so that nothing is known of them."""
 
@@ -149,15 +152,21 @@ class Store:
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
-        parsed = once(self._parsed_clusters, KafkaCluster.parse, cluster)
+        parsed = self._parse_cluster(cluster)
         if isinstance(parsed, Problem):
             raise ReassignError(parsed.reason, parsed.message)
         return parsed
 
     def readable_clusters(self) -> list[KafkaCluster]:
         """Those that this version of the operator can read: the others are not served."""
-        parsed = (once(self._parsed_clusters, KafkaCluster.parse, obj) for obj in self.clusters())
+        parsed = map(self._parse_cluster, self.clusters())
         return [cluster for cluster in parsed if isinstance(cluster, KafkaCluster)]
+
+    def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
+        parsed, namespace = once(self._parsed_clusters, KafkaCluster.parse, obj), obj["metadata"]["namespace"]
+        if isinstance(parsed, Problem) or (since := self.turned.get(namespace)) is None:
+            return parsed
+        return as_served(parsed, since, readable=namespace not in self.unreadable_namespaces)
 
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""

@@ -116,8 +116,8 @@ class ClusterHold:
     `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
     everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `older` is why another
     one is served in its place, `younger` why its throttles are left alone, `restoring` why it sets none. `claim` is
-    what is known of other installations on the same brokers, `drift` which throttles another client changes again, and
-    `unread` which of its namespaces cannot be read.
+    what is known of other installations on the same brokers, `drift` which throttles another client changes again,
+    `unread` which of its namespaces cannot be read, and `unseen` that its own is one of them.
     """
 
     hold: Problem | None = None
@@ -130,6 +130,7 @@ class ClusterHold:
     claim: ClaimState | None = None
     drift: Problem | None = None
     unread: Problem | None = None
+    unseen: Problem | None = None
 
     @property
     def claimed(self) -> Problem | None:
@@ -172,6 +173,7 @@ def hold_now(
         restoring=older_throttles(cluster, snapshot, others, throttles),
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
+        unseen=unseen,
     )
 
 
@@ -181,8 +183,8 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
     execution = cluster.spec.execution
-    if (hold.older or hold.claimed) and execution is Execution.CANCEL_ALL:
-        execution = Execution.CANCEL_OURS  # other clients' moves are the older one's
+    if (hold.older or hold.claimed or hold.unseen) and execution is Execution.CANCEL_ALL:
+        execution = Execution.CANCEL_OURS  # other clients' moves are the older one's, or of one that serves meanwhile
     return Policy(
         limits=limits,
         hold=hold.hold or hold.pause or (hold.claim.undecided if hold.claim else None),

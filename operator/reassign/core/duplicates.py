@@ -2,7 +2,8 @@
 
 They are the same by the id that is pinned in their statuses, and the older one starts moves while it is Ready. So a
 KafkaCluster that never does anything blocks no other one. What one says in its status the other one believes: one that
-is Ready again starts nothing before the younger one has said that it is a duplicate.
+is Ready again starts nothing before the younger one has said that it is a duplicate. One whose namespace cannot be read
+starts nothing and cannot say so: `as_served` does.
 """
 
 from __future__ import annotations
@@ -22,6 +23,22 @@ Throttles = Callable[[str], ThrottleStatus | None]
 HANDOVER = timedelta(seconds=90)
 """How long a KafkaCluster that is not Ready any more may still have a request under way: brokers hold one that they
 forward for up to 60 seconds. It is also how long one that is Ready again waits for a younger one to see that."""
+
+
+def as_served(cluster: KafkaCluster, since: datetime, *, readable: bool) -> KafkaCluster:
+    """A KafkaCluster whose namespace is readable, or not, since then, with what its status would say of that.
+
+    It is not Ready while its namespace is unreadable, and Ready again only since it can be read.
+    """
+    ready = _ready(cluster)
+    if ready is None or ready.status is not ConditionStatus.TRUE:
+        return cluster
+    now: dict[str, object] = {"last_transition_time": max(ready.last_transition_time, since)}
+    if not readable:
+        now |= {"status": ConditionStatus.FALSE, "reason": Reason.NOT_AUTHORIZED}
+    conditions = (c.model_copy(update=now) if c is ready else c for c in cluster.status.conditions)
+    status = cluster.status.model_copy(update={"conditions": tuple(conditions)})
+    return cluster.model_copy(update={"status": status})
 
 
 def duplicate_of(

@@ -30,7 +30,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
-from reassign.core.moves.adopt import with_adopted
+from reassign.core.moves.adopt import holders_of, with_adopted
 from reassign.core.moves.brake import Moves, Undo, foreign, partitions_held_by, refusals, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
@@ -138,7 +138,9 @@ def _decide(
 ) -> Decision:
     recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
     by_age = sorted((bounded(r, policy.throttle) for r in resources), key=lambda r: r.age_key)
-    verdicts = [Verdict(r, with_adopted(r, snapshot, policy), expired=deadline_passed(r, now)) for r in by_age]
+    records = [with_adopted(r, snapshot, policy, recent.holders) for r in by_age]
+    verdicts = [Verdict(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)]
+    recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
     verdicts = [undo(verdict, snapshot, recent, policy, now) for verdict in verdicts]
     verdicts = [release(follow(verdict, snapshot, recent, policy)) for verdict in verdicts]
     verdicts, tracks = stalls(verdicts, snapshot, recent, policy)

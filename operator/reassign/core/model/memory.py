@@ -88,6 +88,14 @@ Fact = Touched | Refused | Doubted | CancelConfirmed | Restored | Elected | Inst
 """What the outcome of a step adds to the memory."""
 
 
+class Holder(NamedTuple):
+    """The resource that a move in flight to these replicas is of, by uid, and its namespace."""
+
+    uid: str
+    namespace: str
+    target: frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Recent:
     """What this process saw in its last seconds, by a monotonic clock.
@@ -97,7 +105,8 @@ class Recent:
     confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
     first. `refused` is by partition and request, `doubts` by the replicas: why no answer came to the last request.
     `tracks` are of moves in flight. `silence` is since when a partition waits for what brokers report of their log
-    directories. `reports` are about log directories. `unanswered` are the last writes without an answer,
+    directories. `holders` are of moves in flight, also after a resource has gone without an end to its moves. `reports`
+    are about log directories. `unanswered` are the last writes without an answer,
     `answered` the partitions held whose last write was this process's, and had one.
     """
 
@@ -113,6 +122,7 @@ class Recent:
     doubts: Mapping[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: Mapping[TopicPartition, Track] = field(default_factory=dict)
     silence: Mapping[TopicPartition, float] = field(default_factory=dict)
+    holders: Mapping[TopicPartition, Holder] = field(default_factory=dict)
     reports: LogDirReports = field(default_factory=LogDirReports)
 
     def observe(

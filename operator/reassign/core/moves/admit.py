@@ -112,6 +112,7 @@ def admit(
         _take_unlisted(whole, verdict.record, snapshot, small)
         _expect_unlisted(room, verdict.record, snapshot)
     shared = _shared_budgets(verdicts, snapshot, policy, stuck, small)
+    _take_left_behind(shared, verdicts, snapshot, recent, small)
     ledger = Ledger(snapshot, policy, recent, room, whole, shared, claims)
     queues = [
         Queue(verdict, own := _own_budget(verdict, snapshot, stuck, small), ledger.inputs(verdict, own))
@@ -259,6 +260,16 @@ def _shared_budgets(
         budget = Budget(limits.partitions_in_flight, limits.moves_per_broker, stuck=stuck)
         _take_record(shared.setdefault(namespace, budget), verdict.record, snapshot, small)
     return shared
+
+
+def _take_left_behind(
+    shared: Mapping[str, Budget], verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, small: int
+) -> None:
+    """Count what a namespace has in flight that no resource holds any more, such as after deletionPolicy: Orphan."""
+    held = {tp for verdict in verdicts for tp in active(verdict.record)}
+    for tp, holder in recent.holders.items():
+        if tp not in held and holder.namespace in shared:
+            take_in_flight(shared[holder.namespace], snapshot, [tp], small)
 
 
 def _take_record(taken: Budget, record: Record, snapshot: Snapshot, small: int) -> None:

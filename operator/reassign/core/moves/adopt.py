@@ -1,37 +1,64 @@
-"""Adopt: rebuild a record that was lost, from what is in flight and from what status says."""
+"""Adopt: whose moves are in flight, and a record that was lost, from these and from what status says.
+
+Anyone who may write a status could have it tell of moves that the resource never began. So a status makes no move its
+own: this process has seen that it is, or the resource may take over any move (whenInFlight: Supersede).
+"""
 
 from __future__ import annotations
 
-from reassign.api.partition_reassignment import RecordState
+from collections.abc import Iterable, Mapping
+
+from reassign.api.partition_reassignment import RecordState, WhenInFlight
+from reassign.core.model.memory import Holder
 from reassign.core.model.policy import Policy
-from reassign.core.model.record import Entry, Record, recorded
+from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
+Holders = Mapping[TopicPartition, Holder]
 
-def with_adopted(resource: Resource, snapshot: Snapshot, policy: Policy) -> Record:
-    """The record of a resource; where it was lost, with entries for what is in flight to where the resource wants it.
 
-    Of a resource whose status says that it has ended, nothing moves again. Status may be anyone's: no permission,
-    nothing adopted.
+def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders) -> Holders:
+    """Whose moves are in flight, by the records; one that its resource has left behind is still that one's."""
+    left = {tp: holder for tp, holder in before.items() if _moves(tp, holder.target, snapshot)}
+    held = {
+        tp: Holder(verdict.resource.uid, verdict.resource.namespace, target)
+        for verdict in verdicts
+        for tp, entry in active(verdict.record).items()
+        if not entry.superseding and _moves(tp, target := frozenset(entry.target), snapshot)
+    }
+    return left | held
+
+
+def with_adopted(resource: Resource, snapshot: Snapshot, policy: Policy, holders: Holders) -> Record:
+    """The record of a resource; where it was lost, with entries for its moves in flight to where it wants them.
+
+    Of a resource whose status says that it has ended, nothing moves again. Without a permission nothing is adopted.
     """
     if not resource.record_lost:
         return resource.record
+    takes_over = resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
     adopted: dict[TopicPartition, Entry] = {}
     for tp, asked in resource.asked.items():
         topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
         if tp in resource.record or policy.forbids(resource, tp) or topic is None or partition is None:
             continue
-        in_flight = snapshot.reassignments.get(tp)
         entry = Entry(topic.id, partition.replicas, asked.replicas, RecordState.COMPLETED, log_dirs=asked.named)
-        if in_flight and in_flight.target == set(asked.replicas):
-            order_unknown = recorded(Reason.ORDER_UNKNOWN)
-            adopted[tp] = Entry(
-                topic.id, in_flight.original, asked.replicas, RecordState.IN_FLIGHT, order_unknown, asked.named
-            )
+        if _moves(tp, frozenset(asked.replicas), snapshot):
+            own = Holder(resource.uid, resource.namespace, frozenset(asked.replicas))
+            if takes_over or holders.get(tp) == own:
+                original, problem = snapshot.reassignments[tp].original, recorded(Reason.ORDER_UNKNOWN)
+                in_flight = RecordState.IN_FLIGHT
+                adopted[tp] = Entry(topic.id, original, asked.replicas, in_flight, problem, asked.named)
         elif resource.up_to_date and resource.status.completion_time:
             at_target = partition.replicas == asked.replicas
             cancelled = entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY))
             adopted[tp] = entry if at_target else cancelled
     return {**adopted, **resource.record}
+
+
+def _moves(tp: TopicPartition, target: frozenset[int], snapshot: Snapshot) -> bool:
+    in_flight = snapshot.reassignments.get(tp)
+    return in_flight is not None and in_flight.target == target

@@ -14,6 +14,8 @@ from reassign.core.model.verdict import STATES, Verdict
 from reassign.core.report.events import COSTS
 from reassign.errors import Reason
 
+KNOWN = frozenset(Reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -24,15 +26,21 @@ class Line:
     problem: Problem | None
     bytes: Bytes | None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it moves, or will in its turn. No one knows when any other wait ends."""
+        in_turn = self.problem is None or self.problem.reason is Reason.WAITING_FOR_BUDGET
+        return self.state is PartitionState.IN_FLIGHT or (self.state is PartitionState.PENDING and in_turn)
+
 
 def lines_of(verdict: Verdict, targets: Mapping[TopicPartition, Sequence[int]], snapshot: Snapshot) -> list[Line]:
     """A line for each partition that has a target."""
-    costs = _costs_said(verdict.resource.status)
-    return [_line(verdict, tp, target, snapshot, costs.get(tp)) for tp, target in targets.items()]
+    said = _said(verdict.resource.status)
+    return [_line(verdict, tp, target, snapshot, said.get(tp)) for tp, target in targets.items()]
 
 
 def _line(
-    verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot, cost: Problem | None
+    verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot, said: Problem | None
 ) -> Line:
     entry = verdict.record.get(tp)
     asked = verdict.resource.asked.get(tp)
@@ -46,14 +54,24 @@ def _line(
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
     shown = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
-    shown = shown or (cost if entry.state is RecordState.CANCELLING else None)
-    return Line(tp, STATES[entry.state], shown or (stall.problem if stall else entry.problem), size)
+    if said and said.reason in COSTS and entry.state is RecordState.CANCELLING:
+        shown = shown or said  # known only while the move is listed, it stands until the cancel is confirmed
+    shown = shown or (stall.problem if stall else entry.problem)
+    return Line(tp, STATES[entry.state], _with_cause(shown, said), size)
 
 
-def _costs_said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
-    """What cancels throw away. It is known only while the move is listed, and stands until it is confirmed."""
+def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None:
+    """What failed at the deadline, with what it waited for until then: the record has no room for that."""
+    if problem is None or problem.reason is not Reason.DEADLINE_EXCEEDED or said is None:
+        return problem
+    cause = Problem(problem.reason, f"{problem.message}; until then: {said.message}")
+    return said if said.reason is Reason.DEADLINE_EXCEEDED else cause
+
+
+def _said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
+    """What the last status said of its partitions."""
     return {
         TopicPartition(d.topic, d.partition): Problem(Reason(d.reason), d.message)
         for d in before.partitions
-        if d.reason in COSTS and d.message
+        if d.reason in KNOWN and d.message
     }

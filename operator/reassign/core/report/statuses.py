@@ -65,7 +65,7 @@ def report(
         conditions=_conditions(resource, states, now),
         start_time=start_time(resource, now),
         completion_time=(ended or now) if settled else None,
-        summary=conclusion.summary if conclusion else _summary(counts, progress, len(lines), now),
+        summary=conclusion.summary if conclusion else _summary(counts, progress, lines, now),
         progress=progress,
         adding=sum(len(r.adding) for r in flights),
         removing=sum(len(r.removing) for r in flights),
@@ -104,13 +104,14 @@ def _progress(
     reported = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
     shown = together(known, reported.copied) if known else reported
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
+    to_come = sum(line.bytes.total - line.bytes.copied for line in lines if line.bytes and line.goes_on)
     return numbers.model_copy(
         update={
             "bytes_total": shown.total if known or shown.total else None,
             "bytes_copied": shown.copied if known or shown.total else None,
             "percent": percent(shown.copied, shown.total, completed, partitions) if partitions else None,
             "bytes_per_second": per_second,
-            "estimated_completion_time": completion_time(shown.total - shown.copied, per_second, now),
+            "estimated_completion_time": completion_time(to_come, per_second, now),
         }
     )
 
@@ -131,13 +132,16 @@ def _only_grown(resource: Resource, before: Progress, now: Progress) -> bool:
     return resource.up_to_date and idle and before.bytes_total is not None
 
 
-def _summary(counts: Mapping[PartitionState, int], progress: Progress, partitions: int, now: datetime) -> str:
-    parts = [f"{counts[PartitionState.COMPLETED]}/{partitions} partitions"]
+def _summary(counts: Mapping[PartitionState, int], progress: Progress, lines: Sequence[Line], now: datetime) -> str:
+    parts = [f"{counts[PartitionState.COMPLETED]}/{len(lines)} partitions"]
     if progress.percent is not None:
         parts.append(f"{progress.percent} %")
     if progress.estimated_completion_time:
         left = (progress.estimated_completion_time - now).total_seconds()
-        parts.append(f"about {duration(max(left, 0))} left")
+        waits = any(
+            line.state in (PartitionState.PENDING, PartitionState.BLOCKED) and not line.goes_on for line in lines
+        )
+        parts.append(f"about {duration(max(left, 0))} left" + (" for what does not wait" if waits else ""))
     for state in (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLING, PartitionState.CANCELLED):
         if counts[state]:
             parts.append(f"{counts[state]} {state.lower()}")
