@@ -148,6 +148,8 @@ class Actor:
             if (written := await self.reporter.hold(resource)) is None:
                 return None
             resource = _bounded_as(resource, written)
+        if verdict.starts:
+            await self.reporter.check_unchanged(verdict.resource)
         if not verdict.must_record:
             return resource
         if resource.uid in self._unreported:  # a move begins only where its status can be written

@@ -84,7 +84,7 @@ class Decision:
     @property
     def begins(self) -> bool:
         """Whether any move begins."""
-        return any(verdict.begins(step) for verdict in self.verdicts for step in verdict.steps)
+        return any(verdict.starts for verdict in self.verdicts)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -220,6 +220,11 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     )
     cancels = tuple(filter(goes_on, decision.brake.cancels))
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
+
+
+def only_undone(decision: Decision) -> Decision:
+    """The decision without what begins. What is recorded already was not sent: the next tick judges it again."""
+    return replace(decision, verdicts=tuple(map(undoing, decision.verdicts)))
 
 
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
