@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -123,6 +124,20 @@ def test_a_request_that_was_not_sent_leaves_no_doubt() -> None:
     _, recent = settle_steps(verdict, outcomes, driver.recent, driver.now)
     assert recent.unanswered == {}
     assert recent.forwarding == driver.recent.forwarding
+
+
+@pytest.mark.parametrize("seconds", [12, 50])
+def test_a_held_cancel_of_a_foreign_move_does_not_land_on_ours(seconds: int) -> None:
+    driver = moving()
+    driver.kafka.move_as_another(P0, (5, 2, 3))
+    driver.execution = Execution.CANCEL_ALL
+    driver.tick(lands_after=seconds)
+    assert isinstance(driver.limbo[0][2], Cancel)
+    driver.execution = Execution.RUN
+    driver.kafka.perform_as_another(P0)
+    driver.ticks(seconds + 4 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (4,)
+    assert driver.kafka.writes[-1] == Alter(P0, (4, 2, 3))
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])

@@ -31,7 +31,7 @@ from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
 from reassign.core.moves.adopt import holders_of, with_adopted
-from reassign.core.moves.brake import Moves, Undo, foreign, partitions_held_by, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import Moves, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import sent_through, settle_steps
@@ -235,7 +235,7 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
         verdict, recent = settle_steps(verdict, outcomes, recent, at)
         verdicts.append(verdict)
     if decision.brake:
-        recent = recent.remember(refusals(decision.brake, outcomes), at)
+        recent = recent.remember(met_by(decision.brake, outcomes), at)
     return replace(decision, verdicts=tuple(verdicts), memory=replace(decision.memory, recent=recent))
 
 
