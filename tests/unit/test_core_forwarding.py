@@ -80,6 +80,17 @@ def test_an_alter_that_never_lands_is_waited_for_while_its_broker_may_hold_it() 
     assert is_undone(driver)
 
 
+def test_an_alter_sent_long_after_its_record_is_waited_for() -> None:
+    driver = moving()
+    driver.tick(lands_after=25 + 60)  # all records of the tick took 25 s, and the broker holds it for 60 s
+    driver.silent.add(driver.limbo[0][1])
+    driver.now += 25
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(int(LANDING_SECONDS) + 4 * SETTLED)
+    assert is_undone(driver)
+
+
 def test_a_doubt_ends_soon_after_the_same_broker_has_listed_again() -> None:
     driver = moving()
     driver.tick(lands_after=1000)
