@@ -14,6 +14,7 @@ from kafka.errors import KafkaTimeoutError
 
 from reassign.controller.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
+from reassign.core.model.forwarding import Doubts
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs
 from reassign.kafka.client import TOGETHER_SECONDS, KafkaClient
@@ -78,8 +79,9 @@ NAMED = AlterLogDirs(TopicPartition("orders", 0), tuple((broker, "/a") for broke
         lambda client: client.configs(RATES),
         lambda client: client.change([Change(ConfigKey(rates, "rate"), Op.SET, "1") for rates in RATES]),
         lambda client: client.perform([NAMED]),
+        lambda client: client.observe((), doubts=Doubts(tuple(range(DEAD)))),
     ],
-    ids=["log directories", "configurations", "changes of configurations", "named log directories"],
+    ids=["log directories", "configurations", "changes of configurations", "named log directories", "in doubt"],
 )
 def test_brokers_that_are_down_are_asked_side_by_side(
     ask: Callable[[KafkaClient], Coroutine[Any, Any, object]],

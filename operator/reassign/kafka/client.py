@@ -191,7 +191,7 @@ class KafkaClient:
 
         async def answers(broker: int) -> bool:
             try:
-                await self._call(requests.forwards, self._wire, broker)
+                await self._ask(requests.forwards, self._wire, broker)
             except ClusterError:
                 return False
             return True
