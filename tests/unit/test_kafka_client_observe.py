@@ -66,6 +66,7 @@ class Together(Silent):
         return self._fail()
 
 
+MOVE = {"replicas": [4, 1], "adding_replicas": [4], "removing_replicas": [1]}
 Ask = Callable[[KafkaClient], Coroutine[Any, Any, object]]
 DEAD = 12
 RATES = [ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in range(DEAD)]
@@ -90,6 +91,43 @@ def test_brokers_that_are_down_are_asked_side_by_side(
     with ThreadPoolExecutor(1) as executor:
         asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
     assert wire.side_by_side == [True] * DEAD
+
+
+class Listing(Silent):
+    """Brokers that list what is in flight; `last` is the one that any request goes to."""
+
+    last = 2
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.in_flight: set[TopicPartition] = set()
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        self.asked.append(broker)
+        partitions = [SimpleNamespace(partition_index=tp.partition, **MOVE) for tp in self.in_flight]
+        return SimpleNamespace(
+            error_code=0, error_message=None, topics=[SimpleNamespace(name="orders", partitions=partitions)]
+        )
+
+
+def test_the_end_of_a_move_is_asked_of_the_broker_that_listed_it() -> None:
+    wire: Any = Listing()
+    tps = {TopicPartition("orders", number) for number in range(3)}
+    wire.in_flight = set(tps)
+    asked: list[bool] = []
+
+    async def ask() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+            asked.append(await client.has_ended(tps))  # nothing has been observed
+            await client.observe(())
+            asked.append(await client.has_ended(tps))
+            wire.in_flight.pop()
+            asked.append(await client.has_ended(tps))
+
+    asyncio.run(ask())
+    assert asked == [False, False, True]
+    assert wire.asked == [2, 2]
 
 
 def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(

@@ -107,9 +107,7 @@ class ClusterLoop:
             self.health.tick(self.name)
             while (pause := await self._safe_tick()) is not None:
                 self.health.tick(self.name)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self.wake.wait()
+                await self._pace.rest(pause, self.wake, self.observer.has_ended)
             await self.observer.give_up_claim()
         finally:
             self.health.forget(self.name)

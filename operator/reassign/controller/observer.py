@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -154,6 +154,12 @@ class Observer:
             return replace(observed, configs=configs)
         pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)
         return replace(observed, configs=configs, pause=pause, short=short)
+
+    async def has_ended(self, moves: Set[TopicPartition]) -> bool:
+        """Whether any of these moves has ended since the last observation, as far as that is known."""
+        with suppress(Exception):  # the next observation says what is wrong
+            return self.client is not None and await self.client.has_ended(moves)
+        return False
 
     @asynccontextmanager
     async def _disconnecting(self) -> AsyncIterator[None]:
