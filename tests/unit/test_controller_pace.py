@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence, Set
+from typing import Any, cast
 
 import pytest
 
 from reassign.controller import pace as pace_module
+from reassign.controller.observer import Observer
 from reassign.controller.pace import MOVING_SECONDS, POLL_SECONDS, Pace, poll_seconds
 from reassign.core.model.snapshot import TopicPartition
+from reassign.errors import ClusterError, Reason
+from reassign.kafka.client import KafkaClient
 from tests.unit.sim import partitions
 
 [P0] = partitions(1)
@@ -72,3 +76,18 @@ def test_nothing_is_asked_while_no_move_of_ours_is_followed(pace: Pace, monkeypa
 def test_slow_moves_are_not_polled_within_a_pause(pace: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "_happened", pace._happened - 3600)
     assert asked(pace, 0.02, [True]) == 0
+
+
+@pytest.mark.parametrize("answer", [True, False, ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")])
+def test_what_the_broker_does_not_say_has_not_ended(answer: bool | ClusterError) -> None:
+    class Client:
+        async def has_ended(self, moves: Set[TopicPartition]) -> bool:
+            if isinstance(answer, ClusterError):
+                raise answer
+            return answer
+
+    unused: Any = None
+    observer = Observer(unused, unused)
+    assert not asyncio.run(observer.has_ended({P0}))  # it is not connected
+    observer.client = cast(KafkaClient, Client())
+    assert asyncio.run(observer.has_ended({P0})) is (answer is True)

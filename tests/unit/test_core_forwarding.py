@@ -25,7 +25,7 @@ from reassign.core.moves.settle import settle_steps
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker
-from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.sim import Driver, SimKafka, detail, drive, resource
 from tests.unit.test_core_throttle import move, store
 
 P0 = TopicPartition("orders", 0)
@@ -149,6 +149,18 @@ def test_a_held_cancel_of_a_foreign_move_does_not_land_on_ours(seconds: int) -> 
     driver.ticks(seconds + 4 * SETTLED)
     assert driver.kafka.reassignments[P0].adding == (4,)
     assert driver.kafka.writes[-1] == Alter(P0, (4, 2, 3))
+
+
+def test_a_restart_forgets_a_held_cancel_of_a_foreign_move() -> None:
+    driver = moving()
+    driver.kafka.move_as_another(P0, (5, 2, 3))
+    driver.execution = Execution.CANCEL_ALL
+    driver.tick(lands_after=12)
+    driver.execution = Execution.RUN
+    driver.kafka.perform_as_another(P0)
+    driver.restart()
+    driver.ticks(12 + 2 * SETTLED)
+    assert detail(driver, P0).reason == "CancelledExternally"
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])

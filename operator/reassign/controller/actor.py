@@ -2,7 +2,7 @@
 
 The throttles that moves need come first, their record before them. Then come the records of the moves that are
 throttled, then the steps. What CancelAll undoes is kept before it is cancelled. Nothing is altered before our finalizer
-has been seen on the object.
+has been seen on the object, and nothing begins for one that has changed since it was judged.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Supervisor:
     ) -> None:
         self.listing = Listing(store, kube, namespaces)
         self._lists = asyncio.Lock()
-        """One listing at a time: one under way when another writer's work is taken over would count as newer."""
+        """One listing at a time: one that began before this process became the writer does not count as newer."""
         self._serving = False
         self._store = store
         self._kube = kube

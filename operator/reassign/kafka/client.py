@@ -214,8 +214,10 @@ class KafkaClient:
             return None  # the doubt ends later
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
-        """Whether the broker that writes go to lists any of these no more. It is asked alone, for the next list that
-        counts is the one of an observation."""
+        """Whether the broker that writes go to lists any of these no more.
+
+        Only that broker is asked, and this list settles no doubt: writes go on to the broker of the last observation.
+        """
         if self._via is None:
             return False
         return not moves <= (await self._ask(requests.reassignments, self._wire, moves, self._via)).keys()
