@@ -17,8 +17,10 @@ from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Confi
 from reassign.core.model.forwarding import Doubts
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs
-from reassign.kafka.client import TOGETHER_SECONDS, KafkaClient
+from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
+from reassign.kafka.throttles import BROKER_SECONDS
+from reassign.kafka.wire import READ_SECONDS
 
 
 class Silent:
@@ -128,6 +130,33 @@ def test_the_end_of_a_move_is_asked_of_the_broker_that_listed_it() -> None:
     asyncio.run(ask())
     assert asked == [False, False, True]
     assert wire.asked == [2, 2]
+
+
+class OneHangs(Silent):
+    """Three brokers, of which the last one hangs."""
+
+    def prefer(self, broker: int) -> None:
+        assert broker == 0
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        if broker == 2:
+            return super().read_from(broker, request, seconds)
+        return SimpleNamespace(error_code=0, error_message=None, results=[])
+
+
+def test_a_broker_that_hangs_costs_each_kind_of_request_one_time_out() -> None:
+    wire: Any = OneHangs(3)
+    moving = [TopicPartition("orders", number) for number in range(3)]
+
+    async def reconcile() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+            await client.observe((), moving, [0, 1, 2], Doubts((2, 0)))
+            await client.configs(RATES[:3])
+
+    asyncio.run(reconcile())
+    assert wire.asked == [2, 2, 2]
+    assert wire.now - 1000 == READ_SECONDS + SIZES_SECONDS + BROKER_SECONDS
 
 
 def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(
