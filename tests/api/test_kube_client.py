@@ -12,6 +12,7 @@ import pytest
 from localplatform.controlplane import ApiServer
 from reassign.api.common import FINALIZER
 from reassign.api.reassignment_plan import PLAN_LABEL
+from reassign.controller.reading import wish
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.moves.brake import documents
 from reassign.core.plans.model import manifest_digest
@@ -62,6 +63,15 @@ def get(obj: Object) -> Object | None:
 
 def test_an_object_that_is_not_there_is_none(kubeconfig: object) -> None:
     assert with_client(lambda kube: kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")) is None
+
+
+def test_metadata_is_read_without_the_rest(move: Object, namespace: str) -> None:
+    name = move["metadata"]["name"]
+    found = with_client(lambda kube: kube.metadata(Kind.PARTITION_REASSIGNMENT, namespace, name))
+    assert found is not None
+    assert found.keys() == {"apiVersion", "kind", "metadata"}
+    assert wish(found) == wish(get(move) or {})
+    assert with_client(lambda kube: kube.metadata(Kind.PARTITION_REASSIGNMENT, namespace, "nobody")) is None
 
 
 def test_the_time_is_the_api_servers_whatever_our_own_clock_says(kubeconfig: object) -> None:

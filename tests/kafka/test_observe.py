@@ -138,6 +138,21 @@ def test_what_is_in_flight_is_listed_for_topics_not_asked_for_too(kafka: Kafka) 
     eventually(lambda: kafka.settled(tp, [2, 1]))
 
 
+def test_the_end_of_a_move_is_seen_without_an_observation(kafka: Kafka) -> None:
+    name = kafka.topic([0, 1], megabytes=5)
+    tp = TopicPartition(name, 0)
+
+    def has_ended() -> bool:
+        return asyncio.run(kafka.client.has_ended({tp}))
+
+    with kafka.held(name):
+        kafka.perform(Alter(tp, (2, 1)))
+        assert tp in kafka.observe().reassignments
+        assert not has_ended()
+    eventually(has_ended)
+    eventually(lambda: kafka.settled(tp, [2, 1]))
+
+
 def test_a_broker_in_doubt_lists_what_is_in_flight_and_its_offset_is_read(kafka: Kafka) -> None:
     doubts = Doubts((2,), offsets=True)
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,7 +25,8 @@ from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded
-from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.errors import ClusterError, ConflictError, Reason, ReassignError
+from reassign.kafka.client import KafkaClient
 from tests.unit.sim import SimKafka, partitions, resource
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
@@ -243,17 +244,24 @@ class Shortages:
     """A cluster with a partition under min.insync.replicas, and how often it was looked for."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.looks, self.fails = 0, False
         self.topics = {"other": Topic("id", 2, {0: Partition((1, 2), frozenset({1}), 1)})}
 
     async def observe_shortages(self) -> dict[str, Topic]:
         self.looks += 1
+        if self.fails:
+            raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
         return self.topics
 
 
 def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
-    pause, _ = asyncio.run(survey.read(client, found, resources, in_flight().snapshot()))  # type: ignore[arg-type]
+    snapshot, any_client = in_flight().snapshot(), cast(KafkaClient, client)
+    pause, _ = asyncio.run(survey.read(any_client, found, resources, snapshot, explained))
     return pause
+
+
+def explained(error: Exception) -> Problem:
+    return Problem(Reason.CLUSTER_UNREACHABLE, str(error))
 
 
 def test_partitions_are_surveyed_only_while_a_move_waits_to_start() -> None:
@@ -270,6 +278,19 @@ def test_partitions_are_surveyed_only_while_a_move_waits_to_start() -> None:
     client.topics = {}
     assert look(survey, client, cluster(), waits) is None
     assert client.looks == 2
+
+
+def test_a_survey_that_fails_pauses_and_is_not_repeated_at_once() -> None:
+    survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
+    client.topics, client.fails = {}, True
+    for _ in range(3):
+        problem = look(survey, client, cluster(), waits)
+        assert problem is not None
+        assert problem.reason is Reason.CLUSTER_UNREACHABLE
+    assert client.looks == 1
+    client.fails = False
+    survey._at -= SURVEY_SECONDS
+    assert look(survey, client, cluster(), waits) is None
 
 
 def test_a_changed_pause_when_surveys_at_once() -> None:

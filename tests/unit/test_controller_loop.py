@@ -74,6 +74,10 @@ class Kube:
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return deepcopy(self.objects.get(f"uid-{name}"))
 
+    async def metadata(self, kind: str, namespace: str, name: str) -> Object | None:
+        found = await self.get(kind, namespace, name)
+        return found and {"kind": "PartialObjectMetadata", "metadata": found["metadata"]}
+
     async def add_finalizer(self, obj: Object) -> Object:
         if FINALIZER in obj["metadata"].get("finalizers", ()):
             return obj

@@ -302,3 +302,35 @@ def test_what_a_watch_brings_waits_until_all_kinds_were_listed() -> None:
         assert store.uids() == {"uid-move"}
 
     asyncio.run(run())
+
+
+def test_a_new_writer_lists_anew_what_a_listing_under_way_has_read() -> None:
+    kube: Any = Kube()
+    store, unused = Store(), None
+    lists, read, half_read, release = kube.list, [], asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        supervisor = Supervisor(store, kube, unused, unused, ("kafka", "b"), unused)  # type: ignore[arg-type]
+
+        async def slowly(kind: Kind, namespace: str) -> list[Object]:
+            found = await lists(kind, namespace)
+            read.append((kind, namespace))
+            if (kind, namespace) == (Kind.PARTITION_REASSIGNMENT, "b"):
+                half_read.set()
+                await release.wait()
+            if namespace == "kafka" and read.count((kind, "kafka")) == 2:
+                release.set()
+                await under_way
+            return found  # type: ignore[no-any-return]
+
+        kube.list = slowly
+        under_way = asyncio.create_task(supervisor._list_due())
+        await half_read.wait()
+        kube.objects.append(move("move", "b"))  # by the writer before
+        serving = asyncio.create_task(supervisor.serve())
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(under_way, serving)
+
+    asyncio.run(run())
+    assert store.uids() == {"uid-move"}

@@ -10,7 +10,7 @@ from reassign.core.cluster import brake_of
 from reassign.core.model.memory import RETRY_SECONDS, Recent
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
-from reassign.core.moves.brake import documents, foreign, partitions_held_by, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import documents, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.errors import Reason
 from tests.unit.sim import Driver, SimKafka, drive, partitions, ready_reason, refused, resource, states, true_conditions
 
@@ -147,7 +147,7 @@ def test_a_foreign_move_of_an_undescribed_topic_waits_for_metadata() -> None:
 def test_a_refused_cancel_is_reported_and_sent_again_later() -> None:
     kafka, recent = theirs_in_flight(P0), Recent(now=100.0)
     undo = undo_foreign([P0], kafka.snapshot(), recent)
-    facts = refusals(undo, {undo.cancels[0]: refused(Reason.INVALID_REPLICA_ASSIGNMENT)})
+    facts = met_by(undo, {undo.cancels[0]: refused(Reason.INVALID_REPLICA_ASSIGNMENT)})
     recent = recent.remember(facts, at=100.0)
     held = undo_foreign([P0], kafka.snapshot(), recent)
     assert (held.cancels, held.held[P0].reason) == ((), Reason.INVALID_REPLICA_ASSIGNMENT)
@@ -159,7 +159,7 @@ def test_a_cancel_that_came_too_late_or_went_well_is_no_refusal() -> None:
     kafka, recent = theirs_in_flight(P0), Recent(now=100.0)
     undo = undo_foreign([P0], kafka.snapshot(), recent)
     for outcome in (APPLIED, refused(Reason.NO_REASSIGNMENT_IN_PROGRESS)):
-        recent = recent.remember(refusals(undo, {undo.cancels[0]: outcome}), at=100.0)
+        recent = recent.remember(met_by(undo, {undo.cancels[0]: outcome}), at=100.0)
     assert undo_foreign([P0], kafka.snapshot(), recent).cancels == undo.cancels
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -24,7 +25,7 @@ from reassign.core.moves.settle import settle_steps
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker
-from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.sim import Driver, SimKafka, detail, drive, resource
 from tests.unit.test_core_throttle import move, store
 
 P0 = TopicPartition("orders", 0)
@@ -79,6 +80,17 @@ def test_an_alter_that_never_lands_is_waited_for_while_its_broker_may_hold_it() 
     assert is_undone(driver)
 
 
+def test_an_alter_sent_long_after_its_record_is_waited_for() -> None:
+    driver = moving()
+    driver.tick(lands_after=25 + 60)  # all records of the tick took 25 s, and the broker holds it for 60 s
+    driver.silent.add(driver.limbo[0][1])
+    driver.now += 25
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(int(LANDING_SECONDS) + 4 * SETTLED)
+    assert is_undone(driver)
+
+
 def test_a_doubt_ends_soon_after_the_same_broker_has_listed_again() -> None:
     driver = moving()
     driver.tick(lands_after=1000)
@@ -123,6 +135,32 @@ def test_a_request_that_was_not_sent_leaves_no_doubt() -> None:
     _, recent = settle_steps(verdict, outcomes, driver.recent, driver.now)
     assert recent.unanswered == {}
     assert recent.forwarding == driver.recent.forwarding
+
+
+@pytest.mark.parametrize("seconds", [12, 50])
+def test_a_held_cancel_of_a_foreign_move_does_not_land_on_ours(seconds: int) -> None:
+    driver = moving()
+    driver.kafka.move_as_another(P0, (5, 2, 3))
+    driver.execution = Execution.CANCEL_ALL
+    driver.tick(lands_after=seconds)
+    assert isinstance(driver.limbo[0][2], Cancel)
+    driver.execution = Execution.RUN
+    driver.kafka.perform_as_another(P0)
+    driver.ticks(seconds + 4 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (4,)
+    assert driver.kafka.writes[-1] == Alter(P0, (4, 2, 3))
+
+
+def test_a_restart_forgets_a_held_cancel_of_a_foreign_move() -> None:
+    driver = moving()
+    driver.kafka.move_as_another(P0, (5, 2, 3))
+    driver.execution = Execution.CANCEL_ALL
+    driver.tick(lands_after=12)
+    driver.execution = Execution.RUN
+    driver.kafka.perform_as_another(P0)
+    driver.restart()
+    driver.ticks(12 + 2 * SETTLED)
+    assert detail(driver, P0).reason == "CancelledExternally"
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])

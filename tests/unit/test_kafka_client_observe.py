@@ -14,10 +14,13 @@ from kafka.errors import KafkaTimeoutError
 
 from reassign.controller.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
+from reassign.core.model.forwarding import Doubts
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs
-from reassign.kafka.client import TOGETHER_SECONDS, KafkaClient
+from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
+from reassign.kafka.throttles import BROKER_SECONDS
+from reassign.kafka.wire import READ_SECONDS
 
 
 class Silent:
@@ -65,6 +68,7 @@ class Together(Silent):
         return self._fail()
 
 
+MOVE = {"replicas": [4, 1], "adding_replicas": [4], "removing_replicas": [1]}
 Ask = Callable[[KafkaClient], Coroutine[Any, Any, object]]
 DEAD = 12
 RATES = [ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in range(DEAD)]
@@ -78,8 +82,9 @@ NAMED = AlterLogDirs(TopicPartition("orders", 0), tuple((broker, "/a") for broke
         lambda client: client.configs(RATES),
         lambda client: client.change([Change(ConfigKey(rates, "rate"), Op.SET, "1") for rates in RATES]),
         lambda client: client.perform([NAMED]),
+        lambda client: client.observe((), doubts=Doubts(tuple(range(DEAD)))),
     ],
-    ids=["log directories", "configurations", "changes of configurations", "named log directories"],
+    ids=["log directories", "configurations", "changes of configurations", "named log directories", "in doubt"],
 )
 def test_brokers_that_are_down_are_asked_side_by_side(
     ask: Callable[[KafkaClient], Coroutine[Any, Any, object]],
@@ -88,6 +93,70 @@ def test_brokers_that_are_down_are_asked_side_by_side(
     with ThreadPoolExecutor(1) as executor:
         asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
     assert wire.side_by_side == [True] * DEAD
+
+
+class Listing(Silent):
+    """Brokers that list what is in flight; `last` is the one that any request goes to."""
+
+    last = 2
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.in_flight: set[TopicPartition] = set()
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        self.asked.append(broker)
+        partitions = [SimpleNamespace(partition_index=tp.partition, **MOVE) for tp in self.in_flight]
+        return SimpleNamespace(
+            error_code=0, error_message=None, topics=[SimpleNamespace(name="orders", partitions=partitions)]
+        )
+
+
+def test_the_end_of_a_move_is_asked_of_the_broker_that_listed_it() -> None:
+    wire: Any = Listing()
+    tps = {TopicPartition("orders", number) for number in range(3)}
+    wire.in_flight = set(tps)
+    asked: list[bool] = []
+
+    async def ask() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+            asked.append(await client.has_ended(tps))  # nothing has been observed
+            await client.observe(())
+            asked.append(await client.has_ended(tps))
+            wire.in_flight.pop()
+            asked.append(await client.has_ended(tps))
+
+    asyncio.run(ask())
+    assert asked == [False, False, True]
+    assert wire.asked == [2, 2]
+
+
+class OneHangs(Silent):
+    """Three brokers, of which the last one hangs."""
+
+    def prefer(self, broker: int) -> None:
+        assert broker == 0
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        if broker == 2:
+            return super().read_from(broker, request, seconds)
+        return SimpleNamespace(error_code=0, error_message=None, results=[])
+
+
+def test_a_broker_that_hangs_costs_each_kind_of_request_one_time_out() -> None:
+    wire: Any = OneHangs(3)
+    moving = [TopicPartition("orders", number) for number in range(3)]
+
+    async def reconcile() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+            await client.observe((), moving, [0, 1, 2], Doubts((2, 0)))
+            await client.configs(RATES[:3])
+
+    asyncio.run(reconcile())
+    assert wire.asked == [2, 2, 2]
+    assert wire.now - 1000 == READ_SECONDS + SIZES_SECONDS + BROKER_SECONDS
 
 
 def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(

@@ -2,7 +2,7 @@
 
 The throttles that moves need come first, their record before them. Then come the records of the moves that are
 throttled, then the steps. What CancelAll undoes is kept before it is cancelled. Nothing is altered before our finalizer
-has been seen on the object.
+has been seen on the object, and nothing begins for one that has changed since it was judged.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ class Actor:
             if (written := await self.reporter.hold(resource)) is None:
                 return None
             resource = _bounded_as(resource, written)
+        if verdict.starts:
+            await self.reporter.check_unchanged(verdict.resource)
         if not verdict.must_record:
             return resource
         if resource.uid in self._unreported:  # a move begins only where its status can be written

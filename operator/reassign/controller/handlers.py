@@ -46,6 +46,8 @@ class Supervisor:
         make_loop: Callable[[ClusterKey], ClusterLoop],
     ) -> None:
         self.listing = Listing(store, kube, namespaces)
+        self._lists = asyncio.Lock()
+        """One listing at a time: one that began before this process became the writer does not count as newer."""
         self._serving = False
         self._store = store
         self._kube = kube
@@ -121,7 +123,8 @@ class Supervisor:
 
     async def serve(self) -> None:
         """Start the loops, on what the API server has now: the watches may lag behind the writer before us."""
-        self.listing.expire()
+        async with self._lists:
+            self.listing.expire()
         await self.list_at_first()
         self._serving = True
         for obj in self._store.clusters():
@@ -129,12 +132,13 @@ class Supervisor:
         self._stray.set()
 
     async def _list_due(self) -> None:
-        async for objects in self.listing.take_over():
-            for key in {cluster_key(obj) for obj in objects}:
-                self._wake(key)
-            early, self._early = self._early, {}
-            for kind, obj in early.values():
-                await self.receive(kind, obj)
+        async with self._lists:
+            async for objects in self.listing.take_over():
+                for key in {cluster_key(obj) for obj in objects}:
+                    self._wake(key)
+                early, self._early = self._early, {}
+                for kind, obj in early.values():
+                    await self.receive(kind, obj)
 
     async def sweep(self) -> None:
         """For ever: list what is due, answer for resources whose KafkaCluster is not there, delete what has expired."""

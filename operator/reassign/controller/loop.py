@@ -22,6 +22,7 @@ from reassign.controller.migration import mark_served, take_over_statuses
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
+from reassign.controller.reading import wish
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
 from reassign.controller.store import Store
@@ -47,7 +48,7 @@ from reassign.core.model.steps import Result
 from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 
@@ -106,9 +107,7 @@ class ClusterLoop:
             self.health.tick(self.name)
             while (pause := await self._safe_tick()) is not None:
                 self.health.tick(self.name)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self.wake.wait()
+                await self._pace.rest(pause, self.wake, self.observer.has_ended)
             await self.observer.give_up_claim()
         finally:
             self.health.forget(self.name)
@@ -194,7 +193,7 @@ class ClusterLoop:
         if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
-        sleep = await self._serve(resources, observed, policy_of(cluster, hold, self.actor.throttle_record.recorded))
+        sleep = await self._serve(obj, resources, observed, policy_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
@@ -219,7 +218,7 @@ class ClusterLoop:
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
 
-    async def _serve(self, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
+    async def _serve(self, obj: Object, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
         """Decide, act and report; in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
         attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
@@ -231,14 +230,15 @@ class ClusterLoop:
                 raise error
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
-        self.memory = decision.memory
+        self.memory, begins = decision.memory, decision.begins
         try:
-            sure = not decision.begins or await self._still_so()
-            written = await self.actor.record(decision, policy, attempts) if sure else {}
+            written = await self.actor.record(decision, policy, attempts)
         except ReassignError:  # nothing begins, and what is to be undone waits for no API server
             written = {}
         decision = recorded(decision, written)
         decision = kept(decision, await self.actor.copies.keep(decision.keep))
+        if begins and not await self._still_so(obj):
+            decision = only_undone(decision)
         self.memory = decision.memory
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
@@ -255,11 +255,12 @@ class ClusterLoop:
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
-    async def _still_so(self) -> bool:
+    async def _still_so(self, judged: Object) -> bool:
         """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
-        before = self.store.wish(self.key)
-        await self.reporter.refresh_cluster(self.key)
-        return before is not None and self.store.wish(self.key) == before
+        if await self._met(self.reporter.refresh_cluster(self.key)):
+            return False
+        now = self.store.cluster(self.key)
+        return now is not None and wish(now) == wish(judged)
 
     def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """The resources to judge now. Settled ones are judged for drift, now and then."""

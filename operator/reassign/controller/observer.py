@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -61,14 +61,20 @@ class Observation:
 @dataclass(slots=True)
 class Survey:
     """Reads all partitions of a cluster for pauseWhen and limits.pacing, at a slow pace, and only while something
-    waits to start. Between two reads the last one counts for pauseWhen."""
+    waits to start. Between two reads the last one counts for pauseWhen, and so does what kept it from being read."""
 
     _at: float = float("-inf")
     _asked: tuple[PauseWhen, Pacing] | None = None
     _short: tuple[TopicPartition, ...] = ()
+    _problem: Problem | None = None
 
     async def read(
-        self, client: KafkaClient, cluster: KafkaCluster, resources: Sequence[Resource], snapshot: Snapshot
+        self,
+        client: KafkaClient,
+        cluster: KafkaCluster,
+        resources: Sequence[Resource],
+        snapshot: Snapshot,
+        explain: Callable[[Exception], Problem],
     ) -> tuple[Problem | None, Mapping[str, Topic] | None]:
         when = cluster.spec.pause_when
         asked = when, cluster.spec.limits.pacing
@@ -76,11 +82,16 @@ class Survey:
             return None, None
         ours, topics = our_own(resources, permission_of(cluster)), None
         if asked != self._asked or time.monotonic() - self._at >= SURVEY_SECONDS:
-            topics = await client.observe_shortages()
-            # what our own move has repaired since would count until the next survey
-            self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
+            try:
+                topics = await client.observe_shortages()
+            except Exception as error:
+                self._problem = explain(error)
+            else:
+                # what our own move has repaired since would count until the next survey
+                self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
+                self._problem = None
             self._asked, self._at = asked, time.monotonic()
-        return pause_problem(when, self._short, ours), topics
+        return self._problem or pause_problem(when, self._short, ours), topics
 
 
 @dataclass(slots=True)
@@ -141,11 +152,14 @@ class Observer:
             configs = ConfigRead(read_at, dict.fromkeys(wanted, explain(error)))
         if cluster.spec.execution is not Execution.RUN:
             return replace(observed, configs=configs)
-        try:
-            pause, short = await self._survey.read(client, cluster, resources, snapshot)
-        except Exception as error:
-            pause, short = explain(error), None
+        pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)
         return replace(observed, configs=configs, pause=pause, short=short)
+
+    async def has_ended(self, moves: Set[TopicPartition]) -> bool:
+        """Whether any of these moves has ended since the last observation, as far as that is known."""
+        with suppress(Exception):  # the next observation says what is wrong
+            return self.client is not None and await self.client.has_ended(moves)
+        return False
 
     @asynccontextmanager
     async def _disconnecting(self) -> AsyncIterator[None]:

@@ -1,23 +1,33 @@
 """Pace: how soon to tick again while something moves, and how often to judge what has ended.
 
 The end of quick moves is looked for at once, and that of slow ones ever later, so that a place is never free for long
-and slow moves cost little. Drift is looked for now and then, and less often where that costs much.
+and slow moves cost little. Between two ticks one broker is asked whether a move has ended, which costs one request and
+not a whole observation. Drift is looked for now and then, and less often where that costs much.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from reassign.core.model.snapshot import TopicPartition
 
 AT_ONCE_SECONDS = 0.1
 MOVING_SECONDS = 1.0
+POLL_SECONDS = 0.2
+POLL_SHARE = 0.05
+"""Of the time since a move began or ended, how late the next end is noticed: slow moves are not polled for."""
 DRIFT_SECONDS = 15.0
 DRIFT_SHARE = 0.02
 """Of a core, at most, for judging all resources."""
+
+
+def poll_seconds(quiet: float) -> float:
+    """Return after how many seconds to ask whether a move has ended, when none began or ended for `quiet` seconds."""
+    return max(POLL_SECONDS, quiet * POLL_SHARE)
 
 
 @dataclass(slots=True)
@@ -26,6 +36,8 @@ class Pace:
 
     _pause: float = MOVING_SECONDS
     _listed: Set[TopicPartition] = frozenset()
+    _happened: float = field(default_factory=time.monotonic)
+    """When something happened at last."""
 
     def ended(self, listed: Set[TopicPartition]) -> bool:
         """Whether a move, of any client, has ended since the last tick; `listed` are those in flight now."""
@@ -34,13 +46,28 @@ class Pace:
 
     def at_once(self) -> float:
         """Something happened, and more may follow."""
-        self._pause = AT_ONCE_SECONDS
+        self._pause, self._happened = AT_ONCE_SECONDS, time.monotonic()
         return self._pause
 
     def later(self, took: float) -> float:
         """Nothing happened in a tick that took so long: the brokers rest at least as long."""
         self._pause = min(2 * self._pause, MOVING_SECONDS)
         return min(max(self._pause, took), MOVING_SECONDS)
+
+    async def rest(
+        self, pause: float, wake: asyncio.Event, has_ended: Callable[[Set[TopicPartition]], Awaitable[bool]]
+    ) -> None:
+        """Pause as long, or until it is woken. While moves are followed, the end of one of them ends it too."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                while self._listed and pause <= MOVING_SECONDS:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(poll_seconds(time.monotonic() - self._happened)):
+                            await wake.wait()
+                            return
+                    if await has_ended(self._listed):
+                        return
+                await wake.wait()
 
 
 @dataclass(slots=True)

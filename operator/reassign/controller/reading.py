@@ -39,6 +39,12 @@ def version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
+def wish(obj: Object) -> tuple[object, ...]:
+    """What people want of an object, as a version: equal as long as no client but us has written it."""
+    meta = obj["metadata"]
+    return meta["uid"], meta["generation"], bool(meta.get("deletionTimestamp"))
+
+
 def full_name(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 

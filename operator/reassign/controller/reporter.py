@@ -18,7 +18,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.reading import version
+from reassign.controller.reading import version, wish
 from reassign.controller.records import Records
 from reassign.controller.refresh import refresh
 from reassign.controller.store import Store, Unreadable
@@ -133,6 +133,12 @@ class Reporter:
 
     def _lately(self, uid: str) -> bool:
         return time.monotonic() - self._written.get(uid, -PROGRESS_SECONDS) < PROGRESS_SECONDS
+
+    async def check_unchanged(self, resource: Resource) -> None:
+        """Raise ConflictError where the API server has another wish than the one that was judged, or none."""
+        found = await self._kube.metadata(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name)
+        if found is None or wish(found) != (resource.uid, resource.generation, resource.deleted is not None):
+            raise _changed(resource)
 
     async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
         """Write the record of a resource; the resource with it. With our finalizer where it is to be `held`."""
@@ -261,11 +267,15 @@ class Reporter:
     def _object(self, resource: Resource | Plan) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
-            raise ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
+            raise _changed(resource)
         return obj
 
     async def record_event(self, obj: Object, event: Event) -> None:
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
+
+
+def _changed(resource: Resource | Plan) -> ConflictError:
+    return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 
 def bug(error: Exception, keeps: str) -> Problem:

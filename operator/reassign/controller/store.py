@@ -143,13 +143,6 @@ class Store:
     def cluster(self, key: ClusterKey) -> Object | None:
         return max((c for c in self.clusters() if cluster_key(c) == key), key=version, default=None)
 
-    def wish(self, key: ClusterKey) -> tuple[object, ...] | None:
-        """What people want of a KafkaCluster, in a version: equal as long as no one but us has written it."""
-        obj = self.cluster(key)
-        if obj is None:
-            return None
-        return tuple(obj["metadata"].get(field) for field in ("uid", "generation", "deletionTimestamp"))
-
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
         parsed = self._parse_cluster(cluster)

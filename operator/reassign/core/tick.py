@@ -1,9 +1,10 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
-after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. The
-controller's loop, the simulator of the tests and `kubectl kafka-reassign verify` call these same functions. Nothing is
-remembered but the records, and the `Memory`, which comes in and goes out.
+after the records were written, `kept` after what the brake undoes was kept, `only_undone` where the KafkaCluster has
+changed by then, and `settle` after the steps. The controller's loop, the simulator of the tests and `kubectl
+kafka-reassign verify` call these same functions. Nothing is remembered but the records, and the `Memory`, which comes
+in and goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -31,7 +32,7 @@ from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
 from reassign.core.moves.adopt import holders_of, with_adopted
-from reassign.core.moves.brake import Moves, Undo, foreign, partitions_held_by, refusals, undo_foreign, undone_by
+from reassign.core.moves.brake import Moves, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import sent_through, settle_steps
@@ -84,7 +85,7 @@ class Decision:
     @property
     def begins(self) -> bool:
         """Whether any move begins."""
-        return any(verdict.begins(step) for verdict in self.verdicts for step in verdict.steps)
+        return any(verdict.starts for verdict in self.verdicts)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -222,6 +223,11 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
 
+def only_undone(decision: Decision) -> Decision:
+    """The decision without what begins. What is recorded already was not sent: the next tick judges it again."""
+    return replace(decision, verdicts=tuple(map(undoing, decision.verdicts)))
+
+
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
     """The decision after its steps, which ended at this moment: records, what to say of each partition, memory."""
     recent = decision.memory.recent
@@ -230,7 +236,7 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
         verdict, recent = settle_steps(verdict, outcomes, recent, at)
         verdicts.append(verdict)
     if decision.brake:
-        recent = recent.remember(refusals(decision.brake, outcomes), at)
+        recent = recent.remember(met_by(decision.brake, outcomes), at)
     return replace(decision, verdicts=tuple(verdicts), memory=replace(decision.memory, recent=recent))
 
 

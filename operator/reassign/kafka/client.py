@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
@@ -191,7 +191,7 @@ class KafkaClient:
 
         async def answers(broker: int) -> bool:
             try:
-                await self._call(requests.forwards, self._wire, broker)
+                await self._ask(requests.forwards, self._wire, broker)
             except ClusterError:
                 return False
             return True
@@ -212,6 +212,15 @@ class KafkaClient:
             return await self._call(requests.metadata_offsets, self._wire)
         except ClusterError:
             return None  # the doubt ends later
+
+    async def has_ended(self, moves: Set[TopicPartition]) -> bool:
+        """Whether the broker that writes go to lists any of these no more.
+
+        Only that broker is asked, and this list settles no doubt: writes go on to the broker of the last observation.
+        """
+        if self._via is None:
+            return False
+        return not moves <= (await self._ask(requests.reassignments, self._wire, moves, self._via)).keys()
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.

@@ -53,13 +53,18 @@ def forwards(wire: Wire, broker: int) -> None:
     _raise_for(answer.error_code, answer.error_message)
 
 
-def reassignments(wire: Wire, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Reassignment]:
-    """What is in flight, on the cluster or of the given partitions (ListPartitionReassignments)."""
+def reassignments(
+    wire: Wire, only: Collection[TopicPartition] | None = None, broker: int | None = None
+) -> dict[TopicPartition, Reassignment]:
+    """What is in flight, on the cluster or of the given partitions, as any broker or this one has it
+    (ListPartitionReassignments)."""
     listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only or ()).items()]
-    answer = wire.read(
-        lambda: ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
-    )
+
+    def request() -> Any:
+        return ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
+
+    answer = wire.read(request) if broker is None else wire.read_from(broker, request(), READ_SECONDS)
     _raise_for(answer.error_code, answer.error_message)
     return {
         TopicPartition(topic.name, p.partition_index): Reassignment(

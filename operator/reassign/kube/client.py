@@ -43,7 +43,8 @@ FIELD_MANAGER = "kafka-reassign-operator"
 """The name of our writes in managedFields."""
 REQUEST_SECONDS = 10.0
 MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
-_JSON_PATCH = "application/json-patch+json"
+_JSON, _JSON_PATCH = "application/json", "application/json-patch+json"
+_METADATA_ONLY = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class Kind(StrEnum):
@@ -110,6 +111,10 @@ class KubeClient:
     async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """The object as it is now; None when there is none."""
         return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True)
+
+    async def metadata(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object's metadata as it is now, without the rest, which can be large; None when there is none."""
+        return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True, accept=_METADATA_ONLY)
 
     async def list(self, kind: Kind, namespace: str | None = None) -> Objects:
         """All objects of a kind, of one namespace or of all."""
@@ -208,13 +213,14 @@ class KubeClient:
         path: str,
         body: object = None,
         *,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
         manager: str = "",
         missing_ok: bool = False,
+        accept: str = _JSON,
     ) -> Object | None:
         """One request, in the name of a field manager; what it answered, or None for 404 when that is expected."""
         try:
-            return await self._request(verb, path, body, content_type, manager)
+            return await self._request(verb, path, body, {"Accept": accept, "Content-Type": content_type}, manager)
         except ApiException as error:
             if error.status == 404 and missing_ok:
                 return None
@@ -222,7 +228,7 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
 
-    async def _request(self, verb: str, path: str, body: object, content_type: str, manager: str) -> Object:
+    async def _request(self, verb: str, path: str, body: object, headers: dict[str, str], manager: str) -> Object:
         # The calls that the library generates per resource would each need their own types, time-out and
         # content type; its client underneath does the same for all.
         async with asyncio.timeout(REQUEST_SECONDS):
@@ -230,7 +236,7 @@ class KubeClient:
                 verb,
                 path,
                 query_params=[("fieldManager", manager)] if manager else [],
-                header_params={"Accept": "application/json", "Content-Type": content_type},
+                header_params=headers,
                 body=body,
                 auth_settings=["BearerToken"],
             )

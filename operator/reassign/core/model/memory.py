@@ -217,10 +217,15 @@ class Recent:
         return self.now - since >= SETTLE_SECONDS
 
     def recorded(self, tp: TopicPartition, entry: Entry) -> Write | None:
-        """The write of an earlier process that an entry leaves open; it may say no broker."""
+        """The write that an entry leaves open; it may say no broker.
+
+        The time in a record is before all records of that tick were written. An earlier process may have sent the
+        write as late as when this one began.
+        """
         if tp in self.answered or not entry.may_land:
             return None
-        return Write(entry.via, self.clock.since(entry.sent_at) if entry.sent_at else self.started)
+        sent_at = self.clock.since(entry.sent_at) if entry.sent_at else self.started
+        return Write(entry.via, max(sent_at, self.started))
 
     def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
         """The last write for a partition, of this process or as it is recorded, that may not have landed."""

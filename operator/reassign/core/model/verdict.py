@@ -77,6 +77,11 @@ class Verdict:
         return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
 
     @property
+    def starts(self) -> bool:
+        """Whether any move begins."""
+        return any(map(self.begins, self.steps))
+
+    @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
         return bool((self.waiting and not self.resource.dry_run) or active(self.record))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from reassign.api.limits import MAX_DOCUMENT_BYTES
 from reassign.core.checks.in_sync import cancel_problem
-from reassign.core.model.memory import Fact, Recent, Refused
+from reassign.core.model.memory import Fact, Recent, Refused, Touched
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -77,14 +77,19 @@ def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recen
     return Undo(tuple(cancels), held)
 
 
-def refusals(undo: Undo, outcomes: Mapping[Step, Outcome]) -> list[Fact]:
-    """What the brokers refused is asked for again later, each time after longer."""
-    met = ((step, outcomes.get(step)) for step in undo.cancels)
-    return [
-        Refused(step.tp, (), outcome.problem)
-        for step, outcome in met
-        if outcome and outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS
-    ]
+def met_by(undo: Undo, outcomes: Mapping[Step, Outcome]) -> list[Fact]:
+    """What the cancels add to the memory. What the brokers refused is asked for again later, each time after longer.
+
+    No record has these cancels, so only the memory holds a partition until one without an answer has landed.
+    """
+    facts: list[Fact] = []
+    for step in undo.cancels:
+        if (outcome := outcomes.get(step)) is None or outcome.result is Result.NOT_SENT:
+            continue
+        facts.append(Touched(step.tp, outcome.result is not Result.UNKNOWN))
+        if outcome.result is Result.REFUSED and outcome.reason is not Reason.NO_REASSIGNMENT_IN_PROGRESS:
+            facts.append(Refused(step.tp, (), outcome.problem))
+    return facts
 
 
 Moves = Mapping[TopicPartition, tuple[int, ...]]

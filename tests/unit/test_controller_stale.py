@@ -1,0 +1,171 @@
+"""What was changed at the API server while a watch is behind, or while records are written: nothing begins by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reassign.core.model.steps import Alter, Cancel, Outcome, Result, Step
+from reassign.errors import ApiServerError, Reason
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World
+from tests.unit.test_controller_records import record
+
+Edit = Callable[[Object], None]
+MOVE_LATER = Alter(LATER, (4, 2, 3))
+
+
+@pytest.fixture
+def world() -> World:
+    """OURS is in flight, and LATER begins when it has ended."""
+    world = World()
+    later = {"topic": "later", "partition": 0, "replicas": [4, 2, 3]}
+    world.change("move", lambda obj: obj["spec"]["partitions"].append(later))
+    world.change("move", lambda obj: obj["spec"].update(concurrency={"partitions": 1}))
+    world.tick(2)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
+    return world
+
+
+def suspended(obj: Object) -> None:
+    obj["spec"]["suspend"] = True
+    obj["metadata"]["generation"] += 1
+
+
+def edited(obj: Object) -> None:
+    obj["spec"]["partitions"].pop()
+    obj["metadata"]["generation"] += 1
+
+
+def deleted(obj: Object) -> None:
+    obj["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+
+
+def made_again(obj: Object) -> None:
+    obj["metadata"]["uid"] = "uid-another"
+
+
+changes = pytest.mark.parametrize("change", [suspended, edited, deleted, made_again])
+
+
+@changes
+def test_nothing_begins_by_a_version_that_the_api_server_has_no_more(world: World, change: Edit) -> None:
+    world.kube.write("uid-move", change)  # the watch is behind
+    world.kafka.copy(OURS)
+    world.tick(3)
+    assert MOVE_LATER not in world.kafka.writes
+    now = world.kube.objects.get("uid-move")
+    if now and change is not made_again:
+        assert world.store.get("uid-move") == now
+
+
+def test_one_that_changed_meanwhile_keeps_no_other_waiting(world: World) -> None:
+    other = LATER._replace(partition=1)
+    for known in (world.kafka.replicas, world.kafka.isr, world.kafka.leader, world.kafka.sizes):
+        known[other] = known[LATER]  # type: ignore[index]
+    world.add("other", other, (4, 2, 3))
+    world.kube.write("uid-move", suspended)
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: other in world.kafka.reassignments)
+    assert MOVE_LATER not in world.kafka.writes
+
+
+def test_metadata_is_read_only_for_what_begins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata, read = world.kube.metadata, []
+
+    async def count(kind: str, namespace: str, name: str) -> Object | None:
+        read.append(name)
+        return await metadata(kind, namespace, name)
+
+    monkeypatch.setattr(world.kube, "metadata", count)
+    world.tick(3)
+    assert read == []
+    world.kafka.copy(OURS)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert read == ["move"]
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert read == ["move"]
+
+
+def brake(world: World, execution: str) -> Edit:
+    def pull(obj: Object) -> None:
+        obj["spec"]["execution"] = execution
+        obj["metadata"]["generation"] += 1
+
+    return pull
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["brought by the watch", "the watch is behind"])
+@pytest.mark.parametrize("execution", ["Pause", "CancelOurs"])
+def test_a_brake_set_while_records_are_written_holds_in_that_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch, execution: str, seen: bool
+) -> None:
+    write_record, pulled = world.kube.write_record, []
+
+    async def meanwhile(obj: Object, spec: Object, *, held: bool) -> Object:
+        if any(topic["topic"] == "later" for topic in spec.get("topics", ())) and not pulled:
+            pulled.append(world.kube.write("uid-main", brake(world, execution)))
+            if seen:
+                world.store.put(pulled[0])
+        return await write_record(obj, spec, held=held)
+
+    monkeypatch.setattr(world.kube, "write_record", meanwhile)
+    world.kafka.copy(OURS)
+    world.tick(3)
+    assert pulled
+    assert MOVE_LATER not in world.kafka.writes
+    assert LATER.topic not in record(world)
+    world.pull("Run")
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def recorded_and_not_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick in which the KafkaCluster could not be read again after the record of LATER was written."""
+    get = world.kube.get
+
+    async def fails(kind: str, namespace: str, name: str) -> Object | None:
+        if name == "main":
+            raise ApiServerError("500")
+        return await get(kind, namespace, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.kube, "get", fails)
+        world.kafka.copy(OURS)
+        world.tick()
+    assert record(world)[LATER.topic]["state"] == "Submitting"
+    assert MOVE_LATER not in world.kafka.writes
+
+
+def test_what_was_recorded_and_not_sent_is_judged_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded_and_not_sent(world, monkeypatch)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_what_was_recorded_in_the_same_second_is_read_once_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = world.kube.now()
+    world.kube.clock = lambda: now
+    recorded_and_not_sent(world, monkeypatch)
+    world.kube.write("uid-move", suspended)
+    world.tick(3)
+    assert MOVE_LATER not in world.kafka.writes
+
+
+def test_a_cancel_without_record_and_answer_is_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(steps: list[Step]) -> dict[Step, Outcome]:
+        assert [type(step) for step in steps] == [Cancel]
+        return dict.fromkeys(steps, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost"))
+
+    async def refuse(*_: object, **__: object) -> Any:
+        raise ApiServerError("500")
+
+    world.pull("CancelOurs")
+    monkeypatch.setattr(world.brokers, "perform", lost)
+    for method in ("get", "write_record", "write_status", "create"):
+        monkeypatch.setattr(world.kube, method, refuse)
+    asyncio.run(world.loop._safe_tick())
+    assert record(world)[OURS.topic]["state"] == "InFlight"
+    assert set(world.loop.memory.recent.unanswered) == {OURS}
+    assert not world.loop.memory.recent.settled(OURS)
