@@ -86,8 +86,9 @@ bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPT
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.waves
 
-bench-memory: $(VENV)  ## what the operator, a process that plans, and a snapshot take at most, up to a million replicas
+bench-memory: $(VENV)  ## what the operator, a process that plans, and a snapshot take at most; what 400 finished resources take
 	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.memory
+	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.finished
 
 bench-fleet: $(VENV)  ## a fleet from snapshots to manifests and report: seconds, memory, and a loop without Spark beside it
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)

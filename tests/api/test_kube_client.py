@@ -18,7 +18,7 @@ from reassign.core.moves.brake import documents
 from reassign.core.plans.model import manifest_digest
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.access import missing_rights
-from reassign.kube.client import Kind, KubeClient
+from reassign.kube.client import PAGE_OBJECTS, Kind, KubeClient
 from reassign.kube.clock import ServerClock
 from tests.api.kubectl import Kubectl, RefusedError, entry, plan, reassignment
 
@@ -94,6 +94,18 @@ def test_objects_are_listed_in_one_namespace_and_in_all(move: Object, namespace:
     assert names(namespace) == [this]
     assert this in names(None)
     assert names("elsewhere") == []
+
+
+def test_a_list_of_several_pages_has_each_object_once(kubeconfig: object, namespace: str) -> None:
+    names = [f"move-{number:02}" for number in range(2 * PAGE_OBJECTS + 1)]
+
+    async def make_and_list(kube: KubeClient) -> list[Object]:
+        for name in names:
+            made = reassignment(name)
+            await kube.create(made | {"metadata": made["metadata"] | {"namespace": namespace}})
+        return await kube.list(Kind.PARTITION_REASSIGNMENT, namespace)
+
+    assert [obj["metadata"]["name"] for obj in with_client(make_and_list)] == names
 
 
 def test_our_finalizer_comes_and_goes_and_others_stay(move: Object, sandbox: Kubectl) -> None:

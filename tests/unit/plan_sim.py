@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +25,7 @@ from reassign.api.reassignment_plan import (
 )
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.model import (
@@ -140,6 +140,8 @@ class Stage:
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
             decision = decide_plan(plan, resources, seen, outcome, START + timedelta(seconds=self.now))
+            kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
+            assert decide_plan(plan, kept, seen, outcome, START + timedelta(seconds=self.now)) == decision
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None

@@ -605,7 +605,7 @@ def test_an_error_with_one_of_several_resources_keeps_no_other_waiting(world: Wo
     assert written == set(names[1::2])
 
 
-def test_all_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0, cpu=0.0)
     time = SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.cpu)
     monkeypatch.setattr("reassign.controller.pace.time", time)

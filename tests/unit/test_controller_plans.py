@@ -20,9 +20,11 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.observer import Observer
 from reassign.controller.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.planning import Job, goal_of, planned
+from reassign.controller.plans import PlanInputs
 from reassign.controller.store import Store
-from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.model import Planned
+from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.plans.model import Plan, Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
 from reassign.manifests.objects import digest
@@ -31,6 +33,7 @@ from tests.unit.sim import SimKafka
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Brokers, Kube, Object, World, _object
 
 NEW = (4, 2, 3)
+ENDED = "2026-01-01T00:00:00Z"
 GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
 
 
@@ -185,6 +188,26 @@ def test_waves_behind_the_next_one_are_read_only_now_and_then(world: Planning) -
     world.tick(until=lambda: world.status["waves"][0]["state"] == "Succeeded")
     assert LATER.topic in world.brokers.asked
     world.tick(until=lambda: world.says("Completed"))
+
+
+def test_whether_topics_are_allowed_is_asked_of_a_failed_wave_too(world: Planning) -> None:
+    def fail(wave: Object) -> None:
+        failed = {"type": "Failed", "status": "True", "reason": "Failed", "message": "", "lastTransitionTime": ENDED}
+        wave["status"] = {"observedGeneration": 1, "completionTime": ENDED, "conditions": [failed]}
+        wave["metadata"]["finalizers"] = []
+
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    wave = world.waves()[0]["metadata"]
+    world.store.put(world.kube.write(wave["uid"], fail))
+    assert [kept.name for kept in world.store.settled(("kafka", "main"))] == [wave["name"]]
+    asked: list[Resource | None] = []
+
+    def seen(plan: Plan, wave: Resource | None) -> Snapshot:
+        asked.append(wave)
+        return world.kafka.snapshot()
+
+    asyncio.run(world.loop.plans.serve(("kafka", "main"), PlanInputs(seen)))
+    assert [found.asked.keys() for found in asked if found] == [{OURS}]
 
 
 def test_deleted_it_takes_with_it_what_is_not_done(world: Planning) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
 from itertools import islice
@@ -41,11 +42,11 @@ class Kube:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    async def list(self, kind: Kind, namespace: str | None) -> list[Object]:
+    async def list(self, kind: Kind, namespace: str | None, take: Callable[[Object], Object]) -> list[Object]:
         self.lists += 1
         if namespace in self.errors:
             raise self.errors[namespace]
-        found = (obj for obj in self.objects if obj["kind"] == kind)
+        found = (take(obj) for obj in self.objects if obj["kind"] == kind)
         return [
             o
             for o in found
@@ -312,8 +313,8 @@ def test_a_new_writer_lists_anew_what_a_listing_under_way_has_read() -> None:
     async def run() -> None:
         supervisor = Supervisor(store, kube, unused, unused, ("kafka", "b"), unused)  # type: ignore[arg-type]
 
-        async def slowly(kind: Kind, namespace: str) -> list[Object]:
-            found = await lists(kind, namespace)
+        async def slowly(kind: Kind, namespace: str, take: Callable[[Object], Object]) -> list[Object]:
+            found = await lists(kind, namespace, take)
             read.append((kind, namespace))
             if (kind, namespace) == (Kind.PARTITION_REASSIGNMENT, "b"):
                 half_read.set()

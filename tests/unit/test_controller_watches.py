@@ -10,8 +10,8 @@ import kopf
 import pytest
 from yarl import URL
 
-from reassign.controller.watches import Watches
-from reassign.kube.client import Kind
+from reassign.controller.watches import Watches, _kopf_settings
+from reassign.kube.client import PAGE_OBJECTS, Kind
 
 API = "https://api:6443/apis/kafka.reassign.dev/v1alpha1"
 
@@ -64,3 +64,11 @@ def test_a_watch_of_all_namespaces_is_known_by_its_path() -> None:
         assert watches.missing([""]) == []
 
     asyncio.run(run())
+
+
+def test_kopf_lists_in_pages_and_copies_no_object() -> None:
+    settings = _kopf_settings()
+    assert settings.watching.chunk_size == PAGE_OBJECTS
+    body = kopf.Body({"metadata": {"name": "move"}, "spec": {"partitions": [{"topic": "orders"}]}})
+    assert settings.persistence.diffbase_storage.build(body=body) == {}
+    assert settings.persistence.diffbase_storage.fetch(body=body) is None

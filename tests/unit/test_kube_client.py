@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
 
-from reassign.errors import Reason, ReassignError
-from reassign.kube.client import KubeClient
+from reassign.errors import ApiServerError, Reason, ReassignError
+from reassign.kube.client import LISTS, PAGE_OBJECTS, Kind, KubeClient
 from reassign.kube.events import EventRecorder
 
 OBJECT = {
@@ -70,3 +73,90 @@ def test_an_events_name_is_one_that_the_api_server_takes(name: str) -> None:
     assert len(made) == 1
     assert re.fullmatch(rf"{label}(\.{label})*", made[0])
     assert len(made[0]) <= 253
+
+
+Page = tuple[int, Mapping[str, Any]]
+NAMED = {"apiVersion": "kafka.reassign.dev/v1alpha1", "kind": "PartitionReassignment"}
+GONE: Page = (410, {"kind": "Status", "message": "The provided continue parameter is too old"})
+
+
+def page(*names: str, token: str = "") -> Page:
+    return 200, {"metadata": {"continue": token}, "items": [{"metadata": {"name": name}} for name in names]}
+
+
+class Listed(KubeClient):
+    """A client whose API server has these pages, and forgets those before a continue token so many times."""
+
+    def __init__(self, pages: Mapping[str, Page], expires: int = 0) -> None:
+        super().__init__()
+        self.asked: list[dict[str, str]] = []
+        self._pages, self._expires = pages, expires
+
+    async def _send(self, verb: str, path: str, *_: object, query: Sequence[tuple[str, str]] = ()) -> Any:
+        self.asked.append(dict(query))
+        token = self.asked[-1].get("continue", "")
+        status, body = self._pages[token]
+        if token and self._expires:
+            self._expires -= 1
+            status, body = GONE
+        return SimpleNamespace(status=status, data=json.dumps(body).encode(), reason="", headers={})
+
+    def _deserialized(self, response: Any) -> Any:
+        error = ApiException(status=response.status)  # type: ignore[no-untyped-call]
+        error.body = response.data.decode()
+        raise error
+
+    def names(self) -> list[str]:
+        found = asyncio.run(self.list(Kind.PARTITION_REASSIGNMENT))
+        assert all({key: obj[key] for key in NAMED} == NAMED for obj in found)
+        return [obj["metadata"]["name"] for obj in found]
+
+
+PAGES = {"": page("a", "b", token="2"), "2": page("c", token="3"), "3": page("d")}
+
+
+def test_a_list_is_read_page_by_page() -> None:
+    kube = Listed(PAGES)
+    assert kube.names() == ["a", "b", "c", "d"]
+    limit = {"limit": str(PAGE_OBJECTS)}
+    assert kube.asked == [limit, limit | {"continue": "2"}, limit | {"continue": "3"}]
+
+
+def test_a_list_without_objects_is_empty() -> None:
+    assert Listed({"": (200, {"metadata": {}, "items": None})}).names() == []
+
+
+def test_a_list_whose_continue_token_expires_begins_anew() -> None:
+    kube = Listed(PAGES, expires=2)
+    assert kube.names() == ["a", "b", "c", "d"], "each once"
+    assert [query.get("continue") for query in kube.asked] == [None, "2", None, "2", None, "2", "3"]
+
+
+def test_a_list_that_expires_each_time_is_tried_again_later() -> None:
+    kube = Listed(PAGES, expires=99)
+    with pytest.raises(ApiServerError, match="forgets the list of partitionreassignments"):
+        kube.names()
+    assert len(kube.asked) == 2 * LISTS
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(500, Reason.API_SERVER_UNAVAILABLE), (403, Reason.NOT_AUTHORIZED), (429, Reason.API_SERVER_UNAVAILABLE)],
+)
+def test_a_page_that_fails_fails_the_list(status: int, reason: Reason) -> None:
+    kube = Listed(PAGES | {"3": (status, {"message": "no"})})
+    with pytest.raises(ReassignError) as caught:
+        kube.names()
+    assert caught.value.reason is reason
+
+
+def test_objects_of_a_list_are_taken_beside_the_event_loop() -> None:
+    threads: set[int] = set()
+
+    def take(obj: dict[str, Any]) -> dict[str, Any]:
+        threads.add(threading.get_ident())
+        return {"taken": obj["metadata"]["name"]}
+
+    found = asyncio.run(Listed(PAGES).list(Kind.PARTITION_REASSIGNMENT, None, take))
+    assert found == [{"taken": name} for name in "abcd"]
+    assert threading.get_ident() not in threads

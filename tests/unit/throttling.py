@@ -100,6 +100,9 @@ class ApiServer:
     def readable_clusters(self) -> list[KafkaCluster]:
         return [self.parsed]
 
+    def settled(self, key: object) -> list[Any]:
+        return []
+
     def resources(self, _: tuple[str, str]) -> list[Any]:
         return []
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from reassign.controller.store import Unreadable
+from reassign.controller.reading import Unreadable
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError

@@ -58,7 +58,7 @@ class Expiry:
         if obj["kind"] == Kind.REASSIGNMENT_PLAN:
             plan = self._store.plan(uid)
             return plan is not None and plan_expired(plan, now)
-        resource = self._store.resource(uid)
+        resource = self._store.known(uid)
         if resource is None or not expired(resource, now):
             return False
         owner = labels.get(PLAN_UID_LABEL, "")

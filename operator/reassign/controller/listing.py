@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from reassign.controller.reading import packed
 from reassign.controller.store import Store
 from reassign.controller.watches import ALL, Watches
 from reassign.core.model.problem import Problem
@@ -103,12 +104,15 @@ class Listing:
 
     async def _list(self, namespace: str) -> list[Object]:
         known = self._store.versions(namespace)
-        objects = [obj for kind in Kind for obj in await self._kube.list(kind, namespace or None)]
+        objects = [obj for kind in Kind for obj in await self._kube.list(kind, namespace or None, self._packed)]
         for uid in known.keys() - {obj["metadata"]["uid"] for obj in objects}:
             if (obj := self._store.get(uid)) and not await self.gone(obj):
                 del known[uid]
         self._store.take_over(objects, known)
         return objects
+
+    def _packed(self, obj: Object) -> Object:
+        return packed(obj, self._store.get(obj["metadata"]["uid"]))
 
     async def gone(self, obj: Object) -> bool:
         """A GET decides whether an object is gone; a list and a watch can be wrong."""

@@ -169,7 +169,7 @@ class ClusterLoop:
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
-        resources = self._due(admitted)
+        resources = self._due(cluster, admitted)
         if self._unseen_since is None:
             self._unseen_since = time.monotonic()
         try:
@@ -262,12 +262,12 @@ class ClusterLoop:
         now = self.store.cluster(self.key)
         return now is not None and wish(now) == wish(judged)
 
-    def _due(self, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """The resources to judge now. Settled ones are judged for drift, now and then."""
-        if self._drift.now:
-            return resources
-        due = self.plans.next_waves(self.key)
-        return [r for r in resources if not r.settled and (not r.asleep or r.uid in due)]
+    def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """The resources to judge now. Some of those that have ended are judged for drift, now and then."""
+        waves = self.plans.next_waves(self.key)
+        rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
+        turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()
+        return [r for r in resources if r.uid not in rest] + [r for uid in turn if (r := self.store.resource(uid))]
 
     def _hold(
         self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], awaited: Sequence[str]

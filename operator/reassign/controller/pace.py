@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Set
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 
 AT_ONCE_SECONDS = 0.1
@@ -22,7 +24,10 @@ POLL_SHARE = 0.05
 """Of the time since a move began or ended, how late the next end is noticed: slow moves are not polled for."""
 DRIFT_SECONDS = 15.0
 DRIFT_SHARE = 0.02
-"""Of a core, at most, for judging all resources."""
+"""Of a core, at most, for judging what has ended."""
+DRIFT_PARTITIONS = 5000
+"""Partitions that are judged for drift in one reconciliation, as far as their resources are not larger: the event loop
+does nothing else meanwhile."""
 
 
 def poll_seconds(quiet: float) -> float:
@@ -72,14 +77,16 @@ class Pace:
 
 @dataclass(slots=True)
 class DriftTurn:
-    """Whether a tick judges all resources, those that are settled too."""
+    """Whether a tick judges resources that are settled, and which: all in turn, the oldest first."""
 
     now: bool = False
     _due: float = float("-inf")
+    _last: tuple[datetime, str] | None = None
+    """The last one that was judged; None at the beginning of a round."""
 
     @contextmanager
     def tick(self) -> Iterator[None]:
-        """One tick: how much CPU it takes says when the next one judges all again."""
+        """One tick: how much CPU it takes says when the next one judges more of them."""
         self.now = time.monotonic() >= self._due
         cpu = time.process_time()
         try:
@@ -88,3 +95,17 @@ class DriftTurn:
             if self.now:
                 cost = time.process_time() - cpu
                 self._due = time.monotonic() + max(DRIFT_SECONDS, cost / DRIFT_SHARE)
+
+    def next(self, resources: Sequence[Resource | Settled]) -> list[str]:
+        """The uids of those whose turn it is, of all that can be judged for drift."""
+        by_age = sorted(resources, key=lambda resource: resource.age_key)
+        left = [r for r in by_age if self._last is None or r.age_key > self._last]
+        turn: list[Resource | Settled] = []
+        partitions = 0
+        for resource in left or by_age:
+            partitions += resource.partitions
+            if turn and partitions > DRIFT_PARTITIONS:
+                break
+            turn.append(resource)
+        self._last = turn[-1].age_key if turn and turn[-1] is not by_age[-1] else None
+        return [resource.uid for resource in turn]

@@ -15,14 +15,14 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
-from reassign.controller.reading import version
+from reassign.controller.reading import Unreadable, version
 from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import Store, Unreadable
+from reassign.controller.store import Store
 from reassign.core.cluster import permission_of
 from reassign.core.model.permission import Permission
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem, render
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.decide import decide_plan, next_wave
 from reassign.core.plans.model import (
@@ -89,7 +89,7 @@ class Plans:
     def next_waves(self, key: ClusterKey) -> set[str]:
         """The uids of the waves that are compared with a cluster at its next observation."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, Plan)]
-        found = (next_wave(plan, [w for w in self._store.waves(plan) if isinstance(w, Resource)]) for plan in plans)
+        found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
         return {wave.uid for wave in found if wave}
 
     async def serve_cluster(
@@ -156,11 +156,12 @@ class Plans:
             await self._say(plan, plan.problem)
             return None
         found = self._store.waves(plan)
-        waves = [wave for wave in found if isinstance(wave, Resource)]
+        waves = _read(found)
         unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
-        seen = sight.said(plan, sight.seen(plan, current))
-        if isinstance(seen, Snapshot) and current and not ended(current) and current.uid not in sight.looked_at:
+        wave = self._store.resource(current.uid) if isinstance(current, Settled) else current
+        seen = sight.said(plan, sight.seen(plan, wave))
+        if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in sight.looked_at:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = sight.job(plan)
         made = sight.said(plan, self.planner.made(job) if job else None)
@@ -226,6 +227,10 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
+
+
+def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:
+    return [wave for wave in waves if not isinstance(wave, Unreadable)]
 
 
 def _unread(wave: Unreadable) -> Unread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -18,20 +18,45 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentStatus,
 )
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
+from reassign.controller.packing import Packed, whole
 from reassign.controller.records import Part, owner_of
 from reassign.core.checks.size import too_large
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry
-from reassign.core.model.resource import Resource
+from reassign.core.model.record import Entry, active
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import Plan
 from reassign.errors import Reason
-from reassign.kube.client import ClusterKey, Object
+from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
 from reassign.text import first_error
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
+
+
+class Unreadable(NamedTuple):
+    """An object that this version of the operator cannot read, with what says why."""
+
+    obj: Object
+    problem: Problem
+    holds: bool = False
+    """Whether it is a PartitionReassignment that may have something in flight."""
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.obj["metadata"]["uid"]
+        return uid
+
+    @property
+    def namespace(self) -> str:
+        namespace: str = self.obj["metadata"]["namespace"]
+        return namespace
+
+    @property
+    def name(self) -> str:
+        name: str = self.obj["metadata"]["name"]
+        return name
 
 
 def version(obj: Object) -> int:
@@ -51,6 +76,8 @@ def full_name(obj: Object) -> str:
 
 def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
     """An object parsed, each version once; what cannot be read of it is logged once, too."""
+    if isinstance(obj, Packed):
+        return parse(obj)  # it can be read, and what was read of it takes room
     uid = obj["metadata"]["uid"]
     if uid not in known or known[uid][0] != version(obj):
         parsed: T | Problem
@@ -73,11 +100,39 @@ def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
     record: dict[TopicPartition, Entry] = {}
     for part in parts:
         record |= part.record
-    progress = resource.status.progress
-    told = progress and any((progress.partitions_in_flight, progress.partitions_completed, progress.partitions_failed))
-    judged_only = resource.dry_run or any(condition.type == "Checked" for condition in resource.status.conditions)
-    lost = bool(told) and not judged_only if not parts else [part.spec.part for part in parts] != [*range(len(parts))]
-    return replace(resource, record=record, record_lost=lost)
+    return replace(resource, record=record, record_lost=lost(resource.has_moved, [part.spec.part for part in parts]))
+
+
+def lost(has_moved: bool, parts: Sequence[int]) -> bool:
+    """Whether parts of a record are missing, given the numbers of those that are there."""
+    return [*parts] != [*range(len(parts))] if parts else has_moved
+
+
+def packed(obj: Object, known: Object | None = None) -> Object:
+    """The object packed, if it has ended; as it is `known`, where that is the same."""
+    if isinstance(obj, Packed) or not _has_ended(obj):
+        return obj
+    if isinstance(known, Packed) and version(known) == version(obj) and known.whole() == obj:
+        return known
+    try:
+        if obj["kind"] == Kind.REASSIGNMENT_RECORD:
+            return obj if active(Part.parse(obj).record) else Packed(obj)
+        settled = Settled.of(parse_resource(obj))
+    except ValidationError:
+        return obj
+    return Packed(obj, settled) if settled else obj
+
+
+def _has_ended(obj: Object) -> bool:
+    """Whether an object seems to have ended, before it is read."""
+    meta = obj["metadata"]
+    if has_finalizer(obj) or meta.get("deletionTimestamp"):
+        return False
+    if obj["kind"] == Kind.REASSIGNMENT_RECORD:
+        return "topics" in obj["spec"]
+    status = obj.get("status") or {}
+    ended = status.get("completionTime") and status.get("observedGeneration") == meta.get("generation")
+    return bool(obj["kind"] == Kind.PARTITION_REASSIGNMENT and ended)
 
 
 def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resource]:
@@ -109,6 +164,7 @@ def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resourc
 
 
 def parse_resource(obj: Object) -> Resource:
+    obj = whole(obj)
     parsed = PartitionReassignment.parse(obj)
     meta = parsed.metadata
     assert meta.creation_timestamp is not None
@@ -147,3 +203,32 @@ def parse_plan(obj: Object) -> Plan:
         has_finalizer=FINALIZER in meta.finalizers,
         deleted=meta.deletion_timestamp is not None,
     )
+
+
+def differs(obj: Object, known: Object) -> bool:
+    """Whether two objects of one version are not the same one: each is of another history."""
+    if obj is known or version(obj) != version(known):
+        return False
+    told = ("generation", "deletionTimestamp", "finalizers")
+    return whole(obj)["spec"] != whole(known)["spec"] or any(
+        obj["metadata"].get(f) != known["metadata"].get(f) for f in told
+    )
+
+
+def place(obj: Object) -> tuple[Kind, ClusterKey]:
+    return Kind(obj["kind"]), cluster_key(obj)
+
+
+def in_order(parts: Sequence[Part | Problem]) -> list[Part]:
+    """Those that can be read."""
+    return sorted((part for part in parts if isinstance(part, Part)), key=lambda part: part.spec.part)
+
+
+def counts(obj: Object) -> bool:
+    """Whether an object is there for us: not one that only others still hold back."""
+    return has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")
+
+
+def is_wave(obj: Object, plan: Plan) -> bool:
+    meta = obj["metadata"]
+    return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid

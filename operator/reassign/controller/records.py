@@ -15,6 +15,7 @@ import structlog
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRecordSpec, RecordedClusterRef
+from reassign.controller.packing import whole
 from reassign.controller.refresh import refresh
 from reassign.core.cluster import where_throttled
 from reassign.core.model.record import Record, read_record, spread, write_record
@@ -51,7 +52,7 @@ class Part:
 
     @classmethod
     def parse(cls, obj: Object) -> Part:
-        spec = ReassignmentRecord.parse(obj).spec
+        spec = ReassignmentRecord.parse(whole(obj)).spec
         return cls(obj, spec, read_record(spec.topics))
 
     @property

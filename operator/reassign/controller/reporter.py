@@ -18,10 +18,10 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.reading import version, wish
+from reassign.controller.reading import Unreadable, version, wish
 from reassign.controller.records import Records
 from reassign.controller.refresh import refresh
-from reassign.controller.store import Store, Unreadable
+from reassign.controller.store import Store
 from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
 from reassign.controller.write_budget import WriteBudget
 from reassign.core.cluster import unready_status

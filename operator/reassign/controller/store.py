@@ -7,18 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
-from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.reading import full_name, joined, left_of, once, parse_plan, parse_resource, version
+from reassign.controller.packing import Packed
+from reassign.controller.reading import (
+    Unreadable,
+    counts,
+    differs,
+    full_name,
+    in_order,
+    is_wave,
+    joined,
+    left_of,
+    lost,
+    once,
+    packed,
+    parse_plan,
+    parse_resource,
+    place,
+    version,
+)
 from reassign.controller.records import Owner, Part, owner_of
 from reassign.core.duplicates import as_served
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import Plan
 from reassign.errors import ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
@@ -26,42 +41,20 @@ from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_fina
 log = structlog.get_logger()
 
 
-class Unreadable(NamedTuple):
-    """An object that this version of the operator cannot read, with what says why."""
-
-    obj: Object
-    problem: Problem
-    holds: bool = False
-    """Whether it is a PartitionReassignment that may have something in flight."""
-
-    @property
-    def uid(self) -> str:
-        uid: str = self.obj["metadata"]["uid"]
-        return uid
-
-    @property
-    def namespace(self) -> str:
-        namespace: str = self.obj["metadata"]["namespace"]
-        return namespace
-
-    @property
-    def name(self) -> str:
-        name: str = self.obj["metadata"]["name"]
-        return name
-
-
 class Store:
     """The objects of our kinds by uid, which no two objects of any kind share."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
+        self._referring: dict[tuple[Kind, ClusterKey], dict[str, Object]] = {}
+        """The same by kind and cluster."""
         self._parts: dict[str, dict[str, Object]] = {}
         """The ReassignmentRecords of an owner's uid, by their own."""
         self._gone: dict[str, datetime] = {}
         """The uids of owners that a GET did not find, and since when."""
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
         self._parsed_parts: dict[str, tuple[int, Part | Problem]] = {}
-        self._joined: dict[str, tuple[tuple[int, ...], Resource]] = {}
+        self._joined: dict[str, Resource | Settled | Problem] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
         self.unreadable_namespaces: set[str] = set()
@@ -80,22 +73,36 @@ class Store:
             return known is not None
         if known is not None and version(known) >= version(obj):
             return False
+        obj = packed(obj)
+        self._forget(uid)
         self._objects[uid] = obj
+        self._referring.setdefault(place(obj), {})[uid] = obj
         if obj["kind"] == Kind.REASSIGNMENT_RECORD:
-            self._parts.setdefault(owner_of(obj).uid, {})[uid] = obj
+            owner = owner_of(obj).uid
+            self._parts.setdefault(owner, {})[uid] = obj
+            self._joined.pop(owner, None)
         return True
 
     def drop(self, uid: str) -> None:
-        obj = self._objects.pop(uid, None)
-        for parsed in (self._parsed, self._parsed_clusters, self._parsed_plans, self._parsed_parts, self._joined):
-            parsed.pop(uid, None)
+        obj = self._forget(uid)
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
+            self._joined.pop(owner, None)
             self._parts[owner].pop(uid)
             if not self._parts[owner]:
                 del self._parts[owner]
                 self._gone.pop(owner, None)
-                self._joined.pop(owner, None)
+
+    def _forget(self, uid: str) -> Object | None:
+        """Remove an object and what was read of it; the object as it was."""
+        obj = self._objects.pop(uid, None)
+        for parsed in (self._parsed, self._parsed_clusters, self._parsed_plans, self._parsed_parts, self._joined):
+            parsed.pop(uid, None)
+        if obj is not None:
+            del self._referring[place(obj)][uid]
+            if not self._referring[place(obj)]:
+                del self._referring[place(obj)]
+        return obj
 
     def learn(self, uid: str, obj: Object | None) -> None:
         """Take over what a write to an object answered; None says that it is gone."""
@@ -129,7 +136,7 @@ class Store:
         Then etcd was restored from a backup, and counts its versions once more from there.
         """
         now = self._objects.get(obj["metadata"]["uid"])
-        if now is not None and known is not None and (version(obj) < known or _differs(obj, now)):
+        if now is not None and known is not None and (version(obj) < known or differs(obj, now)):
             log.warning("etcd was restored: an older version is taken over", resource=full_name(obj), known=known)
             self.drop(obj["metadata"]["uid"])
         self.put(obj)
@@ -138,10 +145,12 @@ class Store:
         return self._objects.get(uid)
 
     def clusters(self) -> list[Object]:
-        return self._all(Kind.KAFKA_CLUSTER)
+        found = (objects for (kind, _), objects in self._referring.items() if kind is Kind.KAFKA_CLUSTER)
+        return [obj for objects in found for obj in objects.values()]
 
     def cluster(self, key: ClusterKey) -> Object | None:
-        return max((c for c in self.clusters() if cluster_key(c) == key), key=version, default=None)
+        named = self._referring.get((Kind.KAFKA_CLUSTER, key), {})
+        return max(named.values(), key=version, default=None)
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
         """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
@@ -163,27 +172,37 @@ class Store:
 
     def resource(self, uid: str) -> Resource | None:
         """A PartitionReassignment, parsed, if it is there."""
+        found = self.known(uid)
+        read = self._whole(self._objects[uid]) if isinstance(found, Settled) else found
+        return read if isinstance(read, Resource) else None
+
+    def known(self, uid: str) -> Resource | Settled | None:
+        """The same, or what is kept of a settled one."""
         obj = self.get(uid)
-        return self._readable(obj) if obj else None
+        found = self._read(obj) if obj else None
+        return None if isinstance(found, Problem) else found
+
+    def settled(self, key: ClusterKey) -> list[Settled]:
+        """What is kept of the settled PartitionReassignments that refer to a cluster."""
+        return [found for found in map(self._read, self._counting(key)) if isinstance(found, Settled)]
 
     def resources(self, key: ClusterKey) -> list[Resource]:
-        """The PartitionReassignments that refer to a cluster; not those that only others still hold back.
+        """The other PartitionReassignments that refer to a cluster; not those that only others still hold back.
 
         Of one that went without us, its record.
         """
-        readable = [resource for resource in map(self._readable, self._referring(key)) if resource]
+        readable = [found for found in map(self._read, self._counting(key)) if isinstance(found, Resource)]
         left = (left_of(self.parts(uid), since) for uid, since in self._gone.items() if self._held(uid))
         return readable + [resource for of, resource in left if of == key]
 
     def unreadable(self, key: ClusterKey) -> list[Unreadable]:
         """Those of them that cannot be read."""
-        referring = ((obj, self._read(obj)) for obj in self._referring(key))
+        referring = ((obj, self._read(obj)) for obj in self._counting(key))
         return [self._unreadable(obj, parsed) for obj, parsed in referring if isinstance(parsed, Problem)]
 
     def parts(self, owner: str) -> list[Part]:
         """The parts of the record of an owner, by its uid; those that can be read."""
-        parsed = (once(self._parsed_parts, Part.parse, obj) for obj in self._parts.get(owner, {}).values())
-        return sorted((part for part in parsed if isinstance(part, Part)), key=lambda part: part.spec.part)
+        return in_order(self._read_parts(owner))
 
     def has_record(self, owner: str) -> bool:
         """Whether there is a record of an owner, by its uid, readable or not."""
@@ -213,16 +232,16 @@ class Store:
 
     def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
         """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
-        referring = self._referring(key, Kind.REASSIGNMENT_PLAN)
+        referring = self._counting(key, Kind.REASSIGNMENT_PLAN)
         all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
         return [parsed if isinstance(parsed, Plan) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
-    def waves(self, plan: Plan) -> list[Resource | Unreadable]:
+    def waves(self, plan: Plan) -> list[Resource | Settled | Unreadable]:
         """The PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
-        labelled = [obj for obj in self._referring(key) if _is_wave(obj, plan)]
+        labelled = [obj for obj in self._counting(key) if is_wave(obj, plan)]
         all_parsed = ((obj, self._read(obj)) for obj in labelled)
-        waves = [r if isinstance(r, Resource) else self._unreadable(obj, r) for obj, r in all_parsed]
+        waves = [self._unreadable(obj, r) if isinstance(r, Problem) else r for obj, r in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
 
     def mortal(self) -> list[Object]:
@@ -231,7 +250,7 @@ class Store:
 
     def referred(self) -> set[ClusterKey]:
         """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
-        return {cluster_key(obj) for kind in Kind if kind is not Kind.KAFKA_CLUSTER for obj in self._all(kind)}
+        return {key for kind, key in self._referring if kind is not Kind.KAFKA_CLUSTER}
 
     def _held(self, owner: str) -> bool:
         return any(part.held for part in self.parts(owner))
@@ -242,44 +261,30 @@ class Store:
         holds = len(parts) < len(self._parts.get(uid, ())) or any(active(part.record) for part in parts)
         return Unreadable(obj, problem, holds)
 
-    def _referring(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
-        return [obj for obj in self._all(kind) if cluster_key(obj) == key and _counts(obj)]
+    def _counting(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
+        return [obj for obj in self._referring.get((kind, key), {}).values() if counts(obj)]
 
-    def _all(self, kind: Kind) -> list[Object]:
-        return [obj for obj in self._objects.values() if obj["kind"] == kind]
-
-    def _readable(self, obj: Object) -> Resource | None:
-        parsed = self._read(obj)
-        return None if isinstance(parsed, Problem) else parsed
-
-    def _read(self, obj: Object) -> Resource | Problem:
-        """A PartitionReassignment with its record."""
+    def _read(self, obj: Object) -> Resource | Settled | Problem:
+        """A PartitionReassignment with its record, or what is kept of it."""
         uid = obj["metadata"]["uid"]
+        if uid not in self._joined:
+            self._joined[uid] = self._kept(obj) or self._whole(obj)
+        return self._joined[uid]
+
+    def _kept(self, obj: Object) -> Settled | None:
+        """What is kept of a settled one whose record is complete and settled too."""
+        parts = self._parts.get(obj["metadata"]["uid"], {}).values()
+        if not isinstance(obj, Packed) or obj.settled is None or not all(isinstance(part, Packed) for part in parts):
+            return None
+        return None if lost(obj.settled.has_moved, sorted(part["spec"]["part"] for part in parts)) else obj.settled
+
+    def _whole(self, obj: Object) -> Resource | Problem:
         parsed = once(self._parsed, parse_resource, obj)
         if isinstance(parsed, Problem):
             return parsed
-        objects = list(self._parts.get(uid, {}).values())
-        versions = (version(obj), *map(version, objects))
-        if uid not in self._joined or self._joined[uid][0] != versions:
-            for part in objects:
-                if isinstance(problem := once(self._parsed_parts, Part.parse, part), Problem):
-                    return problem
-            self._joined[uid] = versions, joined(parsed, self.parts(uid))
-        return self._joined[uid][1]
+        parts = self._read_parts(obj["metadata"]["uid"])
+        problem = next((part for part in parts if isinstance(part, Problem)), None)
+        return problem or joined(parsed, in_order(parts))
 
-
-def _differs(obj: Object, known: Object) -> bool:
-    """Whether two objects of one version are not the same one: each is of another history."""
-    told = ("generation", "deletionTimestamp", "finalizers")
-    other = obj["spec"] != known["spec"] or any(obj["metadata"].get(f) != known["metadata"].get(f) for f in told)
-    return other and version(obj) == version(known)
-
-
-def _counts(obj: Object) -> bool:
-    """Whether an object is there for us: not one that only others still hold back."""
-    return has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")
-
-
-def _is_wave(obj: Object, plan: Plan) -> bool:
-    meta = obj["metadata"]
-    return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid
+    def _read_parts(self, owner: str) -> list[Part | Problem]:
+        return [once(self._parsed_parts, Part.parse, obj) for obj in self._parts.get(owner, {}).values()]

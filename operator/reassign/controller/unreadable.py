@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pydantic import ValidationError
 
 from reassign.api.common import Condition
-from reassign.controller.store import Unreadable
+from reassign.controller.reading import Unreadable
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.kube.client import Kind, Object, has_finalizer

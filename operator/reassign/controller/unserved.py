@@ -18,7 +18,7 @@ from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, error_problem, render
 from reassign.core.model.record import active
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import Plan
 from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Object, has_finalizer
@@ -47,6 +47,11 @@ class Unserved:
                     async with attempts.at(resource):
                         await self.reporter.refuse(resource, problem, self.reporter.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
+
+    def settled(self, cluster: KafkaCluster) -> list[Settled]:
+        """The settled resources whose namespace is allowed."""
+        permission = permission_of(cluster)
+        return [s for s in self.store.settled(self.key) if permission.of_namespace(s.namespace) is None]
 
     def unsettled(self, cluster: KafkaCluster | None, resources: Iterable[Resource]) -> list[str]:
         """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.

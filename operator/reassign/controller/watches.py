@@ -21,7 +21,7 @@ import kopf
 import structlog
 
 from reassign.api.common import GROUP, VERSION
-from reassign.kube.client import Kind, Object
+from reassign.kube.client import PAGE_OBJECTS, Kind, Object
 
 __all__ = ["ALL", "Watches"]
 
@@ -30,6 +30,8 @@ log = structlog.get_logger()
 ALL = ""
 """What stands for all namespaces, where one is named."""
 PAUSE_SECONDS = 5.0
+IDLE_SECONDS = 0.1
+"""How long kopf keeps an object in memory after an event about it."""
 Receive = Callable[[str, Object], Awaitable[None]]
 
 
@@ -38,6 +40,19 @@ class Backoffs:
 
     def __iter__(self) -> Iterator[float]:
         return chain((1.0, 1.0, 2.0, 4.0, 8.0), repeat(15.0))
+
+
+class NoStorage(kopf.DiffBaseStorage):
+    """Compares no object with what it was: kopf would make a deep copy of it at each event."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence({})
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        pass
 
 
 class Watches:
@@ -123,4 +138,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings.watching.connect_timeout = 10
     settings.networking.request_timeout = 60
     settings.networking.error_backoffs = Backoffs()
+    settings.watching.chunk_size = PAGE_OBJECTS
+    settings.queueing.idle_timeout = IDLE_SECONDS
+    settings.persistence.diffbase_storage = NoStorage()
     return settings

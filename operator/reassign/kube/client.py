@@ -12,16 +12,20 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, cast
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.client.rest import RESTResponse
 from kubernetes.aio.config import load_incluster_config, load_kube_config
+from pydantic_core import from_json
 
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
@@ -42,8 +46,14 @@ ClusterKey = tuple[str, str]
 FIELD_MANAGER = "kafka-reassign-operator"
 """The name of our writes in managedFields."""
 REQUEST_SECONDS = 10.0
+PAGE_OBJECTS = 20
+"""Objects in one page of a list. Most pages come to 4 MB then, and none to more than 30 MB: while JSON is parsed, no
+other thread of the process runs."""
+LISTS = 5
+"""How often a list is begun before the API server counts as unable to complete it."""
 MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
 _JSON, _JSON_PATCH = "application/json", "application/json-patch+json"
+_JSON_HEADERS = {"Accept": _JSON, "Content-Type": _JSON}
 _METADATA_ONLY = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
@@ -116,11 +126,41 @@ class KubeClient:
         """The object's metadata as it is now, without the rest, which can be large; None when there is none."""
         return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True, accept=_METADATA_ONLY)
 
-    async def list(self, kind: Kind, namespace: str | None = None) -> Objects:
-        """All objects of a kind, of one namespace or of all."""
-        answer = await self.request("GET", _path(kind.plural, namespace))
+    async def list(
+        self, kind: Kind, namespace: str | None = None, take: Callable[[Object], Object] = lambda obj: obj
+    ) -> Objects:
+        """All objects of a kind, of one namespace or of all, as they were at one moment; each as `take` makes it.
+
+        Pages are read, and objects taken, beside the event loop.
+        """
+        path = _path(kind.plural, namespace)
+        for _ in range(LISTS):
+            found: Objects = []
+            token: str | None = ""
+            with suppress(_ExpiredError):
+                while token is not None:
+                    page, token = await self._page(path, token, kind, take)
+                    found += page
+                return found
+        raise ApiServerError(f"the API server forgets the list of {kind.plural} before all its pages are read")
+
+    async def _page(
+        self, path: str, token: str, kind: Kind, take: Callable[[Object], Object]
+    ) -> tuple[Objects, str | None]:
+        """One page of a list, and what the next one continues from; None after the last."""
         named = {"apiVersion": API_VERSION, "kind": kind.value}  # a list says that once, not on each item
-        return [named | item for item in (answer or {}).get("items") or []]
+
+        def read(answer: RESTResponse) -> tuple[Objects, str | None]:
+            if answer.status == HTTPStatus.GONE:
+                raise _ExpiredError
+            if answer.status != HTTPStatus.OK:
+                self._deserialized(answer)
+            page = from_json(cast(bytes, answer.data))
+            return [take(named | item) for item in page.get("items") or ()], page["metadata"].get("continue") or None
+
+        query = [("limit", str(PAGE_OBJECTS)), *([("continue", token)] if token else [])]
+        with _translating("GET", path):
+            return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
     async def add_finalizer(self, obj: Object) -> Object | None:
         """Put our finalizer on the object; None when the object is gone."""
@@ -219,24 +259,34 @@ class KubeClient:
         accept: str = _JSON,
     ) -> Object | None:
         """One request, in the name of a field manager; what it answered, or None for 404 when that is expected."""
-        try:
-            return await self._request(verb, path, body, {"Accept": accept, "Content-Type": content_type}, manager)
-        except ApiException as error:
-            if error.status == 404 and missing_ok:
-                return None
-            raise _translated(error, verb, path) from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
+        with _translating(verb, path):
+            try:
+                return await self._request(verb, path, body, {"Accept": accept, "Content-Type": content_type}, manager)
+            except ApiException as error:
+                if error.status == 404 and missing_ok:
+                    return None
+                raise
 
     async def _request(self, verb: str, path: str, body: object, headers: dict[str, str], manager: str) -> Object:
+        query = [("fieldManager", manager)] if manager else []
+        return self._deserialized(await self._send(verb, path, body, headers, query))
+
+    async def _send(
+        self,
+        verb: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] = _JSON_HEADERS,
+        query: Sequence[tuple[str, str]] = (),
+    ) -> RESTResponse:
         # The calls that the library generates per resource would each need their own types, time-out and
         # content type; its client underneath does the same for all.
         async with asyncio.timeout(REQUEST_SECONDS):
             call = await self._api.param_serialize(
                 verb,
                 path,
-                query_params=[("fieldManager", manager)] if manager else [],
-                header_params=headers,
+                query_params=[*query],
+                header_params=dict(headers),
                 body=body,
                 auth_settings=["BearerToken"],
             )
@@ -246,9 +296,27 @@ class KubeClient:
             response = await self._api.call_api(*call, _request_timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
             self._clock.answered(response.headers.get("Date"), sent)
             await response.read()  # type: ignore[no-untyped-call]
+        return response
+
+    def _deserialized(self, response: RESTResponse) -> Object:
+        """What was answered; raises ApiException for an error."""
         types = {"2XX": "object", "4XX": "object", "5XX": "object"}
         answer: Any = self._api.response_deserialize(response, types).data
         return cast(Object, answer)
+
+
+class _ExpiredError(Exception):
+    """The API server does not have the moment any more that the pages before were of."""
+
+
+@contextmanager
+def _translating(verb: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        raise _translated(error, verb, path) from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
 
 
 def _others(obj: Object) -> Strings:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import ClassVar
 
+from reassign.api.common import ConditionStatus
 from reassign.api.digest import spec_digest
 from reassign.api.partition_reassignment import (
     Mode,
@@ -51,6 +53,11 @@ class Resource:
         return (self.created, self.uid)
 
     @property
+    def partitions(self) -> int:
+        """How many the spec names."""
+        return len(self.spec.partitions)
+
+    @property
     def up_to_date(self) -> bool:
         """Whether status speaks of the spec as it is now."""
         return self.status.observed_generation == self.generation
@@ -59,6 +66,14 @@ class Resource:
     def settled(self) -> bool:
         """Whether nothing is left to do, and status says so: it is only judged for drift."""
         return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether status tells of partitions that a record must have."""
+        progress, judged_only = self.status.progress, any(c.type == "Checked" for c in self.status.conditions)
+        if progress is None or judged_only or self.dry_run:
+            return False
+        return any((progress.partitions_in_flight, progress.partitions_completed, progress.partitions_failed))
 
     @property
     def asleep(self) -> bool:
@@ -89,3 +104,47 @@ class Resource:
     def wanted(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         """The target replicas by partition; nothing once it is being deleted."""
         return {} if self.deleted else {tp: entry.replicas for tp, entry in self.asked.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is asked of a settled PartitionReassignment between two judgements for drift: it holds no partition."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    age_key: tuple[datetime, str]
+    digest: str
+    """The `spec_digest` of the spec."""
+    partitions: int
+    """How many it names."""
+    succeeded: bool
+    """Whether it succeeded, or else failed."""
+    completion_time: datetime
+    ttl_seconds_after_finished: int | None
+    has_moved: bool
+    """Whether its status tells of partitions that a record must have."""
+    deleted: ClassVar[None] = None
+
+    @classmethod
+    def of(cls, resource: Resource) -> Settled | None:
+        """What is kept of a resource; None where more is asked of it than that."""
+        status = resource.status
+        true = {condition.type for condition in status.conditions if condition.status is ConditionStatus.TRUE}
+        ended = resource.settled and true & {"Succeeded", "Failed"}
+        if not ended or status.completion_time is None or status.record:
+            return None
+        return cls(
+            uid=resource.uid,
+            version=resource.version,
+            namespace=resource.namespace,
+            name=resource.name,
+            age_key=resource.age_key,
+            digest=resource.digest,
+            partitions=resource.partitions,
+            succeeded="Succeeded" in true,
+            completion_time=status.completion_time,
+            ttl_seconds_after_finished=resource.spec.ttl_seconds_after_finished,
+            has_moved=resource.has_moved,
+        )

@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.conditions import done, goal_met, names, stalls, states_of, summary_of
 from reassign.core.plans.model import (
@@ -35,8 +35,8 @@ from reassign.core.plans.model import (
     SuspendWave,
     Unread,
     begun,
-    ended,
     state_of,
+    unended,
 )
 from reassign.core.plans.staleness import differences
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
@@ -50,7 +50,7 @@ planning = partial(unsettled, Reason.PLANNING)
 
 def decide_plan(
     plan: Plan,
-    waves: Sequence[Resource],
+    waves: Sequence[Resource | Settled],
     seen: Seen,
     made: Planned | Problem | None,
     now: datetime,
@@ -68,12 +68,12 @@ def decide_plan(
     return _plan_anew(plan, waves, unread, seen, made, now)
 
 
-def _take_down(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], now: datetime) -> Decision:
+def _take_down(plan: Plan, waves: Sequence[Resource | Settled], unread: Sequence[Unread], now: datetime) -> Decision:
     """Delete the waves that are not done; those that are stay, with their records.
 
     One that cannot be read is deleted, and not waited for: it has a finalizer of its own, and goes when it is safe.
     """
-    left = [wave for wave in waves if not ended(wave)]
+    left = unended(waves)
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
     if not waited:
         return Decision([RemoveFinalizer()], plan.status)
@@ -91,7 +91,7 @@ def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
 
 def _plan_anew(
     plan: Plan,
-    waves: Sequence[Resource],
+    waves: Sequence[Resource | Settled],
     unread: Sequence[Unread],
     seen: Seen,
     made: Planned | Problem | None,
@@ -104,7 +104,7 @@ def _plan_anew(
 
     if not plan.has_finalizer:
         return so_far([AddFinalizer()], planning("the plan is about to be made"))
-    left = [wave for wave in waves if not ended(wave)]
+    left = unended(waves)
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
         holds = [SuspendWave(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
         message = "what is in flight of the plan before comes to its end first"
@@ -158,7 +158,9 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 # --- Carrying it out ---
 
 
-def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], seen: Seen, now: datetime) -> Decision:
+def _carry_out(
+    plan: Plan, waves: Sequence[Resource | Settled], unread: Sequence[Unread], seen: Seen, now: datetime
+) -> Decision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     there = {wave.name: wave for wave in waves}
     lost = {wave.name: wave for wave in unread}
@@ -178,13 +180,14 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
         return Decision(
             [AddFinalizer()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now)
         )
-    current = there.get(first.name) if first else None
+    found = there.get(first.name) if first else None
+    current = found if isinstance(found, Resource) else None
     due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
     differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
     status = status.model_copy(update={"stale_digest": _stale_digest(plan, bool(differs))})
     stale = bool(differs) or status.stale_digest is not None
     free = plan.approved and spoilt is None and not stale
-    let_go = [wave for wave in waves if not ended(wave) and not wave.spec.suspend and not wave.deleted]
+    let_go = [wave for wave in unended(waves) if not wave.spec.suspend and not wave.deleted]
     back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
     ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
     holds: list[Step] = [SuspendWave(wave) for wave in back]
@@ -195,7 +198,7 @@ def _carry_out(plan: Plan, waves: Sequence[Resource], unread: Sequence[Unread], 
     return Decision(holds, _status(plan, status, states, now))
 
 
-def next_wave(plan: Plan, waves: Sequence[Resource]) -> Resource | None:
+def next_wave(plan: Plan, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
     """The wave that is under way or starts next: an observation has to include it."""
     there = {wave.name: wave for wave in waves}
     first = _first(_looked_at(plan, there)) if plan.planned else None
@@ -206,12 +209,12 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
     return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
 
 
-def _looked_at(plan: Plan, there: Mapping[str, Resource], unread: Collection[str] = ()) -> tuple[Wave, ...]:
+def _looked_at(plan: Plan, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()) -> tuple[Wave, ...]:
     """How far the waves are; one that cannot be read is as far as it was."""
     return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
 
 
-def _as_observed(wave: Wave, resource: Resource | None) -> Wave:
+def _as_observed(wave: Wave, resource: Resource | Settled | None) -> Wave:
     """One that was done stays done when a user deletes it."""
     gone = resource is None or resource.deleted
     if gone and wave.state is WaveState.SUCCEEDED:
@@ -224,7 +227,7 @@ def _unreadable(wave: Unread) -> Problem:
     return Problem(wave.problem.reason, f"the PartitionReassignment {wave.name}: {wave.problem.message}")
 
 
-def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource]) -> Problem | None:
+def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource | Settled]) -> Problem | None:
     """What has become of a wave that keeps the others from starting."""
     for wave in planned:
         resource = there.get(wave.name)

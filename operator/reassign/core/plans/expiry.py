@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 
 from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_plan import WaveState
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import Plan
 
 
-def expired(resource: Resource, now: datetime) -> bool:
+def expired(resource: Resource | Settled, now: datetime) -> bool:
     """Whether a PartitionReassignment has been settled for its time to live."""
+    if isinstance(resource, Settled):
+        return _passed(resource.completion_time, resource.ttl_seconds_after_finished, now)
     ended = resource.status.completion_time if resource.settled else None
     return _passed(ended, resource.spec.ttl_seconds_after_finished, now)
 

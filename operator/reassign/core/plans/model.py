@@ -29,7 +29,7 @@ from reassign.api.reassignment_plan import (
 )
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
-from reassign.core.model.resource import Resource
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.errors import Reason
 
@@ -116,8 +116,10 @@ def manifest_digest(manifest: Manifest) -> str:
 # --- One wave ---
 
 
-def state_of(wave: Resource) -> WaveState:
+def state_of(wave: Resource | Settled) -> WaveState:
     """How far a wave is that is there."""
+    if isinstance(wave, Settled):
+        return WaveState.SUCCEEDED if wave.succeeded else WaveState.FAILED
     if wave.deleted:
         return WaveState.MISSING
     if ended(wave):
@@ -129,6 +131,11 @@ def ended(wave: Resource) -> bool:
     """Whether all its partitions are settled, well or not: it moves nothing any more by itself."""
     settled = wave.up_to_date and wave.status.completion_time is not None and not active(wave.record)
     return settled and (says(wave, "Succeeded") or says(wave, "Failed"))
+
+
+def unended(waves: Sequence[Resource | Settled]) -> list[Resource]:
+    """Those that have not ended."""
+    return [wave for wave in waves if isinstance(wave, Resource) and not ended(wave)]
 
 
 def begun(wave: Resource) -> bool:
