@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -66,7 +65,7 @@ def kills(soak: World) -> None:
     soak.wait_for(name, "Succeeded", seconds=180)
     soak.stock_tool_says(targets)
     added = Counter({(p, target[1]): 1 for (_, p), target in targets.items()})
-    created = _created(soak, topic) - Counter(
+    created = soak.created(topic) - Counter(
         {(p, broker): 1 for p, replicas in enumerate(before) for broker in replicas}
     )
     if created != added:
@@ -80,16 +79,6 @@ def kills(soak: World) -> None:
 def _done(soak: World, name: str) -> int:
     progress = ((soak.read(name) or {}).get("status") or {}).get("progress") or {}
     return int(progress.get("partitionsCompleted", 0))
-
-
-def _created(soak: World, topic: str) -> Counter[tuple[int, int]]:
-    """How often each replica, by partition and broker, was created, as the brokers' logs tell."""
-    found: Counter[tuple[int, int]] = Counter()
-    for broker in soak.brokers.ids:
-        log = soak.brokers.processes.log(f"kafka-{broker}").read_text(errors="replace")
-        for match in re.finditer(rf"Created log for partition {re.escape(topic)}-(\d+) ", log):
-            found[int(match[1]), broker] += 1
-    return found
 
 
 def idle(soak: World) -> None:
