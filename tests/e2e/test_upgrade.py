@@ -161,6 +161,7 @@ def test_going_back_in_flight_is_made_good_by_an_upgrade(world: World, earlier: 
 def test_moves_in_flight_continue_through_an_upgrade(world: World, earlier: Version, now: Version) -> None:
     install_anew(world, earlier)
     orders = world.topic("orders", [0, 1], [1, 0], [0, 1], size=SIZE)
+    created = world.created(orders)
     undone = world.topic("undone", [1, 0], size=SIZE)
     settled = world.topic("settled", [0, 1])
     before = throttles(world)
@@ -184,8 +185,7 @@ def test_moves_in_flight_continue_through_an_upgrade(world: World, earlier: Vers
     world.patch(name, {"throttle": FAST})
     world.wait_for(name, "Succeeded")
     world.stock_tool_says(targets)
-    replicas = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
-    assert world.created(orders) == Counter([*replicas, (0, 2), (1, 3), (2, 2)])
+    assert world.created(orders) - created == Counter([(0, 2), (1, 3), (2, 2)])
     assert [reason for type, reason in world.events(name) if type == "Warning"] == []
     assert world.condition(done, "Succeeded")["status"] == "True"
     wait_restored(world, before)
