@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -51,6 +50,7 @@ def kills(soak: World) -> None:
     say(f"{PARTITIONS} partitions, {KILLS} kills at random moments (seed {seed})")
     before = [[p % 4, (p + 1) % 4] for p in range(PARTITIONS)]
     topic = soak.topic("move", *before, size=SIZE)
+    earlier = soak.created(topic)
     soak.kafka.throttle([topic], RATE)
     targets = {(topic, p): [p % 4, (p + 2) % 4] for p in range(PARTITIONS)}
     name = soak.move("move", targets)
@@ -66,9 +66,7 @@ def kills(soak: World) -> None:
     soak.wait_for(name, "Succeeded", seconds=180)
     soak.stock_tool_says(targets)
     added = Counter({(p, target[1]): 1 for (_, p), target in targets.items()})
-    created = _created(soak, topic) - Counter(
-        {(p, broker): 1 for p, replicas in enumerate(before) for broker in replicas}
-    )
+    created = soak.created(topic) - earlier
     if created != added:
         raise AssertionError(f"replicas created in the move, by (partition, broker): {created - added} too many")
     say("succeeded, and each replica was created once")
@@ -80,16 +78,6 @@ def kills(soak: World) -> None:
 def _done(soak: World, name: str) -> int:
     progress = ((soak.read(name) or {}).get("status") or {}).get("progress") or {}
     return int(progress.get("partitionsCompleted", 0))
-
-
-def _created(soak: World, topic: str) -> Counter[tuple[int, int]]:
-    """How often each replica, by partition and broker, was created, as the brokers' logs tell."""
-    found: Counter[tuple[int, int]] = Counter()
-    for broker in soak.brokers.ids:
-        log = soak.brokers.processes.log(f"kafka-{broker}").read_text(errors="replace")
-        for match in re.finditer(rf"Created log for partition {re.escape(topic)}-(\d+) ", log):
-            found[int(match[1]), broker] += 1
-    return found
 
 
 def idle(soak: World) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -198,6 +200,15 @@ class World:
                 moving = fields.get("Adding Replicas", "").strip() or fields.get("Removing Replicas", "").strip()
                 found[key] = "in flight" if moving else [int(broker) for broker in fields["Replicas"].split(",")]
         assert {key: found.get(key) for key in targets} == {key: list(r) for key, r in targets.items()}
+
+    def created(self, topic: str) -> Counter[tuple[int, int]]:
+        """How often each replica, by partition and broker, was created, as the brokers' logs tell."""
+        found: Counter[tuple[int, int]] = Counter()
+        for broker in self.brokers.ids:
+            log = self.brokers.processes.log(f"kafka-{broker}").read_text(errors="replace")
+            for match in re.finditer(rf"Created log for partition {re.escape(topic)}-(\d+) ", log):
+                found[int(match[1]), broker] += 1
+        return found
 
     @contextmanager
     def brokers_frozen(self, ids: Iterable[int] | None = None) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -88,6 +89,20 @@ def test_an_alter_sent_long_after_its_record_is_waited_for() -> None:
     driver.restart()
     driver.delete("a")
     driver.ticks(int(LANDING_SECONDS) + 4 * SETTLED)
+    assert is_undone(driver)
+
+
+def test_a_record_that_says_no_broker_is_doubted_since_the_process_began() -> None:
+    driver = moving()
+    driver.tick(lands_after=50)
+    before = driver.resources["a"]
+    [entry] = before.record.values()
+    driver.resources["a"] = replace(before, record={P0: replace(entry, via=None, sent_at=None)})
+    driver.restart()
+    driver.delete("a")
+    driver.ticks(int(LANDING_SECONDS) - 30)
+    assert driver.gone == set()
+    driver.ticks(4 * SETTLED)
     assert is_undone(driver)
 
 

@@ -17,13 +17,13 @@ RELEASE, NAMESPACE = "kafka-reassign-operator", "kafka-reassign"
 CLUSTER_NAMESPACE, CLUSTER = "kafka", "local"
 
 
-def install(server: ApiServer, brokers: Brokers, image: Image) -> None:
-    """Bring the operator to this image, which the cluster has, and this checkout's chart; wait until it serves."""
+def install(server: ApiServer, brokers: Brokers, image: Image, chart: Path = CHART) -> None:
+    """Bring the operator to this image, which the cluster has, and this chart; wait until it serves."""
     installed = server.directory / "operator-installed"
-    files = sorted(path for path in CHART.rglob("*") if path.is_file())
+    files = sorted(path for path in chart.rglob("*") if path.is_file())
     pins: list[cache.Pin] = [image.name]
     for path in files:
-        pins += [str(path.relative_to(CHART)), path]
+        pins += [str(path.relative_to(chart)), path]
     state = cache.key(pins)
     if not _is_installed(server) or not installed.exists() or installed.read_text() != state:
         say("installing the operator with its chart")
@@ -31,7 +31,7 @@ def install(server: ApiServer, brokers: Brokers, image: Image) -> None:
         flags = ["--create-namespace", "--wait", "--timeout=3m"]
         flags += [f"--set=image.{name}={value}" for name, value in settings.items()]
         try:
-            helm(server, "upgrade", "--install", RELEASE, CHART, *flags)
+            helm(server, "upgrade", "--install", RELEASE, chart, *flags)
         except PlatformError as error:
             raise PlatformError(f"{error}\n{_what_pods_say(server)}") from None
         installed.write_text(state)
