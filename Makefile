@@ -97,8 +97,9 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write crds/ and the chart's copy from the models
+crds: $(VENV)  ## write crds/ and the chart's copy from the models, and the chart's README from its values
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
+	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml
 	.venv/bin/uv pip compile pyproject.toml --all-extras --generate-hashes --no-annotate --no-header \

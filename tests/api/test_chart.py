@@ -129,12 +129,16 @@ def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: He
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     aggregated = {
         label.removeprefix(prefix): {verb for _, _, verb in rights(role)}
-        for role in of_kind(helm.template(), "ClusterRole")
+        for role in of_kind(helm.template(rbac={"aggregateRoles": True}), "ClusterRole")
         for label in role["metadata"]["labels"]
         if label.startswith(prefix)
     }
     assert "reassignmentrecords" not in str(
-        [role for role in of_kind(helm.template(), "ClusterRole") if prefix in str(role["metadata"]["labels"])]
+        [
+            role
+            for role in of_kind(helm.template(rbac={"aggregateRoles": True}), "ClusterRole")
+            if prefix in str(role["metadata"]["labels"])
+        ]
     )
     assert aggregated == {
         "view": {"get", "list", "watch"},
