@@ -102,5 +102,5 @@ crds: $(VENV)  ## write crds/ and the chart's copy from the models, and the char
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml
-	.venv/bin/uv pip compile pyproject.toml --all-extras --generate-hashes --no-annotate --no-header \
+	.venv/bin/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-annotate --no-header \
 	  --python-version 3.11 --quiet --output-file requirements.lock

@@ -24,7 +24,7 @@ PROJECT, LOCK = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
 REPOSITORY = "localhost/kafka-reassign-operator"
 SUITE = "bookworm"
 BASE_PACKAGES = "python3,ca-certificates"
-EXTRA = "cli"
+EXTRAS = ("operator", "cli")
 """Of the project's packages: in a pod of this image snapshots are taken, by the command line."""
 PYTHON = "Linux on x86_64 with Python 3.11"
 """What the operator's packages in the image are for."""
@@ -85,9 +85,9 @@ def packages() -> Path:
 
     def build(place: Path) -> None:
         say("gathering the operator's Python packages: once per lock file, about half a minute")
-        install_packages(place, [EXTRA])
+        install_packages(place, EXTRAS)
 
-    place = cache.entry("packages", [*package_pins([EXTRA]), "1"], build)
+    place = cache.entry("packages", [*package_pins(EXTRAS), "1"], build)
     cache.keep_latest("packages", 2)
     return place
 

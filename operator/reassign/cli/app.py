@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from reassign import __version__
 from reassign.api.goal import By
 from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS, WAVE_PARTITIONS
 from reassign.cli import options
@@ -57,6 +58,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kafka-reassign {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command(epilog=EXITS)
