@@ -97,9 +97,10 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write crds/ and the chart's copy from the models, and the chart's README from its values
+crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README, and Argo CD's settings
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
+	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml
 	.venv/bin/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-annotate --no-header \

@@ -18,10 +18,10 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.report.statuses import blind
 from reassign.errors import Reason
+from tests.unit.argocd import health
 from tests.unit.kstatus import Object, helm_wait, kstatus, kubectl_wait, seen
 from tests.unit.plan_sim import Stage, approved, stage
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
-from tests.unit.test_argocd import verdict
 
 P0, P1 = partitions(2)
 UNREACHABLE = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
@@ -31,15 +31,15 @@ HEADER = ("State", "Ready", "also True", "kstatus", "`kubectl wait` for Ready", 
 
 def lines(kind: str) -> list[str]:
     """The table of a kind, in Markdown."""
-    rows = [HEADER, ("---",) * len(HEADER), *(_row(state, obj) for state, obj in STATES[kind]())]
+    rows = [HEADER, ("---",) * len(HEADER), *(_row(kind, state, obj) for state, obj in STATES[kind]())]
     return [f"| {' | '.join(cells)} |" for cells in rows]
 
 
-def _row(state: str, obj: Object) -> tuple[str, ...]:
+def _row(kind: str, state: str, obj: Object) -> tuple[str, ...]:
     conditions = obj["status"].get("conditions", ())
     ready = next((f"{c['status']}, `{c['reason']}`" for c in conditions if c["type"] == "Ready"), "-")
     true = ", ".join(f"`{c['type']}`" for c in conditions if c["status"] == "True" and c["type"] != "Ready")
-    return state, ready, true or "-", kstatus(obj), kubectl_wait(obj), helm_wait(obj), verdict({"spec": {}, **obj})[0]
+    return state, ready, true or "-", kstatus(obj), kubectl_wait(obj), helm_wait(obj), health(kind, obj)[0]
 
 
 # --- PartitionReassignment ---

@@ -1,28 +1,25 @@
-"""What Argo CD says of the health of our resources, by the script that it is given."""
+"""What Argo CD says of our resources, and does with them, by the scripts that it is given."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import lupa.lua51 as lua  # as in Argo CD's interpreter
 import pytest
 import yaml
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "argocd"
-SCRIPTS = yaml.safe_load((FOLDER / "argocd-cm.yaml").read_text())["data"]
-SCRIPT = SCRIPTS["resource.customizations.health.kafka.reassign.dev_PartitionReassignment"]
+from localplatform.argocd_config import CUSTOMIZATIONS, FOLDER, documents, settings
+from tests.unit.argocd import health, script
+from tests.unit.argocd_testdata import files
+
+KINDS = ("KafkaCluster", "PartitionReassignment", "ReassignmentPlan")
+CASES = [
+    (kind, case["inputPath"], case["healthStatus"])
+    for kind in KINDS
+    for case in yaml.safe_load((CUSTOMIZATIONS / kind / "health_test.yaml").read_text())["tests"]
+]
 
 
-def verdict(obj: Any) -> tuple[str, str]:
-    """Status and message of an object."""
-    runtime = lua.LuaRuntime()
-    runtime.globals().obj = runtime.table_from(obj, recursive=True)
-    found = runtime.execute(SCRIPT)
-    return str(found["status"]), str(found["message"])
-
-
-def health(true: dict[str, str], *, ready: str = "InProgress", observed: int | None = 2) -> tuple[str, str]:
+def judged(true: dict[str, str], *, ready: str = "InProgress", observed: int | None = 2) -> tuple[str, str]:
     """Of one whose conditions `true` have these reasons; `ready` is the reason of Ready where that is False."""
     known = [{"type": kind, "status": "True", "reason": reason, "message": "why"} for kind, reason in true.items()]
     if "Ready" not in true:
@@ -30,31 +27,47 @@ def health(true: dict[str, str], *, ready: str = "InProgress", observed: int | N
     status: dict[str, Any] = {"conditions": known, "summary": "1 of 2"}
     if observed is not None:
         status["observedGeneration"] = observed
-    return verdict({"metadata": {"generation": 2}, "spec": {}, "status": status})
+    return health("PartitionReassignment", {"metadata": {"generation": 2}, "spec": {}, "status": status})
 
 
-def test_it_is_for_our_kinds() -> None:
-    kinds = ("PartitionReassignment", "ReassignmentPlan", "KafkaCluster")
-    assert [*SCRIPTS] == [f"resource.customizations.health.kafka.reassign.dev_{kind}" for kind in kinds]
-    assert set(SCRIPTS.values()) == {SCRIPT}
+def actions(kind: str, spec: dict[str, Any], **status: Any) -> set[str]:
+    """The actions that can be taken."""
+    found = script(kind, "actions/discovery.lua", {"spec": spec, "status": status})
+    return {str(name) for name, options in found.items() if not options["disabled"]}
+
+
+def after(kind: str, action: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
+    """The spec after an action."""
+    return dict(script(kind, f"actions/{action}/action.lua", {"spec": spec, "status": status})["spec"])
+
+
+@pytest.mark.parametrize(("kind", "path", "expected"), CASES, ids=[f"{kind}-{path[9:-5]}" for kind, path, _ in CASES])
+def test_health_of_a_state_is_as_expected(kind: str, path: str, expected: dict[str, str]) -> None:
+    obj = yaml.safe_load((CUSTOMIZATIONS / kind / path).read_text())
+    assert health(kind, obj) == (expected["status"], expected["message"])
 
 
 @pytest.mark.parametrize(
     ("true", "options", "expected"),
     [
         ({"Ready": "Completed", "Succeeded": "Completed"}, {}, ("Healthy", "1 of 2")),
+        ({"Ready": "Completed", "Drifted": "MovedAfterwards"}, {}, ("Healthy", "MovedAfterwards: why")),
         ({"Ready": "ChecksPassed", "Checked": "ChecksPassed"}, {}, ("Healthy", "1 of 2")),
-        ({"Reconciling": "InFlight"}, {}, ("Progressing", "1 of 2")),
+        ({"Reconciling": "InFlight"}, {}, ("Progressing", "InProgress: 1 of 2")),
         ({"Reconciling": "InFlight", "Stalled": "MoveStalled"}, {}, ("Degraded", "MoveStalled: why")),
-        ({"Reconciling": "InFlightElsewhere"}, {"ready": "InFlightElsewhere"}, ("Progressing", "1 of 2")),
+        (
+            {"Reconciling": "InFlightElsewhere"},
+            {"ready": "InFlightElsewhere"},
+            ("Progressing", "InFlightElsewhere: 1 of 2"),
+        ),
         (
             {"Failed": "CancelledExternally", "Stalled": "CancelledExternally"},
             {},
             ("Degraded", "CancelledExternally: why"),
         ),
-        ({}, {"ready": "Suspended"}, ("Suspended", "how to go on")),
-        ({}, {"ready": "AwaitingApproval"}, ("Suspended", "how to go on")),
-        ({"Reconciling": "Suspended"}, {"ready": "Suspended"}, ("Progressing", "1 of 2")),
+        ({}, {"ready": "Suspended"}, ("Suspended", "Suspended: how to go on")),
+        ({}, {"ready": "AwaitingApproval"}, ("Suspended", "AwaitingApproval: how to go on")),
+        ({"Reconciling": "Suspended"}, {"ready": "Suspended"}, ("Progressing", "Suspended: 1 of 2")),
         ({"Ready": "Completed"}, {"observed": 1}, ("Progressing", "waits for the operator to see the change")),
         ({}, {"observed": -1}, ("Progressing", "waits for the operator to see the change")),
         ({}, {"observed": None}, ("Progressing", "waits for the operator to see the change")),
@@ -63,15 +76,57 @@ def test_it_is_for_our_kinds() -> None:
 def test_a_wave_is_healthy_when_it_is_ready_and_not_before(
     true: dict[str, str], options: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    assert health(true, **options) == expected
+    assert judged(true, **options) == expected
 
 
-def test_an_object_that_the_operator_has_not_seen_yet_is_progressing() -> None:
-    assert verdict({"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_that_the_operator_has_not_seen_yet_is_progressing(kind: str) -> None:
+    assert health(kind, {"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
+
+
+@pytest.mark.parametrize("kind", ["PartitionReassignment", "ReassignmentPlan"])
+def test_what_is_suspended_can_be_resumed_and_the_reverse(kind: str) -> None:
+    assert actions(kind, {}) == {"suspend"}
+    assert after(kind, "suspend", {}) == {"suspend": True}
+    assert actions(kind, {"suspend": True}) == {"resume"}
+    assert after(kind, "resume", {"suspend": True}) == {"suspend": False}
+
+
+def test_the_brake_of_a_cluster_is_suspend_and_resume() -> None:
+    assert actions("KafkaCluster", {}) == {"suspend"}
+    assert after("KafkaCluster", "suspend", {}) == {"execution": "Pause"}
+    assert actions("KafkaCluster", {"execution": "CancelAll"}) == {"resume"}
+    assert after("KafkaCluster", "resume", {"execution": "CancelAll"}) == {"execution": "Run"}
+
+
+def test_a_plan_can_be_approved_once_it_has_a_digest() -> None:
+    assert "approve" not in actions("ReassignmentPlan", {})
+    assert "approve" in actions("ReassignmentPlan", {}, digest="sha256:1")
+    assert after("ReassignmentPlan", "approve", {}, digest="sha256:1") == {"approvedDigest": "sha256:1"}
+    assert "approve" not in actions("ReassignmentPlan", {"approvedDigest": "sha256:1"}, digest="sha256:1")
+
+
+def test_the_states_that_are_judged_are_those_of_the_operator_of_today() -> None:
+    assert {path: path.read_text() for path, _ in files()} == dict(files())
+
+
+def test_config_map_and_helm_values_are_made_from_the_scripts() -> None:
+    assert {path: path.read_text() for path in documents()} == documents()
+    names = [
+        f"resource.customizations.{what}.kafka.reassign.dev_{kind}" for kind in KINDS for what in ("health", "actions")
+    ]
+    assert [*settings()] == names
 
 
 def test_an_application_prunes_and_retries_after_a_stalled_wave() -> None:
     policy = yaml.safe_load((FOLDER / "applicationset.yaml").read_text())["spec"]["template"]["spec"]["syncPolicy"]
-    assert policy["automated"] == {"prune": True}
+    assert policy["automated"] == {"prune": True, "allowEmpty": True}
     assert policy["syncOptions"] == ["ServerSideApply=true"]
     assert policy["retry"]["limit"] < 0  # for ever
+    assert policy["retry"]["refresh"] is True
+    assert policy["retry"]["backoff"]["maxDuration"] == "5m"
+
+
+def test_a_confirmation_of_deletion_is_kept() -> None:
+    spec = yaml.safe_load((FOLDER / "applicationset.yaml").read_text())["spec"]
+    assert spec["preservedFields"] == {"annotations": ["argocd.argoproj.io/deletion-approved"]}

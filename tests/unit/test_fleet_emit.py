@@ -106,8 +106,16 @@ def test_only_what_changed_is_written_and_what_is_no_longer_planned_goes(tmp_pat
     assert before.keys() - after.keys() == {"clusters/b/wave-2.yaml"}
     write(tmp_path, [ROWS[1]])
     assert sorted(tree(tmp_path)) == ["clusters/a/wave-1.yaml", "clusters/b/README.md", "run.json"]
+
+
+def test_a_folder_whose_last_manifest_is_removed_stays_in_git(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
     write(tmp_path, [row("c", 1, "x", 1, [2])])
-    assert not (tmp_path / "clusters/a").exists()
+    kept = [name for name in tree(tmp_path) if name.startswith("clusters/a/")]
+    assert kept == ["clusters/a/README.md"]
+    before = tree(tmp_path)
+    write(tmp_path, [row("c", 1, "x", 1, [2])])
+    assert tree(tmp_path) == before
 
 
 def test_the_files_of_a_cluster_that_is_left_out_stay(tmp_path: Path) -> None:

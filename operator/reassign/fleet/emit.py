@@ -31,6 +31,10 @@ SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 ASKED = "Prune=confirm,Delete=confirm"
 """Argo CD (2.14) asks for confirmation before it removes a wave, which cancels its moves in flight."""
 COMMENT = "# Written by kubectl kafka-reassign fleet, which writes it anew or removes it when the plan changes.\n"
+KEPT = b"""\
+The waves of this cluster's plan are in this folder. When there are none, nothing is planned. The folder stays, so that
+Argo CD prunes what was here. Remove it when the cluster is gone.
+"""
 WAVES = "wave-*.yaml"
 UNFINISHED = ".unfinished"
 
@@ -84,7 +88,9 @@ def emit(
             removed += len(stale)
             if stale and place.name in gone:
                 dropped.append(place.name)
-            if not any(place.iterdir()):
+            if stale and not any(place.iterdir()):
+                write(place / "README.md", KEPT)
+            elif not any(place.iterdir()):
                 place.rmdir()
         for cluster, state in sorted(states.items()):
             entries[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}

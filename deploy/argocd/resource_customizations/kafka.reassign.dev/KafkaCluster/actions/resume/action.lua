@@ -1,0 +1,2 @@
+obj.spec.execution = "Run"
+return obj

@@ -1,0 +1,2 @@
+obj.spec.execution = "Pause"
+return obj

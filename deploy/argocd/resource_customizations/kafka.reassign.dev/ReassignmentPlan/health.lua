@@ -1,0 +1,34 @@
+local status = obj.status or {}
+if status.observedGeneration ~= obj.metadata.generation then
+  return {status = "Progressing", message = "waits for the operator to see the change"}
+end
+local is, ready, unmet = {}, {}, nil
+for _, condition in ipairs(status.conditions or {}) do
+  if condition.type == "Ready" then
+    ready = condition
+  end
+  if condition.type == "GoalMet" and condition.status == "False" then
+    unmet = condition
+  end
+  if condition.status == "True" then
+    is[condition.type] = condition
+  end
+end
+local function told(condition)
+  return condition.reason .. ": " .. condition.message
+end
+local bad = is.Failed or is.Stalled
+if bad then
+  return {status = "Degraded", message = told(bad)}
+end
+local message = status.summary or ready.message or "waits for the operator"
+if is.Ready then
+  return {status = "Healthy", message = unmet and told(unmet) or message}
+end
+if not is.Reconciling and (ready.reason == "Suspended" or ready.reason == "AwaitingApproval") then
+  return {status = "Suspended", message = told(ready)}
+end
+if ready.reason then
+  message = ready.reason .. ": " .. message
+end
+return {status = "Progressing", message = message}
