@@ -5,9 +5,9 @@ PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
 RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
-export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM
+export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -25,7 +25,7 @@ $(VENV): requirements.lock
 prepare: $(VENV)  ## install and build all that the platform and the tests need and that takes long; start nothing
 	@$(PLATFORM_COMMAND) prepare
 
-up: $(VENV)  ## start the local platform: BROKERS=4 KAFKA_VERSION=4.3.1; then: source .local/env
+up: $(VENV)  ## start the local platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then: source .local/env
 	@$(PLATFORM_COMMAND) up
 
 down: $(VENV)  ## stop the local platform and leave nothing running
@@ -42,9 +42,9 @@ format: $(VENV)  ## format, and mend what the linter can
 	$(PYTHON) -m ruff check --fix .
 
 test: $(VENV)  ## all tests, with how long each part took
-	@$(RUN_TESTS) unit api kafka fleet e2e
+	@$(RUN_TESTS) unit api kafka fleet argocd e2e
 
-test-unit test-api test-kafka test-fleet test-e2e: test-%: $(VENV)
+test-unit test-api test-kafka test-fleet test-argocd test-e2e: test-%: $(VENV)
 	@$(RUN_TESTS) $*
 
 explore: $(VENV)  ## the unit tests, with property tests that try other examples than every other time

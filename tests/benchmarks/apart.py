@@ -42,6 +42,7 @@ class Apart:
 
     api: ApiServer
     brokers: Brokers
+    processes: Processes
     process: Process
     port: int
     admin: KafkaAdminClient
@@ -158,7 +159,7 @@ def apart(brokers: int) -> Iterator[Apart]:
             process, port = _operator(processes, api)
             admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
             metadata = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-            found = Apart(api, cluster, process, port, admin, metadata)
+            found = Apart(api, cluster, processes, process, port, admin, metadata)
             eventually("the KafkaCluster is Ready", lambda: found.condition(CLUSTER, "Ready", "kafkacluster"))
             yield found
             admin.close()

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from localplatform import brokers, cache, machine, node, operator_, prerequisites, spark_image
+from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, spark_image
 from localplatform.binaries import binaries
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
@@ -26,15 +26,17 @@ NEEDS = {
     "node": ["api", "node"],
     "brokers": ["brokers"],
     "operator": ["api", "node", "brokers", "operator"],
+    "argocd": ["api", "node", "brokers", "operator", "argocd"],
 }
 PARTS = list(NEEDS)
 API, BROKERS, HAD_NODE = STATE / "api", STATE / "brokers", STATE / "api" / "had-node"
+ARGOCD = STATE / "api" / "argocd"
 LOCK = Path("/run/lock/kafka-reassign-local")
 
 
 def up(part: str | None = None) -> None:
     """Start the part with all that it stands on, or everything; leave alone what runs and is well."""
-    wanted = NEEDS[part or "operator"]
+    wanted = NEEDS[part or _everything()]
     _require_root()
     with cache.locked(LOCK, "another command changes the platform, waiting for it"):
         prerequisites.require(wanted)
@@ -48,6 +50,7 @@ def up(part: str | None = None) -> None:
             "node": _start_node,
             "brokers": _start_brokers,
             "operator": _start_operator,
+            "argocd": _start_argocd,
         }
         for step in wanted:
             steps[step](processes)
@@ -57,13 +60,14 @@ def up(part: str | None = None) -> None:
 
 def prepare(part: str | None = None) -> None:
     """Install and build all that takes long, and start nothing."""
-    wanted = NEEDS[part or "operator"]
+    wanted = NEEDS[part or _everything()]
     prerequisites.require(wanted)
     builds: dict[str, list[Callable[[], Path]]] = {
         "api": [binaries],
         "node": [node.pause_image],
         "brokers": [brokers.libs],
         "operator": [base_image, packages, spark_image.base, spark_image.spark_packages],
+        "argocd": [argocd.built],
     }
     for step in wanted:
         for build in builds[step]:
@@ -88,6 +92,10 @@ def down(part: str | None = None) -> None:
         else:
             _stop_cluster(processes)
     say("stopped")
+
+
+def _everything() -> str:
+    return "argocd" if os.environ.get("ARGOCD") == "1" else "operator"
 
 
 def _require_root() -> None:
@@ -133,6 +141,7 @@ def _cluster_healthy(processes: Processes) -> bool:
 def _stop_cluster(processes: Processes) -> None:
     if API.exists():
         say("stopping Kubernetes")
+    argocd.stop(processes)
     node.clean_up(processes)
     processes.stop(*reversed(CONTROL_PLANE))
     machine.remove_folder(API)
@@ -164,6 +173,16 @@ def _start_operator(processes: Processes) -> None:
     found = brokers.load(processes, BROKERS)
     operator_.install(server, found, image)
     _add_example(found)
+
+
+def _start_argocd(processes: Processes) -> None:
+    server = _running_api_server(processes)
+    if argocd.load(processes, server, ARGOCD):
+        return
+    say("starting Argo CD")
+    argocd.stop(processes)
+    found = argocd.start(processes, server, ARGOCD)
+    say(f"Argo CD: {found.url}, its repository: {found.repository.url}")
 
 
 def _add_example(found: brokers.Brokers) -> None:

@@ -28,6 +28,7 @@ NEEDED = {
     "fleet": {"java": "openjdk-17-jre-headless"},
     "operator": {"buildah": "buildah", "debootstrap": "debootstrap"},
     "browser": {"chromium": "chromium"},
+    "argocd": {"redis-server": "redis-server", "git": "git"},
 }
 GO = (1, 21)  # fetches by itself the version that go.mod names
 BACKPORTS = Path("/etc/apt/sources.list.d/kafka-reassign-backports.list")

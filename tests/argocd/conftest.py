@@ -1,0 +1,120 @@
+"""A real Argo CD beside an API server, brokers and the operator; each test has a topic and a folder in Git."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from localplatform import argocd as platform
+from localplatform import prerequisites
+from localplatform.argocd import ArgoCd, Object
+from localplatform.processes import wait_until
+from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
+
+ASKED = {"argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm"}
+KIB = 1024
+
+
+@dataclass
+class Site:
+    """One test's part of it: a topic of `name`, an Application of that name, and its folder."""
+
+    name: str
+    bench: Apart
+    argocd: ArgoCd
+
+    @property
+    def folder(self) -> str:
+        return f"clusters/{self.name}"
+
+    def topic(self, partitions: int = 2, size: int = 0) -> None:
+        """On the brokers 0 and 1."""
+        self.bench.kafka.create(self.name, [[0, 1]] * partitions, size)
+
+    def wave(self, number: int, *partitions: int, to: tuple[int, ...] = (0, 2), **spec: Any) -> Object:
+        """A manifest of partitions of the topic."""
+        name = f"{self.name}-{number}"
+        wanted = [{"topic": self.name, "partition": n, "replicas": list(to)} for n in partitions]
+        annotations = {"argocd.argoproj.io/sync-wave": str(number), **ASKED}
+        return {
+            "apiVersion": "kafka.reassign.dev/v1alpha1",
+            "kind": "PartitionReassignment",
+            "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
+            "spec": {"clusterRef": {"name": CLUSTER}, "partitions": wanted, **spec},
+        }
+
+    def commit(self, *manifests: Object, remove: tuple[str, ...] = ()) -> str:
+        """Write each manifest to a file of its own, and remove those of these names."""
+        files: dict[str, str | None] = {self._file(m["metadata"]["name"]): yaml.safe_dump(m) for m in manifests}
+        return self.argocd.repository.commit(
+            files | dict.fromkeys(map(self._file, remove)) | {self._file("README"): ""}
+        )
+
+    def _file(self, name: str) -> str:
+        return f"{self.folder}/{name}.{'md' if name == 'README' else 'yaml'}"
+
+    def application(self, *options: str, **policy: Any) -> None:
+        """Make the Application, with the policy of our ApplicationSet but quick retries."""
+        found = platform.application(self.argocd.repository, self.name, self.folder, **self.policy(*options), **policy)
+        self.apply(found)
+
+    def policy(self, *options: str) -> dict[str, Any]:
+        spec = platform.application_set(self.argocd.repository)["spec"]["template"]["spec"]
+        policy: dict[str, Any] = spec["syncPolicy"]
+        policy["retry"]["backoff"] = {"duration": "2s", "factor": 1, "maxDuration": "2s"}
+        policy["syncOptions"] = [option for option in (*policy["syncOptions"], *options) if option]
+        return policy
+
+    def apply(self, obj: Object) -> None:
+        self.argocd.server.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(obj))
+
+    def found(self, number: int) -> Object | None:
+        """The PartitionReassignment of a wave."""
+        return self.bench.api.get(f"{API}/partitionreassignments/{self.name}-{number}")
+
+    def succeeded(self, number: int) -> bool:
+        return self.bench.condition(f"{self.name}-{number}", "Succeeded")
+
+    def in_flight(self) -> bool:
+        """Whether anything of the topic is moving."""
+        return any(tp.topic == self.name for tp in self.bench.admin.list_partition_reassignments())
+
+    def replicas(self, partition: int = 0) -> list[int]:
+        return self.bench.replicas(self.name)[partition]
+
+    def state(self) -> tuple[str, str]:
+        return self.argocd.state(self.name)
+
+    def eventually(self, what: str, condition: Any, seconds: float = 90) -> None:
+        """Wait until it is so; else say what Argo CD says."""
+        if not wait_until(condition, seconds):
+            status = self.argocd.application(self.name).get("status", {})
+            raise AssertionError(f"not within {seconds:.0f} s: {what}; {json.dumps(status)[:3000]}")
+
+
+@pytest.fixture(scope="session")
+def argo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Apart, ArgoCd]]:
+    prerequisites.require(["api", "brokers", "argocd"])
+    with apart(4) as bench:
+        yield bench, platform.start(bench.processes, bench.api, tmp_path_factory.mktemp("argocd"))
+
+
+@pytest.fixture
+def site(argo: tuple[Apart, ArgoCd], request: pytest.FixtureRequest) -> Iterator[Site]:
+    """At the end its Application is gone, and what it made."""
+    name = f"t{abs(hash(request.node.name)) % 10**6}"
+    found = Site(name, *argo)
+    yield found
+    api = found.argocd.server
+    api.kubectl("-n", platform.NAMESPACE, "delete", "applicationset", "--all", "--cascade=orphan")
+    api.kubectl("-n", platform.NAMESPACE, "delete", "application", name, "--ignore-not-found", "--wait=false")
+    bare = json.dumps([{"op": "remove", "path": "/metadata/finalizers"}])
+    if (found.argocd.application(name).get("metadata") or {}).get("finalizers"):
+        api.kubectl("-n", platform.NAMESPACE, "patch", "application", name, "--type=json", f"--patch={bare}")
+    for kind in ("reassignmentplans", "partitionreassignments"):
+        api.kubectl("-n", NAMESPACE, "delete", kind, "--all", "--timeout=60s")

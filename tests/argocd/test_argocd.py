@@ -1,0 +1,143 @@
+"""What docs/fleet.md says of Argo CD, against the real one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from localplatform import argocd as platform
+from localplatform.argocd import confirm
+from tests.argocd.conftest import Site
+from tests.benchmarks.apart import API, CLUSTER, NAMESPACE
+
+SLOW = {"throttle": {"interBroker": "64Ki"}}
+SIZE = 256 * 1024
+
+
+@pytest.mark.parametrize("mode", ["", "ServerSideApply=false"], ids=["server-side", "client-side"])
+def test_a_commit_is_carried_out_wave_by_wave_without_a_flap(site: Site, mode: str) -> None:
+    site.topic(3, SIZE)
+    site.commit(site.wave(1, 0, 1, **SLOW), site.wave(2, 2))
+    site.application(mode)
+    seen: list[str] = []
+
+    def done() -> bool:
+        _, health = site.state()
+        if health and (not seen or seen[-1] != health):
+            seen.append(health)
+        if site.found(2):
+            assert site.succeeded(1)
+        return site.succeeded(2) and site.state() == ("Synced", "Healthy")
+
+    site.eventually("both waves have succeeded", done)
+    assert "Degraded" not in seen
+    assert seen[-1] == "Healthy"
+    assert seen.count("Healthy") <= 2  # an Application without resources is Healthy
+    assert [site.replicas(n) for n in range(3)] == [[0, 2]] * 3
+
+
+def test_a_correction_is_applied_after_a_wave_that_stalls(site: Site) -> None:
+    site.topic()
+    site.commit(site.wave(1, 0, to=(0, 99)), site.wave(2, 1))
+    site.application()
+    site.eventually("it is Degraded", lambda: site.state()[1] == "Degraded")
+    assert site.argocd.health_of(site.name, f"{site.name}-1") == (
+        "Degraded",
+        "UnknownBroker: 0 of 1 partitions are at their target; "
+        f"{site.name}-0: no broker 99 is registered in the cluster; choose from 0, 1, 2, 3",
+    )
+    site.commit(site.wave(1, 0))
+    site.eventually("it is corrected", lambda: site.succeeded(2) and site.state() == ("Synced", "Healthy"))
+
+
+def test_an_entry_removed_in_flight_is_cancelled_alone(site: Site) -> None:
+    site.topic(2, SIZE)
+    site.commit(site.wave(1, 0, 1, throttle={"interBroker": "16Ki"}))
+    site.application()
+    site.eventually("both move", lambda: len(site.bench.admin.list_partition_reassignments()) == 2)
+    site.commit(site.wave(1, 1, throttle={"interBroker": "1Mi"}))
+    site.eventually("the other one has moved", lambda: site.succeeded(1) and site.state() == ("Synced", "Healthy"))
+    assert [site.replicas(n) for n in range(2)] == [[0, 1], [0, 2]]
+
+
+def test_the_last_manifest_is_pruned_and_cancelled_once_confirmed(site: Site) -> None:
+    site.topic(1, SIZE)
+    site.commit(site.wave(1, 0, throttle={"interBroker": "4Ki"}))
+    made = platform.application_set(site.argocd.repository)
+    made["spec"]["generators"][0]["git"]["directories"] = [{"path": site.folder}]
+    template = made["spec"]["template"]["spec"]
+    template["destination"]["name"], template["syncPolicy"] = platform.CLUSTER, site.policy()
+    site.apply(made)
+    site.eventually("it moves", site.in_flight)
+    terminate(site)
+    site.commit(remove=(f"{site.name}-1",))
+    site.eventually("Argo CD asks", lambda: "confirm" in str(site.argocd.application(site.name).get("status")).lower())
+    assert site.in_flight()
+    confirm(site.argocd, site.name)
+    site.eventually("it is cancelled and gone", lambda: not site.in_flight() and site.found(1) is None)
+    assert site.replicas() == [0, 1]
+    annotations = site.argocd.application(site.name)["metadata"].get("annotations", {})
+    assert "argocd.argoproj.io/deletion-approved" in annotations
+
+
+def test_a_plan_waits_for_approval_and_a_commit_approves_it(site: Site) -> None:
+    site.topic(4)
+    plan = goal(site, drainBrokers=[0])
+    site.commit(plan)
+    site.application()
+    site.eventually("it waits for approval", lambda: site.state()[1] == "Suspended")
+    digest = planned(site)["status"]["digest"]
+    assert f"copy status.digest, {digest}," in site.argocd.health_of(site.name, site.name)[1]
+    plan["spec"]["approvedDigest"] = digest
+    site.commit(plan)
+    site.eventually("it is carried out", lambda: site.state() == ("Synced", "Healthy"))
+    assert all(0 not in site.replicas(n) for n in range(4))
+
+
+def test_users_of_argo_cd_suspend_resume_and_approve(site: Site) -> None:
+    site.topic(4)
+    site.commit(goal(site, drainBrokers=[0]))
+    site.application()
+    site.eventually("it waits for approval", lambda: "digest" in (planned(site).get("status") or {}))
+    site.eventually("Argo CD has it", lambda: site.argocd.health_of(site.name, site.name)[0] == "Suspended")
+    act(site, "suspend")
+    assert planned(site)["spec"]["suspend"] is True
+    act(site, "resume")
+    assert planned(site)["spec"]["suspend"] is False
+    act(site, "approve")
+    site.eventually("it is carried out", lambda: site.argocd.health_of(site.name, site.name)[0] == "Healthy")
+    assert all(0 not in site.replicas(n) for n in range(4))
+
+
+def terminate(site: Site) -> None:
+    """End the running sync."""
+    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
+
+
+def goal(site: Site, **goal: Any) -> dict[str, Any]:
+    """A ReassignmentPlan of the topic."""
+    return {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "ReassignmentPlan",
+        "metadata": {"name": site.name, "namespace": NAMESPACE},
+        "spec": {"clusterRef": {"name": CLUSTER}, "topics": {"include": [site.name]}, "goal": goal},
+    }
+
+
+def planned(site: Site) -> dict[str, Any]:
+    return site.bench.api.get(f"{API}/reassignmentplans/{site.name}") or {}
+
+
+def act(site: Site, action: str) -> None:
+    """Run an action of the plan, as Argo CD's page does."""
+    resource = {
+        "namespace": NAMESPACE,
+        "resourceName": site.name,
+        "group": "kafka.reassign.dev",
+        "version": "v1alpha1",
+        "kind": "ReassignmentPlan",
+        "action": action,
+    }
+    path = f"/api/v1/applications/{site.name}/resource/actions/v2"
+    site.argocd.ask("POST", path, {"name": site.name, **resource})
