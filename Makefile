@@ -100,6 +100,7 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README, and Argo CD's settings
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
+	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml

@@ -116,6 +116,7 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("revisionHistoryLimit", 3, the("Deployment", "spec.revisionHistoryLimit"), 3, {}),
     ("terminationGracePeriodSeconds", 60, pod("terminationGracePeriodSeconds"), 60, {}),
     ("watchNamespaces", ["kafka"], variable("REASSIGN_WATCH_NAMESPACES"), "kafka", {}),
+    ("protectRecords", False, how_many("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), 0, {}),
     ("logLevel", "DEBUG", variable("REASSIGN_LOG_LEVEL"), "DEBUG", {}),
     ("crds.enabled", False, how_many("CustomResourceDefinition"), 0, {}),
     ("crds.keep", False, kept, False, {}),
@@ -232,10 +233,7 @@ def test_a_value_that_there_is_not_is_refused(helm: Helm) -> None:
 
 
 def test_without_cluster_rights_nothing_is_cluster_wide(helm: Helm) -> None:
-    documents = helm.template(watchNamespaces=["kafka"], crds={"enabled": False})
-    assert {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}.isdisjoint(
-        document["kind"] for document in documents
-    )
+    documents = helm.template(watchNamespaces=["kafka"], crds={"enabled": False}, protectRecords=False)
     assert all(document["metadata"].get("namespace") in ("system", "kafka") for document in documents)
 
 
