@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from localplatform.processes import wait_until
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
 ASKED = {"argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm"}
-KIB = 1024
+NUMBERS = count(1)
 
 
 @dataclass
@@ -58,16 +59,15 @@ class Site:
     def _file(self, name: str) -> str:
         return f"{self.folder}/{name}.{'md' if name == 'README' else 'yaml'}"
 
-    def application(self, *options: str, **policy: Any) -> None:
+    def application(self, server_side: bool = True) -> None:
         """Make the Application, with the policy of our ApplicationSet but quick retries."""
-        found = platform.application(self.argocd.repository, self.name, self.folder, **self.policy(*options), **policy)
-        self.apply(found)
+        policy = self.policy() | ({} if server_side else {"syncOptions": []})
+        self.apply(platform.application(self.argocd.repository, self.name, self.folder, **policy))
 
-    def policy(self, *options: str) -> dict[str, Any]:
+    def policy(self) -> dict[str, Any]:
         spec = platform.application_set(self.argocd.repository)["spec"]["template"]["spec"]
         policy: dict[str, Any] = spec["syncPolicy"]
         policy["retry"]["backoff"] = {"duration": "2s", "factor": 1, "maxDuration": "2s"}
-        policy["syncOptions"] = [option for option in (*policy["syncOptions"], *options) if option]
         return policy
 
     def apply(self, obj: Object) -> None:
@@ -105,13 +105,13 @@ def argo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Apart, Argo
 
 
 @pytest.fixture
-def site(argo: tuple[Apart, ArgoCd], request: pytest.FixtureRequest) -> Iterator[Site]:
+def site(argo: tuple[Apart, ArgoCd]) -> Iterator[Site]:
     """At the end its Application is gone, and what it made."""
-    name = f"t{abs(hash(request.node.name)) % 10**6}"
+    name = f"t{next(NUMBERS)}"
     found = Site(name, *argo)
     yield found
     api = found.argocd.server
-    api.kubectl("-n", platform.NAMESPACE, "delete", "applicationset", "--all", "--cascade=orphan")
+    api.kubectl("-n", platform.NAMESPACE, "delete", "applicationset", "--all", "--wait=false")
     api.kubectl("-n", platform.NAMESPACE, "delete", "application", name, "--ignore-not-found", "--wait=false")
     bare = json.dumps([{"op": "remove", "path": "/metadata/finalizers"}])
     if (found.argocd.application(name).get("metadata") or {}).get("finalizers"):

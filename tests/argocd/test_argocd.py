@@ -11,28 +11,28 @@ from localplatform.argocd import confirm
 from tests.argocd.conftest import Site
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE
 
-SLOW = {"throttle": {"interBroker": "64Ki"}}
-SIZE = 256 * 1024
+SLOW = {"throttle": {"interBroker": "2Mi"}}
+SIZE = 4 * 2**20
+"""More than a first fetch brings, which no throttle holds back."""
 
 
-@pytest.mark.parametrize("mode", ["", "ServerSideApply=false"], ids=["server-side", "client-side"])
-def test_a_commit_is_carried_out_wave_by_wave_without_a_flap(site: Site, mode: str) -> None:
+@pytest.mark.parametrize("server_side", [True, False], ids=["server-side", "client-side"])
+def test_a_commit_is_carried_out_wave_by_wave_without_a_flap(site: Site, server_side: bool) -> None:
     site.topic(3, SIZE)
     site.commit(site.wave(1, 0, 1, **SLOW), site.wave(2, 2))
-    site.application(mode)
+    site.application(server_side)
     seen: list[str] = []
 
     def done() -> bool:
-        _, health = site.state()
+        synced, health = site.state()
         if health and (not seen or seen[-1] != health):
             seen.append(health)
         if site.found(2):
             assert site.succeeded(1)
-        return site.succeeded(2) and site.state() == ("Synced", "Healthy")
+        return site.succeeded(2) and (synced, health) == ("Synced", "Healthy")
 
     site.eventually("both waves have succeeded", done)
     assert "Degraded" not in seen
-    assert seen[-1] == "Healthy"
     assert seen.count("Healthy") <= 2  # an Application without resources is Healthy
     assert [site.replicas(n) for n in range(3)] == [[0, 2]] * 3
 
@@ -56,7 +56,7 @@ def test_an_entry_removed_in_flight_is_cancelled_alone(site: Site) -> None:
     site.commit(site.wave(1, 0, 1, throttle={"interBroker": "16Ki"}))
     site.application()
     site.eventually("both move", lambda: len(site.bench.admin.list_partition_reassignments()) == 2)
-    site.commit(site.wave(1, 1, throttle={"interBroker": "1Mi"}))
+    site.commit(site.wave(1, 1, throttle={"interBroker": "100Mi"}))
     site.eventually("the other one has moved", lambda: site.succeeded(1) and site.state() == ("Synced", "Healthy"))
     assert [site.replicas(n) for n in range(2)] == [[0, 1], [0, 2]]
 
@@ -70,7 +70,6 @@ def test_the_last_manifest_is_pruned_and_cancelled_once_confirmed(site: Site) ->
     template["destination"]["name"], template["syncPolicy"] = platform.CLUSTER, site.policy()
     site.apply(made)
     site.eventually("it moves", site.in_flight)
-    terminate(site)
     site.commit(remove=(f"{site.name}-1",))
     site.eventually("Argo CD asks", lambda: "confirm" in str(site.argocd.application(site.name).get("status")).lower())
     assert site.in_flight()
@@ -108,11 +107,6 @@ def test_users_of_argo_cd_suspend_resume_and_approve(site: Site) -> None:
     act(site, "approve")
     site.eventually("it is carried out", lambda: site.argocd.health_of(site.name, site.name)[0] == "Healthy")
     assert all(0 not in site.replicas(n) for n in range(4))
-
-
-def terminate(site: Site) -> None:
-    """End the running sync."""
-    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
 
 
 def goal(site: Site, **goal: Any) -> dict[str, Any]:

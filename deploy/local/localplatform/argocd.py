@@ -162,6 +162,7 @@ def start(processes: Processes, server: ApiServer, directory: Path) -> ArgoCd:
     (folders["ssh"] / "ssh_known_hosts").touch()
     environment = {
         "HOME": str(folders["home"]),
+        "KUBECONFIG": str(server.kubeconfig),
         "TMPDIR": str(folders["tmp"]),
         "GNUPGHOME": str(folders["gnupg"]),
         "ARGOCD_GPG_ENABLED": "false",
