@@ -14,6 +14,7 @@ import yaml
 from localplatform import argocd as platform
 from localplatform import prerequisites
 from localplatform.argocd import ArgoCd, Object
+from localplatform.controlplane import start_controllers
 from localplatform.processes import wait_until
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
@@ -101,6 +102,7 @@ class Site:
 def argo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Apart, ArgoCd]]:
     prerequisites.require(["api", "brokers", "argocd"])
     with apart(4) as bench:
+        start_controllers(bench.processes, bench.api)  # Argo CD deletes in the foreground
         yield bench, platform.start(bench.processes, bench.api, tmp_path_factory.mktemp("argocd"))
 
 

@@ -69,9 +69,10 @@ def test_the_last_manifest_is_pruned_and_cancelled_once_confirmed(site: Site) ->
     template = made["spec"]["template"]["spec"]
     template["destination"]["name"], template["syncPolicy"] = platform.CLUSTER, site.policy()
     site.apply(made)
+    site.eventually("its Application is made", lambda: found_by(site))
     site.eventually("it moves", site.in_flight)
     site.commit(remove=(f"{site.name}-1",))
-    site.eventually("Argo CD asks", lambda: "confirm" in str(site.argocd.application(site.name).get("status")).lower())
+    site.eventually("Argo CD asks", lambda: asks(site))
     assert site.in_flight()
     confirm(site.argocd, site.name)
     site.eventually("it is cancelled and gone", lambda: not site.in_flight() and site.found(1) is None)
@@ -107,6 +108,20 @@ def test_users_of_argo_cd_suspend_resume_and_approve(site: Site) -> None:
     act(site, "approve")
     site.eventually("it is carried out", lambda: site.argocd.health_of(site.name, site.name)[0] == "Healthy")
     assert all(0 not in site.replicas(n) for n in range(4))
+
+
+def asks(site: Site) -> bool:
+    """Whether Argo CD waits for confirmation; an earlier one does not count for it."""
+    state = site.argocd.application(site.name)["status"].get("operationState", {})
+    return str(state.get("message")).startswith("Waiting for pruning confirmation")
+
+
+def found_by(site: Site) -> bool:
+    """Whether the ApplicationSet has made the Application; told to look at Git, which it does every 3 minutes."""
+    annotation = "argocd.argoproj.io/application-set-refresh=true"
+    annotate = ["annotate", "--overwrite", "applicationset", "--all", annotation]
+    site.argocd.server.kubectl("-n", platform.NAMESPACE, *annotate)
+    return bool(site.argocd.application(site.name))
 
 
 def goal(site: Site, **goal: Any) -> dict[str, Any]:
