@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -60,6 +60,10 @@ demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved
 demo-fleet: BROKERS = 4
 demo-fleet: up  ## watch sixty made clusters and the platform's planned on Spark, and what is planned for the latter done
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_fleet
+
+demo-gitops: ARGOCD = 1
+demo-gitops: up  ## watch a real Argo CD carry out what is committed, show a mistake, and ask before it cancels
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_gitops
 
 soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak
