@@ -106,7 +106,8 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(tmp_path
     assert ran.code == 1
     told = [["left out", " a"], ["left out", " m"], ["removed", " z"]]
     assert [line.split(":")[:2] for line in ran.err.splitlines()] == told
-    assert {file: file.read_bytes() for file in place.manifests.glob("clusters/*/*")} == before
+    assert {file: file.read_bytes() for file in place.manifests.glob("clusters/*/*.yaml")} == before
+    assert [file.name for file in place.manifests.glob("clusters/z/*")] == ["README.md"]
     states = json.loads((place.manifests / "run.json").read_text())["clusters"]
     assert {name: state["state"] for name, state in states.items()} == {"a": "Quarantined", "m": "NotPlanned"}
 
