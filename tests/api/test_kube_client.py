@@ -62,7 +62,7 @@ def get(obj: Object) -> Object | None:
 
 
 def test_an_object_that_is_not_there_is_none(kubeconfig: object) -> None:
-    assert with_client(lambda kube: kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")) is None
+    assert with_client(lambda kube: kube.get(Kind.KAFKA_CLUSTER, "default", "missing")) is None
 
 
 def test_metadata_is_read_without_the_rest(move: Object, namespace: str) -> None:
@@ -71,7 +71,7 @@ def test_metadata_is_read_without_the_rest(move: Object, namespace: str) -> None
     assert found is not None
     assert found.keys() == {"apiVersion", "kind", "metadata"}
     assert wish(found) == wish(get(move) or {})
-    assert with_client(lambda kube: kube.metadata(Kind.PARTITION_REASSIGNMENT, namespace, "nobody")) is None
+    assert with_client(lambda kube: kube.metadata(Kind.PARTITION_REASSIGNMENT, namespace, "missing")) is None
 
 
 def test_the_time_is_the_api_servers_whatever_our_own_clock_says(kubeconfig: object) -> None:
@@ -79,7 +79,7 @@ def test_the_time_is_the_api_servers_whatever_our_own_clock_says(kubeconfig: obj
 
     async def ask(kube: KubeClient) -> timedelta:
         kube._clock = ServerClock(lambda: datetime.now(UTC) + ahead)
-        await kube.get(Kind.KAFKA_CLUSTER, "default", "nobody")
+        await kube.get(Kind.KAFKA_CLUSTER, "default", "missing")
         return kube.now() - datetime.now(UTC)
 
     assert abs(with_client(ask)) < timedelta(seconds=30)
@@ -197,8 +197,8 @@ def test_a_secret_is_read_decoded(kubeconfig: object, sandbox: Kubectl, namespac
 
 
 def test_a_missing_secret_is_named(kubeconfig: object) -> None:
-    with pytest.raises(MissingReferenceError, match="no Secret nobody in namespace default") as caught:
-        with_client(lambda kube: kube.secret("default", "nobody"))
+    with pytest.raises(MissingReferenceError, match="no Secret missing in namespace default") as caught:
+        with_client(lambda kube: kube.secret("default", "missing"))
     assert caught.value.reason == Reason.SECRET_NOT_FOUND
 
 

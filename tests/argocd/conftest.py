@@ -16,9 +16,9 @@ from localplatform import prerequisites
 from localplatform.argocd import ArgoCd, Object
 from localplatform.controlplane import start_controllers
 from localplatform.processes import wait_until
+from reassign.fleet.emit import ASKED, SYNC_OPTIONS, SYNC_WAVE
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
-ASKED = {"argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm"}
 NUMBERS = count(1)
 
 
@@ -42,7 +42,7 @@ class Site:
         """A manifest of partitions of the topic."""
         name = f"{self.name}-{number}"
         wanted = [{"topic": self.name, "partition": n, "replicas": list(to)} for n in partitions]
-        annotations = {"argocd.argoproj.io/sync-wave": str(number), **ASKED}
+        annotations = {SYNC_WAVE: str(number), SYNC_OPTIONS: ASKED}
         return {
             "apiVersion": "kafka.reassign.dev/v1alpha1",
             "kind": "PartitionReassignment",
@@ -63,16 +63,10 @@ class Site:
     def application(self, server_side: bool = True) -> None:
         """Make the Application, with the policy of our ApplicationSet but quick retries."""
         policy = self.policy() | ({} if server_side else {"syncOptions": []})
-        self.apply(platform.application(self.argocd.repository, self.name, self.folder, **policy))
+        self.argocd.server.apply(platform.application(self.argocd.repository, self.name, self.folder, **policy))
 
     def policy(self) -> dict[str, Any]:
-        spec = platform.application_set(self.argocd.repository)["spec"]["template"]["spec"]
-        policy: dict[str, Any] = spec["syncPolicy"]
-        policy["retry"]["backoff"] = {"duration": "2s", "factor": 1, "maxDuration": "2s"}
-        return policy
-
-    def apply(self, obj: Object) -> None:
-        self.argocd.server.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(obj))
+        return platform.sync_policy(self.argocd.repository, retry_seconds=2)
 
     def found(self, number: int) -> Object | None:
         """The PartitionReassignment of a wave."""

@@ -68,7 +68,7 @@ def test_the_last_manifest_is_pruned_and_cancelled_once_confirmed(site: Site) ->
     made["spec"]["generators"][0]["git"]["directories"] = [{"path": site.folder}]
     template = made["spec"]["template"]["spec"]
     template["destination"]["name"], template["syncPolicy"] = platform.CLUSTER, site.policy()
-    site.apply(made)
+    site.argocd.server.apply(made)
     site.eventually("its Application is made", lambda: found_by(site))
     site.eventually("it moves", site.in_flight)
     site.commit(remove=(f"{site.name}-1",))

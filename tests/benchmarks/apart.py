@@ -22,7 +22,6 @@ from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
 
 from localplatform.brokers import Brokers, running
-from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer, start_api_server
 from localplatform.machine import CHECKOUT
 from localplatform.processes import Process, Processes, free_port, wait_until
@@ -182,16 +181,7 @@ def _prepare(api: ApiServer, cluster: Brokers) -> None:
         "metadata": {"name": CLUSTER, "namespace": NAMESPACE},
         "spec": {"bootstrapServers": cluster.bootstrap_servers},
     }
-    eventually("a KafkaCluster can be made", lambda: _made(api, obj), 30)
-
-
-def _made(api: ApiServer, obj: Object) -> bool:
-    """An established kind is not yet a served one."""
-    try:
-        api.kubectl("apply", "-f", "-", input=json.dumps(obj))
-    except PlatformError:
-        return False
-    return True
+    eventually("a KafkaCluster can be made", lambda: api.applied(obj), 30)
 
 
 def _page(port: int, name: str) -> str:

@@ -132,10 +132,6 @@ class ArgoCd:
                 return health.get("status", ""), health.get("message", "")
         return "", ""
 
-    def refresh(self, name: str) -> None:
-        """Look at Git and the resources now."""
-        self.ask("GET", f"/api/v1/applications/{name}?refresh=normal")
-
     def ask(self, verb: str, path: str, body: object = None) -> Object:
         """A request to Argo CD's own API."""
         data = None if body is None else json.dumps(body).encode()
@@ -229,7 +225,7 @@ def _configure(server: ApiServer) -> None:
     for name in KINDS:
         server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(place / f"{name}-crd.yaml"))
     _until("Argo CD's definitions are served", lambda: server.get("/apis/argoproj.io/v1alpha1") is not None)
-    server.kubectl("apply", "--server-side", "-f", "-", input=_listed(_object("v1", "Namespace", NAMESPACE)))
+    server.apply(_object("v1", "Namespace", NAMESPACE))
     for name in CONFIG_MAPS:
         server.kubectl(
             "-n", NAMESPACE, "apply", "--server-side", "--force-conflicts", "-f", str(place / f"{name}.yaml")
@@ -249,16 +245,7 @@ def _configure(server: ApiServer) -> None:
         _object("argoproj.io/v1alpha1", "AppProject", "default")
         | {"spec": {"sourceRepos": ["*"], "destinations": anywhere, "clusterResourceWhitelist": everything}},
     ]
-    _until("an AppProject can be made", lambda: _applied(server, objects))
-
-
-def _applied(server: ApiServer, objects: list[Object]) -> bool:
-    """An established kind is not yet a served one."""
-    try:
-        server.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=_listed(*objects))
-    except PlatformError:
-        return False
-    return True
+    _until("an AppProject can be made", lambda: server.applied(*objects))
 
 
 def _until(what: str, condition: Callable[[], bool]) -> None:
@@ -275,10 +262,6 @@ def _secret(name: str, data: Mapping[str, str], labels: Mapping[str, str]) -> Ob
     found = _object("v1", "Secret", name)
     found["metadata"]["labels"] = dict(labels)
     return found | {"stringData": dict(data)}
-
-
-def _listed(*objects: Object) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
 def _base64(content: bytes) -> str:
@@ -298,6 +281,14 @@ def application_set(repository: Repository) -> Object:
     text = (argocd_config.FOLDER / "applicationset.yaml").read_text()
     found: Object = yaml.safe_load(text.replace("https://git.example.com/kafka/fleet.git", repository.url))
     return found
+
+
+def sync_policy(repository: Repository, retry_seconds: int) -> dict[str, Any]:
+    """That of deploy/argocd/applicationset.yaml, which tries again every so many seconds."""
+    policy: dict[str, Any] = application_set(repository)["spec"]["template"]["spec"]["syncPolicy"]
+    every = f"{retry_seconds}s"
+    policy["retry"]["backoff"] = {"duration": every, "factor": 1, "maxDuration": every}
+    return policy
 
 
 def confirm(argocd: ArgoCd, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,8 +53,8 @@ class DemoGitOps:
         self.console.rule("1. a commit of two waves; Argo CD applies the second when the first is Healthy")
         self.kafka.create(TOPIC, [[0, 1]] * PARTITIONS, SIZE)
         self._commit(self._wave(1, [0, 1], [0, 2]), self._wave(2, [2, 3], [0, 2]))
-        policy = self._policy()
-        self._apply(application(self.argocd.repository, NAME, FOLDER, **policy))
+        policy = argocd.sync_policy(self.argocd.repository, retry_seconds=5)
+        self.server.apply(application(self.argocd.repository, NAME, FOLDER, **policy))
         self._wait("both waves have moved", lambda: self._replicas() == [[0, 2]] * 4 and self._is("Healthy"), 180)
 
     def mistake(self) -> None:
@@ -115,13 +114,6 @@ class DemoGitOps:
         said = [m["metadata"]["name"] for m in manifests] + [f"without {name}" for name in remove]
         self.console.print(f"[bold]git push[/] {commit[:8]}: {', '.join(said)}")
 
-    def _policy(self) -> dict[str, Any]:
-        """That of deploy/argocd/applicationset.yaml, with retries that follow sooner."""
-        spec = argocd.application_set(self.argocd.repository)["spec"]["template"]["spec"]
-        policy: dict[str, Any] = spec["syncPolicy"]
-        policy["retry"]["backoff"] = {"duration": "5s", "factor": 1, "maxDuration": "5s"}
-        return policy
-
     def _wait(self, what: str, done: Callable[[], bool], seconds: float = 90) -> None:
         """Until it is so; each change of the Application is told."""
         told = ""
@@ -168,9 +160,6 @@ class DemoGitOps:
     def _read(self, kind: str, name: str) -> Object:
         path = f"/apis/kafka.reassign.dev/v1alpha1/namespaces/{operator_.CLUSTER_NAMESPACE}/{kind.lower()}s/{name}"
         return self.server.get(path) or {}
-
-    def _apply(self, obj: Object) -> None:
-        self.server.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(obj))
 
     def _remove_all(self) -> None:
         namespace = f"--namespace={argocd.NAMESPACE}"

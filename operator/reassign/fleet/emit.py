@@ -88,9 +88,11 @@ def emit(
             removed += len(stale)
             if stale and place.name in gone:
                 dropped.append(place.name)
-            if stale and not any(place.iterdir()):
+            if any(place.iterdir()):
+                continue
+            if stale:
                 write(place / "README.md", KEPT)
-            elif not any(place.iterdir()):
+            else:
                 place.rmdir()
         for cluster, state in sorted(states.items()):
             entries[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}

@@ -164,7 +164,7 @@ def _carry_out(
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     there = {wave.name: wave for wave in waves}
     lost = {wave.name: wave for wave in unread}
-    planned = _looked_at(plan, there, lost)
+    planned = _states_now(plan, there, lost)
     status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
     first = _first(planned)
     unreadable = next((lost[wave.name] for wave in planned if wave.name in lost), None)
@@ -187,12 +187,12 @@ def _carry_out(
     status = status.model_copy(update={"stale_digest": _stale_digest(plan, bool(differs))})
     stale = bool(differs) or status.stale_digest is not None
     free = plan.approved and spoilt is None and not stale
-    let_go = [wave for wave in unended(waves) if not wave.spec.suspend and not wave.deleted]
-    back = [w for w in let_go if plan.spec.suspend or (not begun(w) and not (free and w is current))]
-    ahead = [w for w in let_go if w not in back and (w is not current or not plan.approved)]
+    released = [wave for wave in unended(waves) if not wave.spec.suspend and not wave.deleted]
+    back = [w for w in released if plan.spec.suspend or (not begun(w) and not (free and w is current))]
+    ahead = [w for w in released if w not in back and (w is not current or not plan.approved)]
     holds: list[Step] = [SuspendWave(wave) for wave in back]
     states = states_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
-    release = due and free and not let_go and isinstance(seen, Snapshot)
+    release = due and free and not released and isinstance(seen, Snapshot)
     if release and current:
         return Decision([*holds, StartWave(current)], _status(plan, status, states, now))
     return Decision(holds, _status(plan, status, states, now))
@@ -201,7 +201,7 @@ def _carry_out(
 def next_wave(plan: Plan, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
     """The wave that is under way or starts next: an observation has to include it."""
     there = {wave.name: wave for wave in waves}
-    first = _first(_looked_at(plan, there)) if plan.planned else None
+    first = _first(_states_now(plan, there)) if plan.planned else None
     return there.get(first.name) if first else None
 
 
@@ -209,7 +209,7 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
     return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
 
 
-def _looked_at(plan: Plan, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()) -> tuple[Wave, ...]:
+def _states_now(plan: Plan, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()) -> tuple[Wave, ...]:
     """How far the waves are; one that cannot be read is as far as it was."""
     return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
 

@@ -2,10 +2,13 @@ local status = obj.status or {}
 if status.observedGeneration ~= obj.metadata.generation then
   return {status = "Progressing", message = "waits for the operator to see the change"}
 end
-local is, ready = {}, {}
+local is, ready, goal_unmet = {}, {}, nil
 for _, condition in ipairs(status.conditions or {}) do
   if condition.type == "Ready" then
     ready = condition
+  end
+  if condition.type == "GoalMet" and condition.status == "False" then
+    goal_unmet = condition
   end
   if condition.status == "True" then
     is[condition.type] = condition
@@ -20,7 +23,8 @@ if bad then
 end
 local message = status.summary or ready.message or "waits for the operator"
 if is.Ready then
-  return {status = "Healthy", message = is.Drifted and told(is.Drifted) or message}
+  local warning = is.Drifted or goal_unmet
+  return {status = "Healthy", message = warning and told(warning) or message}
 end
 if not is.Reconciling and (ready.reason == "Suspended" or ready.reason == "AwaitingApproval") then
   return {status = "Suspended", message = told(ready)}
