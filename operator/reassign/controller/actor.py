@@ -139,13 +139,15 @@ class Actor:
             return None
         if comes_first(resource):
             status = report(*policy.view(verdict, decision.snapshot), (), self.reporter.now())
+            written = await self.reporter.write(resource, status)
             self.written = True
-            if (written := await self.reporter.write(resource, status)) is None:
+            if written is None:
                 return None
             resource = _bounded_as(resource, written)
         if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
+            written = await self.reporter.hold(resource)
             self.written = True
-            if (written := await self.reporter.hold(resource)) is None:
+            if written is None:
                 return None
             resource = _bounded_as(resource, written)
         if verdict.starts:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import structlog
 
 from reassign.controller.reading import Unreadable
+from reassign.core.model.problem import Problem, unwritten_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
@@ -36,6 +37,8 @@ class Attempts:
         self._reporter, self._alive = reporter, alive
         self._waited = 0.0
         self.conflict = False
+        self.refused: dict[str, Problem] = {}
+        """What the API server would not take, by the uid of the resource."""
 
     async def each(self, verdicts: Sequence[Verdict], work: Callable[[Verdict], Awaitable[None]]) -> None:
         """Work for the resource of each verdict `at` its turn, a few at a time; returns when all have ended."""
@@ -65,11 +68,13 @@ class Attempts:
                 await self._reporter.report_bug(resource, error)
         except ConflictError:
             self.conflict = True
-            await self._reporter.refresh(resource)
+            with suppress(ReassignError):
+                await self._reporter.refresh(resource)
         except ReassignError as error:
             name = f"{resource.namespace}/{resource.name}"
             if resource.namespace not in self._reporter.unreadable_namespaces:  # of those it is said once
                 log.warning("not written", resource=name, reason=error.reason, error=error.message)
+            self.refused[resource.uid] = unwritten_problem(error, resource.namespace)
             if isinstance(error, ApiServerError):
                 self._waited += time.monotonic() - began
                 if self._waited >= API_SECONDS:

@@ -55,9 +55,8 @@ from reassign.kube.client import ClusterKey, KubeClient, Object
 log = structlog.get_logger()
 
 CONFLICT_SECONDS = 0.5
-WAITING_SECONDS = 5.0
+WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
 IDLE_SECONDS = 15.0
-UNREACHABLE_SECONDS = 5.0
 PATIENCE_SECONDS = 10.0
 """How long a cluster that was seen may be unreachable before statuses say so: one lost answer is no news."""
 
@@ -168,7 +167,7 @@ class ClusterLoop:
         unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
+            await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
         if self._unseen_since is None:
             self._unseen_since = time.monotonic()
@@ -184,8 +183,9 @@ class ClusterLoop:
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
             first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
-            await self.reporter.write_cluster(self.key, first)
-            return AT_ONCE_SECONDS
+            unsure = await self._met(self.reporter.write_cluster(self.key, first)) or unsure
+            if unsure is None:
+                return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
             unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
@@ -201,7 +201,7 @@ class ClusterLoop:
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
             return None
-        return min(sleep, plans or sleep, CONFLICT_SECONDS if unsure else sleep)
+        return min(sleep, plans or sleep, CONFLICT_SECONDS if unsure and unsure.reason is Reason.CONFLICT else sleep)
 
     async def _met(self, write: Awaitable[None]) -> Problem | None:
         """What a write to our own objects met, if anything: nothing begins then, and what is to be undone goes on."""
@@ -235,7 +235,7 @@ class ClusterLoop:
             written = await self.actor.record(decision, policy, attempts)
         except ReassignError:  # nothing begins, and what is to be undone waits for no API server
             written = {}
-        decision = recorded(decision, written)
+        decision = recorded(decision, written, attempts.refused)
         decision = kept(decision, await self.actor.copies.keep(decision.keep))
         if begins and not await self._still_so(obj):
             decision = only_undone(decision)
@@ -250,7 +250,8 @@ class ClusterLoop:
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
         if self.actor.written or decision.throttle.awaited or applied or ended:
             return self._pace.at_once()
-        moving = any(active(v.record) or v.waits_to_settle for v in decision.verdicts)
+        served = [v for v in decision.verdicts if v.resource.uid not in attempts.refused or active(v.record)]
+        moving = any(active(v.record) or v.waits_to_settle for v in served)
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS

@@ -6,6 +6,7 @@ has something in flight, or waits for something: the deletion of a namespace, or
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ from reassign.controller.refresh import refresh
 from reassign.core.cluster import where_throttled
 from reassign.core.model.record import Record, read_record, spread, write_record
 from reassign.core.model.resource import Resource
-from reassign.errors import ConflictError
+from reassign.errors import ApiServerError, ConflictError, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, has_finalizer
 
 if TYPE_CHECKING:
@@ -139,9 +140,16 @@ class Records:
         The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
         """
         for owner in self._store.unowned(key):
-            if await refresh(self._kube, self._store, *owner):
-                continue
             name = f"{owner.namespace}/{owner.name}"
+            try:
+                found = await refresh(self._kube, self._store, *owner)
+            except ApiServerError:
+                raise
+            except ReassignError as error:  # such as in a namespace without a RoleBinding: the others go on
+                log.warning("cannot be asked for", kind=owner.kind, name=name, error=error.message)
+                continue
+            if found:
+                continue
             log.warning("gone without its finalizer", kind=owner.kind, name=name)
             if owner.kind is Kind.KAFKA_CLUSTER:
                 log.warning("throttles left", cluster=name, where=where_throttled(self._store.throttle(owner.uid)))
@@ -153,7 +161,7 @@ class Records:
         """Remove our finalizer from the parts of an owner: nothing in them has to be undone."""
         for part in self._store.parts(uid):
             if part.held:
-                self._store.learn(part.obj["metadata"]["uid"], await self._kube.remove_finalizer(part.obj))
+                await self._learn(part, self._kube.remove_finalizer(part.obj))
 
     async def _write(self, owner: Owner, part: Part | None, spec: ReassignmentRecordSpec, held: bool) -> None:
         if part and part.spec == spec and (part.held or not held):
@@ -161,15 +169,20 @@ class Records:
         if part is None:
             await self._create(_made(owner, spec, held))
             return
-        name, uid = part.obj["metadata"]["name"], part.obj["metadata"]["uid"]
+        if await self._learn(part, self._kube.write_record(part.obj, spec.wire(), held=held)) is None:
+            raise ConflictError(f"the record {part.obj['metadata']['name']} is gone")
+
+    async def _learn(self, part: Part, write: Awaitable[Object | None]) -> Object | None:
+        """What a write to a part answers, if it is still there; after a conflict it is asked for."""
+        meta = part.obj["metadata"]
         try:
-            written = await self._kube.write_record(part.obj, spec.wire(), held=held)
+            written = await write
         except ConflictError:
-            await refresh(self._kube, self._store, Kind.REASSIGNMENT_RECORD, owner.namespace, name, uid)
+            kind = Kind.REASSIGNMENT_RECORD
+            await refresh(self._kube, self._store, kind, meta["namespace"], meta["name"], meta["uid"])
             raise
-        self._store.learn(uid, written)
-        if written is None:
-            raise ConflictError(f"the record {name} is gone")
+        self._store.learn(meta["uid"], written)
+        return written
 
     async def _create(self, obj: Object) -> None:
         try:

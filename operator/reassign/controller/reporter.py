@@ -145,7 +145,7 @@ class Reporter:
         if record == resource.record and not resource.record_lost and self.records.up_to_date(resource):
             return resource
         await self.records.write(resource, record, held=held)
-        if resource.record_lost and not resource.owner_gone:
+        if resource.record_lost and record and not resource.owner_gone:
             await self.record_event(self._object(resource), rebuilt(record))
         return replace(resource, record=record, record_lost=False)
 

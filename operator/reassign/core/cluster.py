@@ -117,7 +117,7 @@ class ClusterHold:
     everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `older` is why another
     one is served in its place, `younger` why its throttles are left alone, `restoring` why it sets none. `claim` is
     what is known of other installations on the same brokers, `drift` which throttles another client changes again,
-    `unread` which of its namespaces cannot be read, and `unseen` that its own is one of them.
+    `unread` which of its namespaces cannot be read, and `unseen` that its own is one of them, of all `unreadable` ones.
     """
 
     hold: Problem | None = None
@@ -131,6 +131,7 @@ class ClusterHold:
     drift: Problem | None = None
     unread: Problem | None = None
     unseen: Problem | None = None
+    unreadable: frozenset[str] = frozenset()
 
     @property
     def claimed(self) -> Problem | None:
@@ -174,6 +175,7 @@ def hold_now(
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,
+        unreadable=frozenset(unreadable),
     )
 
 
@@ -196,6 +198,7 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
             younger=hold.younger,
             claimed=hold.claimed,
         ),
+        unreadable=hold.unreadable,
     )
 
 

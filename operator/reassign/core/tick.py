@@ -20,7 +20,7 @@ from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
-from reassign.core.model.memory import Recent
+from reassign.core.model.memory import LONGEST_RETRY_SECONDS, RETRY_SECONDS, Recent, Refused
 from reassign.core.model.permission import name_of
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Names, Problem
@@ -186,18 +186,25 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
     return replace(decision, verdicts=tuple(stamped), memory=memory)
 
 
-def recorded(decision: Decision, resources: Mapping[str, Resource]) -> Decision:
+def recorded(
+    decision: Decision, resources: Mapping[str, Resource], refused: Mapping[str, Problem] | None = None
+) -> Decision:
     """The decision for the resources, by uid, whose records are written; with what CancelAll undoes of all others.
 
-    Of a resource that could not be recorded, what is being undone goes on: its record says how already. What a resource
-    holds that could not be judged counts as another client's.
+    Of a resource that could not be recorded, what is being undone goes on: its record says how already. What was to
+    begin of one whose record the API server `refused` takes no place from others for a while. What a resource holds
+    that could not be judged counts as another client's.
     """
+    memory, refused = decision.memory, refused or {}
+    stuck = [v for v in decision.verdicts if v.resource.uid in refused and v.starts]
+    facts = [fact for v in stuck for fact in _refused(v, refused[v.resource.uid])]
+    memory = replace(memory, recent=memory.recent.remember(facts, memory.recent.now))
     verdicts = [
         replace(v, resource=resources[v.resource.uid]) if v.resource.uid in resources else undoing(v)
         for v in decision.verdicts
         if not v.release
     ]
-    decision = replace(decision, verdicts=tuple(verdicts))
+    decision = replace(decision, verdicts=tuple(verdicts), memory=memory)
     if decision.execution is not Execution.CANCEL_ALL:
         return replace(decision, memory=replace(decision.memory, kept={}))
     others = foreign(partitions_held_by(v.resource for v in verdicts), decision.snapshot)
@@ -248,6 +255,13 @@ def _error(
     except Exception as error:
         return error
     return None
+
+
+def _refused(verdict: Verdict, problem: Problem) -> list[Refused]:
+    """All that waits of a resource, so that what comes next of it does not take the places either."""
+    longest = RETRY_SECONDS if problem.reason is Reason.API_SERVER_UNAVAILABLE else LONGEST_RETRY_SECONDS
+    asked, held = verdict.resource.asked, verdict.resource.record
+    return [Refused(tp, wanted.replicas, problem, longest) for tp, wanted in asked.items() if tp not in held]
 
 
 def _wait_for(resource: Resource) -> Problem:

@@ -42,11 +42,12 @@ class Touched(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Brokers would not do this: it is asked for again after a while, each time after longer."""
+    """Brokers would not do this, or it could not be recorded: it is asked for again, each time after longer."""
 
     tp: TopicPartition
     request: Request
     problem: Problem
+    longest: float = LONGEST_RETRY_SECONDS
 
 
 class Doubted(NamedTuple):
@@ -159,9 +160,9 @@ class Recent:
         cancelled, met = set(self.cancelled), set(self.answered)
         instructed: list[tuple[AlterLogDirs, float]] = []
 
-        def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
+        def refuse(tp: TopicPartition, request: Request, problem: Problem, longest: float) -> None:
             before = refused.get((tp, request))
-            delay = min(before.delay * 2, LONGEST_RETRY_SECONDS) if before else RETRY_SECONDS
+            delay = min(before.delay * 2, longest) if before else RETRY_SECONDS
             refused[tp, request] = Refusal(problem, at + delay, delay)
 
         for fact in facts:
@@ -173,11 +174,11 @@ class Recent:
                     else:
                         before = unanswered.get(tp)
                         unanswered[tp] = Write(None if before and before.via != via else via, at)
-                case Refused(tp, request, problem):
-                    refuse(tp, request, problem)
+                case Refused(tp, request, problem, longest):
+                    refuse(tp, request, problem, longest)
                 case Doubted(tp, replicas, problem):
                     if (tp, replicas) in doubts:  # from the second time on, it is asked for after longer
-                        refuse(tp, replicas, problem)
+                        refuse(tp, replicas, problem, LONGEST_RETRY_SECONDS)
                     doubts[tp, replicas] = problem
                 case CancelConfirmed(uid, tp):
                     cancelled.add((uid, tp))

@@ -12,6 +12,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import Verdict, rendered
+from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class ThrottlePolicy:
 class Policy:
     """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
 
-    Without a `permission`, every namespace may move everything.
+    Without a `permission`, every namespace may move everything. What is in an `unreadable` namespace cannot be written.
     """
 
     limits: Limits
@@ -48,6 +49,7 @@ class Policy:
     execution: Execution = Execution.RUN
     permission: Permission | None = None
     throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    unreadable: frozenset[str] = frozenset()
 
     @property
     def small_move_bytes(self) -> int:
@@ -62,6 +64,12 @@ class Policy:
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
         """Why the resource's namespace may not move a partition, or None."""
         return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
+
+    def unseen(self, resource: Resource) -> Problem | None:
+        """Why nothing begins for the resource's namespace, if it cannot be read now."""
+        if resource.namespace not in self.unreadable:
+            return None
+        return Problem(Reason.NOT_AUTHORIZED, "the operator may not read this namespace: restore its RoleBinding")
 
     def limits_of(self, namespace: str) -> NamespaceLimits:
         """What a namespace may have in flight; the KafkaCluster's own has no bounds of its own."""

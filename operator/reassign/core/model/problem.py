@@ -114,6 +114,14 @@ def error_problem(error: ReassignError) -> Problem:
     return Problem(error.reason, private(error.message, hidden))
 
 
+def unwritten_problem(error: ReassignError, namespace: str) -> Problem:
+    """What is said of a resource in this namespace whose record, finalizer or status could not be written."""
+    why = Name(error.message, namespaces=frozenset({namespace}))
+    return Problem(
+        error.reason, "its record or status cannot be written: ", Names((why,), "the operator's log has the reason")
+    )
+
+
 def ids(brokers: Iterable[int]) -> str:
     """Broker ids for a sentence; of a large cluster some, and how many more there are."""
     return listed(sorted(brokers), most=MAX_NAMED)

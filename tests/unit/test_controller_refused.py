@@ -1,0 +1,188 @@
+"""What the API server refuses for one object, or one namespace: the others go on, and nothing is repeated at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reassign.api.common import FINALIZER
+from reassign.controller.loop import WAITING_SECONDS
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from tests.unit.test_controller_claim import Throttled
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, _object, forget
+from tests.unit.throttling import show_changes
+
+FORBIDDEN = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota of team-b")
+WEBHOOK = ApiServerError("500: failed calling webhook")
+
+
+@pytest.fixture
+def world() -> World:
+    """Nothing is in flight but another client's move, and there is one place more."""
+    world = World()
+    world.kafka.copy(OURS)
+    world.tick(10)
+    limits = {"partitionsInFlight": 2, "smallMoveBytes": 0}
+    allowed = [{"name": "team-b", "topics": ["ours"]}]
+    world.change("main", lambda obj: obj["spec"].update(limits=limits, allowedNamespaces=allowed))
+    return world
+
+
+def add_elsewhere(world: World, name: str = "elsewhere") -> None:
+    """A resource of another namespace that moves OURS, and was served while it was suspended."""
+    entry = {"topic": "ours", "partition": 0, "replicas": [1, 2, 3]}
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "suspend": True, "partitions": [entry]}
+    obj = _object("PartitionReassignment", name, spec)
+    obj["metadata"]["namespace"] = "team-b"
+    world.put(obj)
+    world.tick(3)
+    world.change(name, lambda obj: obj["spec"].update(suspend=False))
+    forget(world.loop, busy={})
+
+
+def refuse(
+    world: World, error: ReassignError, *methods: str, namespace: str = "team-b", of: Callable[[Object], bool] = bool
+) -> None:
+    """Have the API server answer these requests about objects of a namespace with an error."""
+
+    def refusing(real: Any) -> Any:
+        async def method(*arguments: Any, **options: Any) -> Any:
+            first = arguments[0]
+            place = first["metadata"]["namespace"] if isinstance(first, dict) else arguments[1]
+            if place == namespace and (not isinstance(first, dict) or of(first)):
+                raise error
+            return await real(*arguments, **options)
+
+        return method
+
+    for name in methods:
+        setattr(world.kube, name, refusing(getattr(world.kube, name)))
+
+
+def pauses(world: World, ticks: int = 12) -> list[float]:
+    """How long the loop would wait after each tick."""
+    return [asyncio.run(world.loop._safe_tick()) or 0.0 for _ in range(ticks)]
+
+
+RECORDS, READS = ("write_record", "create"), ("get", "metadata")
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, WEBHOOK], ids=["forbidden", "webhook"])
+def test_a_resource_that_cannot_be_recorded_takes_no_place_from_others(world: World, error: ReassignError) -> None:
+    add_elsewhere(world)
+    refuse(world, error, *RECORDS)
+    world.add("late", LATER, (4, 2, 3))
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+    pauses(world, 2)
+    assert OURS not in world.kafka.reassignments
+    ready = next(c for c in world.store.get("uid-elsewhere")["status"]["conditions"] if c["type"] == "Ready")  # type: ignore[index]
+    assert ready["reason"] == error.reason
+    assert f"its record or status cannot be written: {error.message}" in ready["message"]
+
+
+def test_a_resource_of_an_unreadable_namespace_takes_no_place_from_others(world: World) -> None:
+    add_elsewhere(world)
+    refuse(world, FORBIDDEN, *RECORDS, *READS, "write_status", "add_finalizer", "remove_finalizer")
+    world.store.unreadable_namespaces.add("team-b")
+    world.store.turned["team-b"] = world.kube.now()
+    world.add("late", LATER, (4, 2, 3))
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+    assert OURS not in world.kafka.reassignments
+
+
+def test_a_move_that_cannot_be_recorded_slows_no_other() -> None:
+    world = Throttled()
+    before = dict(world.rates)
+    refuse(world, FORBIDDEN, "create", namespace="kafka", of=lambda obj: "stuck" in obj["metadata"]["name"])
+    world.add("stuck", LATER, (4, 2, 3))
+    world.change("stuck", lambda obj: obj["spec"].update(throttle={"interBroker": "1Ki"}))
+    slowed = 0
+    for _ in range(12):
+        show_changes(world.loop)
+        forget(world.loop, busy={})
+        pauses(world, 1)
+        slowed += world.rates != before
+    assert LATER not in world.kafka.reassignments
+    assert slowed <= 1  # at the first attempt
+    assert world.rates == before
+
+
+@pytest.mark.parametrize("method", ["write_status", "add_finalizer"])
+def test_what_is_refused_is_not_asked_for_at_once(world: World, method: str) -> None:
+    refuse(world, FORBIDDEN, method, namespace="kafka", of=lambda obj: obj["metadata"]["name"] == "late")
+    world.add("late", LATER, (4, 2, 3))
+    assert pauses(world)[-1] == WAITING_SECONDS
+
+
+def test_while_the_api_server_is_away_the_loop_waits(world: World) -> None:
+    writes = ("write_status", "add_finalizer", "remove_finalizer")
+    refuse(world, ApiServerError("connection refused"), *RECORDS, *READS, *writes, namespace="kafka")
+    world.add("late", LATER, (4, 2, 3))
+    assert pauses(world)[-1] == WAITING_SECONDS
+
+
+def test_a_conflict_about_a_record_is_asked_about_before_it_is_released_again() -> None:
+    world = World()
+    world.delete("move")
+    real, conflicts = world.kube.remove_finalizer, 0
+
+    async def remove(obj: Object) -> Object:
+        nonlocal conflicts
+        if obj["kind"] == "ReassignmentRecord" and not conflicts:  # the watch does not bring this
+            world.kube.write(obj["metadata"]["uid"], lambda new: new["metadata"].update(annotations={"x": "y"}))
+        try:
+            return await real(obj)
+        except ConflictError:
+            conflicts += 1
+            raise
+
+    world.kube.remove_finalizer = remove  # type: ignore[method-assign]
+    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
+    assert conflicts == 1
+
+
+def test_an_owner_that_cannot_be_asked_for_holds_nothing_else(world: World) -> None:
+    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
+    topics = [{"topic": "theirs", "topicId": "id-theirs", "partitions": [entry]}]
+    spec = {"part": 0, "clusterRef": {"namespace": "kafka", "name": "main"}, "topics": topics}
+    part = _object("ReassignmentRecord", "uid-gone-0", spec)
+    owner = {"kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
+    part["metadata"] |= {"namespace": "team-b", "finalizers": [FINALIZER], "ownerReferences": [owner]}
+    world.put(part)
+    refuse(world, FORBIDDEN, "get")
+    world.add("late", LATER, (4, 2, 3))
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+    assert THEIRS in world.kafka.reassignments
+
+
+def test_a_conflict_that_cannot_be_asked_about_ends_no_tick(world: World) -> None:
+    add_elsewhere(world)
+    refuse(world, ConflictError("409"), "write_status")
+    refuse(world, FORBIDDEN, "get")
+    world.add("late", LATER, (4, 2, 3))
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_the_first_status_of_a_cluster_delays_no_deletion() -> None:
+    world = World()
+    world.change_status("main", dict.clear)
+    world.kube.unwritable = {"uid-main"}
+    world.delete("move")
+    world.safe_tick(until=lambda: OURS not in world.kafka.reassignments)
+    world.add("late", LATER, (4, 2, 3))
+    pauses(world)
+    assert LATER not in world.kafka.reassignments  # nothing begins before it says which cluster it stands for
+
+
+def test_a_record_that_has_nothing_to_rebuild_is_not_said_to_be_rebuilt() -> None:
+    world = World()
+    world.kafka.reassignments.pop(OURS)
+    for uid in [uid for uid in world.kube.objects if uid.startswith("uid-uid-move")]:
+        del world.kube.objects[uid]
+    world.restart()
+    world.kube.unwritable = {"uid-move"}
+    pauses(world, 5)
+    assert "RecordRebuilt" not in world.kube.events
