@@ -11,6 +11,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.loop import WAITING_SECONDS
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
+from reassign.kube.lease import LeaseLost
 from tests.unit.test_controller_claim import Throttled
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, _object, forget
 from tests.unit.throttling import show_changes
@@ -186,3 +187,29 @@ def test_a_record_that_has_nothing_to_rebuild_is_not_said_to_be_rebuilt() -> Non
     world.kube.unwritable = {"uid-move"}
     pauses(world, 5)
     assert "RecordRebuilt" not in world.kube.events
+
+
+def test_a_deletion_whose_records_were_lost_says_what_goes_on() -> None:
+    world = World()
+    for uid in [uid for uid in world.kube.objects if uid.startswith("uid-uid-move")]:
+        del world.kube.objects[uid]
+    world.restart()
+    world.delete("move")
+    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
+    assert OURS in world.kafka.reassignments
+    assert "ReassignmentOrphaned" in world.kube.events
+
+
+def test_a_process_that_may_not_write_any_more_ends_without_a_traceback(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def lost(*_: object) -> Object:
+        raise LeaseLost("not renewed in time")
+
+    world.kube.write_status = lost  # type: ignore[method-assign]
+    world.add("late", LATER, (4, 2, 3))
+    pauses(world, 2)
+    shown = capsys.readouterr().out
+    assert "nothing is written any more" in shown
+    assert "Traceback" not in shown
+    assert "unexpectedly" not in shown

@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from confluent_kafka import KafkaException
+
 from localplatform import kind, parts
 from localplatform.console import PlatformError
 
@@ -19,6 +21,9 @@ def main() -> int:
         actions[chosen.action](chosen.part)
     except PlatformError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KafkaException, TimeoutError) as error:
+        print(f"error: the brokers do not answer as they should ({error}); run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; `make up` goes on from here, `make down` removes what is there", file=sys.stderr)

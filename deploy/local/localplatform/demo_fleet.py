@@ -108,6 +108,7 @@ class DemoFleet:
         """All stages, with a policy."""
         self.console.rule("2. a policy, and a run over all of them")
         self.console.print(POLICY.strip(), style="dim", markup=False)
+        self.console.print("planning on Spark, which takes about a minute")
         self._run()
         waves = self._waves()
         if not waves:

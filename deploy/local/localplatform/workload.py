@@ -68,7 +68,11 @@ class Workload:
     ) -> None:
         """Make a topic with these replicas for each partition, in order, and fill it; returns when all are in sync."""
         new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=dict(config or {}))
-        self.ask(lambda admin: admin.create_topics([new], operation_timeout=SECONDS))
+        try:
+            self.ask(lambda admin: admin.create_topics([new], operation_timeout=SECONDS))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # the answer to an earlier request was lost
+                raise
         _wait(f"topic {topic} is there", lambda: self.replicas(topic) == {i: list(r) for i, r in enumerate(replicas)})
         if bytes_per_partition:
             self._fill(topic, range(len(replicas)), bytes_per_partition)

@@ -15,6 +15,7 @@ from reassign.core.model.problem import Problem, unwritten_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.kube.lease import LeaseLost
 
 if TYPE_CHECKING:
     from reassign.controller.reporter import Reporter
@@ -62,7 +63,7 @@ class Attempts:
         try:
             try:
                 yield
-            except ReassignError:
+            except (ReassignError, LeaseLost):
                 raise
             except Exception as error:
                 await self._reporter.report_bug(resource, error)

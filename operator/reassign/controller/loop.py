@@ -51,6 +51,7 @@ from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
+from reassign.kube.lease import LeaseLost
 
 log = structlog.get_logger()
 
@@ -126,6 +127,9 @@ class ClusterLoop:
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("reconciliation failed", cluster=self.key, reason=error.reason, error=error.message)
+            return UNREACHABLE_SECONDS
+        except LeaseLost as error:
+            log.warning("nothing is written any more", cluster=self.key, error=str(error))
             return UNREACHABLE_SECONDS
         except Exception as error:
             log.exception("reconciliation failed unexpectedly", cluster=self.key)

@@ -48,6 +48,11 @@ UNREAD_AT_DEADLINE = Event(
     "CancelAbandoned",
     "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
 )
+LEFT_UNKNOWN = Event(
+    True,
+    "ReassignmentOrphaned",
+    "its ReassignmentRecords were lost: what is in flight of its partitions counts as another client's, and goes on",
+)
 
 
 class Reporter:
@@ -100,6 +105,8 @@ class Reporter:
             log.warning(
                 "undone without its resource", resource=f"{resource.namespace}/{resource.name}", note=event.note
             )
+        elif resource.record_lost and not record:
+            await self.record_event(self._object(resource), LEFT_UNKNOWN)
         elif record:
             await self.record_event(self._object(resource), event)
         await self.remove_finalizer(resource)

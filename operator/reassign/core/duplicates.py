@@ -55,7 +55,7 @@ def duplicate_of(
         Reason.DUPLICATE_CLUSTER,
         "the older KafkaCluster ",
         _name(older),
-        f" stands for the same cluster {cluster_id}; use that one",
+        f" stands for the same cluster {cluster_id}; refer to that one, from a new resource",
     )
 
 

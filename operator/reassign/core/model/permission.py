@@ -26,7 +26,7 @@ def not_allowed(namespace: str) -> Problem:
     return Problem(
         Reason.NAMESPACE_NOT_ALLOWED,
         f"the KafkaCluster of spec.clusterRef is not there, or does not allow the namespace {namespace}; "
-        "create it, or have its spec.allowedNamespaces list the namespace",
+        f'create it, or have its spec.allowedNamespaces list {{name: {namespace}, topics: ["*"]}}, or fewer topics',
     )
 
 

@@ -65,9 +65,11 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     events = []
     now, then = new.get("Reconciling"), old.get("Reconciling")
     started = now.reason if now and not (then and then.reason == now.reason) else None
-    if now and started == CANCELLING:
-        events.append(Event(False, "CancelStarted", now.message))
-    if started == IN_FLIGHT:  # the same words each time, so that one that starts again counts in one event
+    # the same words each time, so that one that starts again counts in one event
+    if started == CANCELLING:
+        note = "partitions go back to their original replicas; status says how far they are"
+        events.append(Event(False, "CancelStarted", note))
+    if started == IN_FLIGHT:
         events.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
     if "Succeeded" in new and "Succeeded" not in old:
         events.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
