@@ -81,6 +81,46 @@ def test_the_last_manifest_is_pruned_and_cancelled_once_confirmed(site: Site) ->
     assert "argocd.argoproj.io/deletion-approved" in annotations
 
 
+def test_a_revert_waits_for_the_running_sync_and_terminate_op_ends_that(site: Site) -> None:
+    site.topic(2, SIZE)
+    site.commit(site.wave(1, 0, throttle={"interBroker": "4Ki"}), site.wave(2, 1))
+    site.application()
+    site.eventually("it moves", site.in_flight)
+    revert = site.commit(remove=(f"{site.name}-1", f"{site.name}-2"))
+
+    site.eventually("Argo CD has seen the revert", lambda: seen(site, revert))
+    state = site.argocd.application(site.name)["status"]["operationState"]
+    assert (state["phase"], state["syncResult"]["revision"] == revert) == ("Running", False)
+    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
+    site.eventually("Argo CD asks", lambda: asks(site))
+    confirm(site.argocd, site.name)
+    site.eventually("it is cancelled and gone", lambda: not site.in_flight() and site.found(1) is None)
+    assert site.replicas() == [0, 1]
+
+
+def test_a_thousand_entries_are_synced_without_a_difference(site: Site) -> None:
+    site.topic(1000)
+    site.commit(site.wave(1, *range(1000)))
+    site.application()
+    site.eventually("all have moved", lambda: site.succeeded(1) and site.state() == ("Synced", "Healthy"))
+    assert site.replicas(999) == [0, 2]
+
+
+def test_after_a_switch_to_server_side_apply_one_sync_by_hand_removes_what_git_has_removed(site: Site) -> None:
+    site.topic(2)
+    site.commit(site.wave(1, 0, 1, to=(0, 1)))
+    site.application(server_side=False)
+    site.eventually("it is done", lambda: site.succeeded(1) and site.state() == ("Synced", "Healthy"))
+    site.application(server_side=True)
+    after = site.commit(site.wave(1, 0, to=(0, 1)))
+
+    site.eventually("Argo CD has seen the commit", lambda: seen(site, after))
+    assert site.state() == ("Synced", "Healthy")
+    assert partitions(site) == [0, 1]
+    site.argocd.ask("POST", f"/api/v1/applications/{site.name}/sync", {"revision": "main"})
+    site.eventually("it is gone", lambda: partitions(site) == [0])
+
+
 def test_a_plan_waits_for_approval_and_a_commit_approves_it(site: Site) -> None:
     site.topic(4)
     plan = goal(site, drainBrokers=[0])
@@ -93,6 +133,20 @@ def test_a_plan_waits_for_approval_and_a_commit_approves_it(site: Site) -> None:
     site.commit(plan)
     site.eventually("it is carried out", lambda: site.state() == ("Synced", "Healthy"))
     assert all(0 not in site.replicas(n) for n in range(4))
+
+
+def test_a_sync_with_waves_after_a_plan_sees_no_approval_until_it_is_ended(site: Site) -> None:
+    site.topic(2)
+    plan = goal(site, drainBrokers=[0])
+    site.commit(plan, site.wave(1, 0, to=(1, 0)))
+    site.application()
+    site.eventually("it is planned", lambda: "digest" in (planned(site).get("status") or {}))
+    plan["spec"]["approvedDigest"] = planned(site)["status"]["digest"]
+    approval = site.commit(plan)
+    site.eventually("Argo CD has seen the approval", lambda: seen(site, approval))
+    assert "approvedDigest" not in planned(site)["spec"]
+    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
+    site.eventually("it is approved", lambda: "approvedDigest" in planned(site)["spec"])
 
 
 def test_users_of_argo_cd_suspend_resume_and_approve(site: Site) -> None:
@@ -116,12 +170,22 @@ def asks(site: Site) -> bool:
     return str(state.get("message")).startswith("Waiting for pruning confirmation")
 
 
+def seen(site: Site, commit: str) -> bool:
+    """Whether Argo CD has compared a commit with what is there."""
+    return bool(site.argocd.application(site.name)["status"]["sync"]["revision"] == commit)
+
+
 def found_by(site: Site) -> bool:
     """Whether the ApplicationSet has made the Application; told to look at Git, which it does every 3 minutes."""
     annotation = "argocd.argoproj.io/application-set-refresh=true"
     annotate = ["annotate", "--overwrite", "applicationset", "--all", annotation]
     site.argocd.server.kubectl("-n", platform.NAMESPACE, *annotate)
     return bool(site.argocd.application(site.name))
+
+
+def partitions(site: Site) -> list[int]:
+    """The partitions of the first wave, as the API server has it."""
+    return [entry["partition"] for entry in (site.found(1) or {})["spec"]["partitions"]]
 
 
 def goal(site: Site, **goal: Any) -> dict[str, Any]:

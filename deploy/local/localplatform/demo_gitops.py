@@ -22,7 +22,7 @@ from localplatform.workload import Workload
 MB = 10**6
 NAME, TOPIC, PARTITIONS, SIZE = "gitops", "gitops-orders", 4, 10 * MB
 FOLDER = f"clusters/{NAME}"
-ASKED = "Prune=confirm,Delete=confirm"
+PREFIX, ASKED = "argocd.argoproj.io", "Prune=confirm,Delete=confirm"
 
 
 class DemoGitOps:
@@ -71,6 +71,7 @@ class DemoGitOps:
         """A goal in Git, which a commit approves."""
         self.console.rule("3. a goal in Git: the plan waits, and a commit approves it")
         manifest = self._manifest("ReassignmentPlan", NAME)
+        manifest["metadata"]["annotations"] = {f"{PREFIX}/sync-wave": "4"}  # the last: nothing waits for its approval
         manifest["spec"] |= {"goal": {"drainBrokers": [0]}, "topics": {"include": [TOPIC]}}
         self._commit(manifest)
         self._wait("it waits for approval", lambda: self._is("Suspended"))
@@ -83,13 +84,13 @@ class DemoGitOps:
         """A manifest that is removed in flight: Argo CD asks, and then the operator cancels."""
         self.console.rule("4. a manifest is removed in flight: Argo CD asks first, then the move is cancelled")
         before = self._replicas()[0]
-        self._commit(self._wave(4, [0], [0, *before[:1]], throttle={"interBroker": "64Ki"}))
-        self._wait("it moves", lambda: self._in_flight(4) > 0)
-        self._commit(remove=(f"{NAME}-4",))
+        self._commit(self._wave(5, [0], [0, *before[:1]], throttle={"interBroker": "64Ki"}))
+        self._wait("it moves", lambda: self._in_flight(5) > 0)
+        self._commit(remove=(f"{NAME}-5",))
         self._wait("Argo CD asks", lambda: "confirmation" in self._operation(), 120)
-        self.console.print(f"[yellow]{self._operation()}[/]; meanwhile in flight: {self._in_flight(4)}")
+        self.console.print(f"[yellow]{self._operation()}[/]; meanwhile in flight: {self._in_flight(5)}")
         confirm(self.argocd, NAME)
-        self._wait("it is cancelled, and its manifest is gone", lambda: not self._found(4))
+        self._wait("it is cancelled, and its manifest is gone", lambda: not self._found(5))
         if self._replicas()[0] != before:
             raise PlatformError(f"the replicas are {self._replicas()[0]}, not {before} as before")
         self.console.print(f"[green]{TOPIC}-0 is on {before} again, as before[/]")
@@ -101,8 +102,7 @@ class DemoGitOps:
 
     def _wave(self, number: int, partitions: list[int], to: list[int], **spec: Any) -> Object:
         found = self._manifest("PartitionReassignment", f"{NAME}-{number}")
-        prefix = "argocd.argoproj.io"
-        found["metadata"]["annotations"] = {f"{prefix}/sync-wave": str(number), f"{prefix}/sync-options": ASKED}
+        found["metadata"]["annotations"] = {f"{PREFIX}/sync-wave": str(number), f"{PREFIX}/sync-options": ASKED}
         wanted = [{"topic": TOPIC, "partition": n, "replicas": to} for n in partitions]
         found["spec"] |= {"partitions": wanted, "throttle": {"interBroker": 5 * MB}, **spec}
         return found
