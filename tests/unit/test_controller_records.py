@@ -385,18 +385,6 @@ def test_records_taken_over_in_part_are_taken_over_whole(world: World, monkeypat
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 
 
-def test_nothing_is_marked_as_taken_over_that_cannot_be_read(world: World) -> None:
-    as_before(world)
-    world.change("move", lambda obj: obj["spec"].update(mode="Unknown"))
-    world.restart()
-    world.tick(2)
-    assert parts(world, "main") == []
-    world.change("move", lambda obj: obj["spec"].pop("mode"))
-    world.tick(2)
-    assert record(world)[OURS.topic]["state"] == "InFlight"
-    assert parts(world, "main")
-
-
 def test_a_record_that_a_backup_brought_back_undoes_nothing(world: World) -> None:
     [part] = deepcopy(parts(world))
     world.kafka.copy(OURS)

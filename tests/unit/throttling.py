@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
@@ -76,8 +77,8 @@ class ApiServer:
     def records(self) -> ApiServer:
         return self
 
-    def parts(self, uid: str) -> list[str]:
-        return ["of this version"]
+    def parts(self, uid: str) -> list[Any]:
+        return [SimpleNamespace(spec=SimpleNamespace(left_in_statuses=()))]
 
     def has_record(self, uid: str) -> bool:
         return True

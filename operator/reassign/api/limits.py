@@ -44,6 +44,8 @@ MAX_RECORDED_PARTITIONS = 10_000
 
 # --- ReassignmentRecord ---
 
+MAX_LEFT_IN_STATUSES = 10_000
+"""PartitionReassignments and namespaces that an upgrade could not take over at once."""
 MAX_PART_PARTITIONS = 100
 """Partitions in one part of a record: what one write of it costs at most."""
 

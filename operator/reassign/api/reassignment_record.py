@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reassign.api.common import Count, Model, NamespaceName, ObjectName, Resource, Seconds
+from reassign.api.common import Count, Model, NamespaceName, ObjectName, Resource, Seconds, ShortText
 from reassign.api.kafka_cluster import ThrottleStatus
-from reassign.api.limits import MAX_PART_PARTITIONS
+from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
 
 
@@ -36,6 +36,9 @@ class ReassignmentRecordSpec(Model):
     """What was done to at most 100 partitions; written before the alter."""
     throttle: ThrottleStatus | None = None
     """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
+    left_in_statuses: Annotated[tuple[ShortText, ...], Field(max_length=MAX_LEFT_IN_STATUSES)] = ()
+    """Of a KafkaCluster: whose status.record still counts after an upgrade, because it could not be taken over yet.
+    PartitionReassignments by uid, and namespace/* for all of a namespace that could not be listed."""
 
 
 class ReassignmentRecord(Resource):

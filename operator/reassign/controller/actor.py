@@ -127,7 +127,10 @@ class Actor:
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), self.throttle_record.recorded)
+        record = self.throttle_record.recorded
+        status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), record)
+        if not self.store.has_record(cluster.metadata.uid):  # the status has the only copy
+            status = status.model_copy(update={"throttle": record})
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:

@@ -18,7 +18,7 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import mark_served, take_over_statuses
+from reassign.controller.migration import take_over
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
@@ -155,10 +155,8 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        records = self.reporter.records
-        await take_over_statuses(self.key, cluster, self.store, records)
-        unsure = await self._met(mark_served(self.key, cluster, self.store, records))
-        unsure = await self._met(records.look_for_owners(self.key, self.reporter.now())) or unsure
+        unmarked = await self._met(take_over(self.key, cluster, self.store, self.reporter, self.health))
+        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
@@ -168,13 +166,15 @@ class ClusterLoop:
                 await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return None
-        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
+        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure or unmarked
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
         if self._unseen_since is None:
             self._unseen_since = time.monotonic()
+        if unmarked and cluster.status.cluster_id is None:  # with an id, statuses would count
+            return await self._stand_still(cluster, unmarked, resources)
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
             in_doubt = doubts(resources, throttle, self.memory)

@@ -1,51 +1,106 @@
-"""Takes over, once, what the version before this one recorded in statuses. It goes with the next version."""
+"""Takes over what the version before this one recorded in statuses. It goes with the next version.
+
+Others may write a status, so it counts at most once. The record of a KafkaCluster, which only the operator may write,
+ends that: it names what could not be taken over before it was made.
+"""
 
 from __future__ import annotations
 
-import structlog
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.records import Records
-from reassign.controller.store import Store
-from reassign.core.model.record import read_record
-from reassign.errors import ApiServerError, ConflictError, ReassignError
-from reassign.kube.client import ClusterKey
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
+from reassign.controller.attempts import Attempts
+from reassign.core.model.record import ACTIVE, read_record
+from reassign.core.model.resource import Resource
+from reassign.errors import Reason, ReassignError
+from reassign.kube.client import ClusterKey, Object, cluster_key
 
-log = structlog.get_logger()
+if TYPE_CHECKING:
+    from reassign.controller.reporter import Reporter
+    from reassign.controller.server import Health
+    from reassign.controller.store import Store
 
 
-async def take_over_statuses(key: ClusterKey, cluster: KafkaCluster, store: Store, records: Records) -> None:
-    """Write the records of the resources of a KafkaCluster, unless it is marked.
+def in_status(store: Store, obj: Object) -> bool:
+    """Whether the status of a PartitionReassignment has the only copy of its record, or of a part of it.
 
-    A status counts only where the version before has served the KafkaCluster: anyone who may write one could forge it.
+    Without its KafkaCluster nothing can be undone. Then a status counts too, so that the deletion waits.
     """
-    if store.has_record(cluster.metadata.uid) or not _served_before(cluster):
+    meta, cluster = obj["metadata"], store.cluster(cluster_key(obj))
+    if len(_recorded(obj)) <= store.parts_of(meta["uid"]) * MAX_PART_PARTITIONS:
+        return False
+    if cluster is None:
+        return True
+    if (uid := cluster["metadata"]["uid"]) not in store.marked:
+        return _served_before(cluster)
+    return not _left(store, uid).isdisjoint({meta["uid"], _all_of(meta["namespace"])})
+
+
+def with_status(store: Store, obj: Object, resource: Resource) -> Resource:
+    """A PartitionReassignment as its records tell of it, with what only its status has."""
+    if not resource.status.record or not in_status(store, obj):
+        return resource
+    return replace(resource, record={**read_record(resource.status.record), **resource.record}, record_lost=False)
+
+
+def holds_in_status(store: Store, obj: Object) -> bool:
+    """Whether something of it may be in flight by such a record."""
+    return in_status(store, obj) and any(entry["state"] in ACTIVE for entry in _recorded(obj))
+
+
+def throttle_in_status(cluster: Object | None) -> ThrottleStatus | None:
+    """The record of the throttles of a KafkaCluster that has none of its own."""
+    if cluster is None or not _served_before(cluster):
+        return None
+    throttle = ThrottleStatus.parse(cluster["status"].get("throttle") or {})
+    return throttle if throttle.brokers or throttle.topics else None
+
+
+async def take_over(key: ClusterKey, cluster: KafkaCluster, store: Store, reporter: Reporter, health: Health) -> None:
+    """Write the records of what is in statuses, then that of the KafkaCluster, with its throttles and what is left.
+
+    Raises ReassignError when the KafkaCluster has no record afterwards.
+    """
+    uid = cluster.metadata.uid
+    if store.has_record(uid) and not _left(store, uid):
         return
+    attempts = Attempts(reporter, lambda: health.tick("/".join(key)))
     for resource in store.resources(key):
-        if not resource.status.record:
-            continue
-        record = {**read_record(resource.status.record), **resource.record}
-        try:
-            await records.write(resource, record, held=resource.has_finalizer)
-        except (ApiServerError, ConflictError):
-            raise
-        except ReassignError as error:  # nothing can be made in a namespace that is being deleted
-            log.warning("cannot record", resource=f"{resource.namespace}/{resource.name}", error=error.message)
+        if (obj := store.get(resource.uid)) and in_status(store, obj):
+            async with attempts.at(resource):
+                await reporter.records.write(resource, resource.record, held=resource.has_finalizer)
+    left = sorted(_still_left(key, uid, store))
+    if len(left) > MAX_LEFT_IN_STATUSES:
+        message = f"the records of {len(left)} PartitionReassignments cannot be written: see the operator's log"
+        raise ReassignError(Reason.CANNOT_BE_WRITTEN, message)
+    await reporter.records.mark(cluster, store.throttle(uid), left)
 
 
-async def mark_served(key: ClusterKey, cluster: KafkaCluster, store: Store, records: Records) -> None:
-    """Give a KafkaCluster a record of its own, with its throttles: then this version has served it.
-
-    Not while there is something that cannot be read, and may have a record in its status. One that is being deleted may
-    be in a namespace where nothing can be made.
-    """
-    meta, throttle = cluster.metadata, cluster.status.throttle
-    before = _served_before(cluster)
-    waits = before and (store.unreadable(key) or store.unlisted)
-    if store.has_record(meta.uid) or meta.deletion_timestamp or waits:
-        return
-    await records.mark(cluster, throttle if before and throttle and (throttle.brokers or throttle.topics) else None)
+def _still_left(key: ClusterKey, uid: str, store: Store) -> set[str]:
+    uids = [*(r.uid for r in store.resources(key)), *(u.uid for u in store.unreadable(key))]
+    single = {other for other in uids if (obj := store.get(other)) and in_status(store, obj)}
+    unlisted = set(map(_all_of, store.unlisted))
+    if uid in store.marked:
+        return single | (unlisted & _left(store, uid))
+    cluster = store.get(uid)
+    return single | unlisted if cluster and _served_before(cluster) else set()
 
 
-def _served_before(cluster: KafkaCluster) -> bool:
-    return cluster.status.cluster_id is not None
+def _left(store: Store, uid: str) -> set[str]:
+    """What the record of a KafkaCluster says is left."""
+    return {name for part in store.parts(uid) for name in part.spec.left_in_statuses}
+
+
+def _all_of(namespace: str) -> str:
+    return f"{namespace}/*"
+
+
+def _recorded(obj: Object) -> list[Object]:
+    topics = (obj.get("status") or {}).get("record") or ()
+    return [entry for topic in topics for entry in topic["partitions"]]
+
+
+def _served_before(cluster: Object) -> bool:
+    return (cluster.get("status") or {}).get("clusterId") is not None

@@ -6,7 +6,7 @@ has something in flight, or waits for something: the deletion of a namespace, or
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -120,14 +120,21 @@ class Records:
 
     async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
         """Write the throttles that are set, and the values to restore."""
-        if throttle is not None or self._store.parts(cluster.metadata.uid):
-            await self.mark(cluster, throttle)
+        parts = self._store.parts(cluster.metadata.uid)
+        if throttle is not None or parts:
+            await self.mark(cluster, throttle, [name for part in parts for name in part.spec.left_in_statuses])
 
-    async def mark(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
-        """The same, and make the record of a KafkaCluster where there is none, without throttles too."""
+    async def mark(self, cluster: KafkaCluster, throttle: ThrottleStatus | None, left: Sequence[str]) -> None:
+        """The same, and make the record of a KafkaCluster where there is none, without throttles too.
+
+        `left` is what is to be taken over from statuses yet.
+        """
         meta = cluster.metadata
         spec = ReassignmentRecordSpec(
-            cluster_ref=RecordedClusterRef(namespace=meta.namespace, name=meta.name), part=0, throttle=throttle
+            cluster_ref=RecordedClusterRef(namespace=meta.namespace, name=meta.name),
+            part=0,
+            throttle=throttle,
+            left_in_statuses=tuple(left),
         )
         owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
         await self._write(owner, next(iter(self._store.parts(meta.uid)), None), spec, throttle is not None)

@@ -11,6 +11,7 @@ from datetime import datetime
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.controller.migration import holds_in_status, throttle_in_status, with_status
 from reassign.controller.packing import Packed
 from reassign.controller.reading import (
     Unreadable,
@@ -50,6 +51,8 @@ class Store:
         """The same by kind and cluster."""
         self._parts: dict[str, dict[str, Object]] = {}
         """The ReassignmentRecords of an owner's uid, by their own."""
+        self.marked: set[str] = set()
+        """The uids of the KafkaClusters that have, or had, a record."""
         self._gone: dict[str, datetime] = {}
         """The uids of owners that a GET did not find, and since when."""
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
@@ -78,9 +81,11 @@ class Store:
         self._objects[uid] = obj
         self._referring.setdefault(place(obj), {})[uid] = obj
         if obj["kind"] == Kind.REASSIGNMENT_RECORD:
-            owner = owner_of(obj).uid
-            self._parts.setdefault(owner, {})[uid] = obj
-            self._joined.pop(owner, None)
+            owner = owner_of(obj)
+            self._parts.setdefault(owner.uid, {})[uid] = obj
+            self._joined.pop(owner.uid, None)
+            if owner.kind is Kind.KAFKA_CLUSTER:
+                self.marked.add(owner.uid)
         return True
 
     def drop(self, uid: str) -> None:
@@ -204,12 +209,18 @@ class Store:
         """The parts of the record of an owner, by its uid; those that can be read."""
         return in_order(self._read_parts(owner))
 
+    def parts_of(self, owner: str) -> int:
+        """How many parts there are of the record of an owner, by its uid, readable or not."""
+        return len(self._parts.get(owner, ()))
+
     def has_record(self, owner: str) -> bool:
         """Whether there is a record of an owner, by its uid, readable or not."""
         return owner in self._parts
 
     def throttle(self, cluster: str) -> ThrottleStatus | None:
         """The record of the throttles that are set on a KafkaCluster, by its uid."""
+        if not self.has_record(cluster):
+            return throttle_in_status(self.get(cluster))
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
@@ -224,8 +235,7 @@ class Store:
 
     def plan(self, uid: str) -> Plan | None:
         """A ReassignmentPlan, parsed, if it is there."""
-        obj = self.get(uid)
-        if obj is None:
+        if (obj := self.get(uid)) is None:
             return None
         parsed = once(self._parsed_plans, parse_plan, obj)
         return parsed if isinstance(parsed, Plan) else None
@@ -256,10 +266,9 @@ class Store:
         return any(part.held for part in self.parts(owner))
 
     def _unreadable(self, obj: Object, problem: Problem) -> Unreadable:
-        uid = obj["metadata"]["uid"]
-        parts = self.parts(uid)
-        holds = len(parts) < len(self._parts.get(uid, ())) or any(active(part.record) for part in parts)
-        return Unreadable(obj, problem, holds)
+        parts = self._read_parts(obj["metadata"]["uid"])
+        holds = any(isinstance(part, Problem) or active(part.record) for part in parts)
+        return Unreadable(obj, problem, holds or holds_in_status(self, obj))
 
     def _counting(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
         return [obj for obj in self._referring.get((kind, key), {}).values() if counts(obj)]
@@ -269,7 +278,8 @@ class Store:
         uid = obj["metadata"]["uid"]
         if uid not in self._joined:
             self._joined[uid] = self._kept(obj) or self._whole(obj)
-        return self._joined[uid]
+        found = self._joined[uid]
+        return with_status(self, obj, found) if isinstance(found, Resource) else found
 
     def _kept(self, obj: Object) -> Settled | None:
         """What is kept of a settled one whose record is complete and settled too."""

@@ -51,7 +51,12 @@ class ThrottleRecord:
         if self.store.has_record(self._uid) and not self.store.parts(self._uid):
             message = "the record of its throttles cannot be read: run the version that wrote it"
             raise ReassignError(Reason.CANNOT_BE_READ, message)
-        await self.reporter.records.write_throttle(self.store.parse_cluster(obj), decision.record)
+        cluster = self.store.parse_cluster(obj)
+        if self.store.has_record(self._uid):
+            await self.reporter.records.write_throttle(cluster, decision.record)
+        else:  # none could be made of what the version before has in the status
+            status = cluster.status.model_copy(update={"throttle": decision.record})
+            await self.reporter.write_cluster(self.key, status)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)
