@@ -6,11 +6,14 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from localplatform.controlplane import ApiServer
+from localplatform.processes import wait_until
 from reassign.kube import lease as module
+from reassign.kube.client import KubeClient
 from reassign.kube.lease import Lease, LeaseLost
 from tests.api.kubectl import Kubectl
 
@@ -39,6 +42,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def unexpected() -> None:
     pytest.fail("the lease was lost")
+
+
+async def nothing(_: object) -> None:
+    pass
 
 
 @asynccontextmanager
@@ -87,7 +94,9 @@ def test_a_write_is_refused_before_the_lease_is_held(new: New) -> None:
 def test_a_container_started_again_in_the_same_pod_has_it_at_once(new: New, sandbox: Kubectl) -> None:
     async def run() -> None:
         async with holding(new("pod-1")) as before:
-            before._stop.set()  # as if it had been killed: nothing given up
+            before._give_up = nothing  # type: ignore[method-assign]  # killed
+            await before.release()
+            assert holder(sandbox) == "pod-1"
             async with asyncio.timeout(5):
                 async with holding(new("pod-1")) as after:
                     after.check()
@@ -133,6 +142,49 @@ def test_a_holder_that_renews_is_not_followed_by_another(new: New) -> None:
         await second.release()
 
     asyncio.run(run())
+
+
+@pytest.mark.usefixtures("short")
+def test_after_the_lease_was_deleted_one_process_writes_after_the_other(new: New, sandbox: Kubectl) -> None:
+    lost = threading.Event()
+
+    async def run() -> None:
+        async with holding(new("pod-1", lost.set)) as first:
+            second = new("pod-2")
+            waiting = asyncio.create_task(second.acquire())
+            assert await asyncio.to_thread(wait_until, lambda: second._seen is not None, 10)
+            sandbox.delete("lease", "writer")
+            while not waiting.done():
+                assert not (first.held and second.held)
+                await asyncio.sleep(0.01)
+            second.check()
+            assert lost.is_set()
+            assert holder(sandbox) == "pod-2"
+            await second.release()
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("short")
+def test_a_lease_deleted_just_before_its_renewal_is_lost(
+    new: New, sandbox: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = threading.Event()
+    request = KubeClient.request
+
+    async def too_late(kube: KubeClient, verb: str, *arguments: Any, **options: Any) -> Any:
+        if verb == "PUT":
+            sandbox.delete("lease", "writer")
+        return await request(kube, verb, *arguments, **options)
+
+    monkeypatch.setattr(KubeClient, "request", too_late)
+
+    async def run() -> None:
+        async with holding(new("pod-1", lost.set)):
+            assert await asyncio.to_thread(lost.wait, 10)
+
+    asyncio.run(run())
+    assert "writer" not in sandbox("get", "lease", "-o", "name")
 
 
 @pytest.mark.usefixtures("short")

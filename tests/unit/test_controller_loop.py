@@ -306,7 +306,8 @@ def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
     throttle = {"topics": [{"topic": "other", "configs": [config]}]}
     made = _object("ReassignmentRecord", f"{cluster}-record", {"part": 0, "throttle": throttle})
     made["spec"]["clusterRef"] = {"name": cluster, "namespace": namespace}
-    owner = {"kind": "KafkaCluster", "name": cluster, "uid": f"uid-{cluster}"}
+    version = made["apiVersion"]
+    owner = {"apiVersion": version, "kind": "KafkaCluster", "name": cluster, "uid": f"uid-{cluster}"}
     made["metadata"] |= {"namespace": namespace, "ownerReferences": [owner]}
     return made
 

@@ -208,6 +208,29 @@ def test_a_deletion_that_orphans_its_records_is_still_undone(world: World, resta
     assert world.store.get("uid-move") is None
 
 
+BACKUP = {"apiVersion": "velero.io/v1", "kind": "Backup", "name": "nightly", "uid": "uid-nightly"}
+NAMESAKE = {"apiVersion": "other.dev/v1", "kind": "PartitionReassignment", "name": "other", "uid": "uid-other"}
+UNKNOWN_KIND = {"apiVersion": "kafka.reassign.dev/v2", "kind": "Campaign", "name": "spring", "uid": "uid-spring"}
+
+
+@pytest.mark.parametrize("first", [BACKUP, NAMESAKE, UNKNOWN_KIND], ids=lambda owner: owner["kind"])
+@pytest.mark.parametrize("orphaned", [False, True])
+def test_an_owner_of_another_kind_changes_nothing(world: World, first: Object, orphaned: bool) -> None:
+    """Another client refers to an owner, too, and to one that is not ours where a deletion orphaned the record."""
+
+    def refer(part: Object) -> None:
+        references = part["metadata"]["ownerReferences"]
+        part["metadata"]["ownerReferences"] = [first, *([] if orphaned else references)]
+
+    [part] = parts(world)
+    world.store.put(world.kube.write(part["metadata"]["uid"], refer))
+    world.restart()
+    assert len(world.store.parts("uid-move")) == 1
+    world.delete("move")
+    world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
+    world.tick(until=lambda: world.kafka.replicas[OURS] == (1, 2, 3) and not held(world))
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_a_resource_without_its_finalizer_left_in_flight_is_undone(world: World, restarted: bool) -> None:
     strip(world)

@@ -310,7 +310,7 @@ def test_a_resource_not_allowed_is_refused_but_its_moves_are_followed() -> None:
     topics = [{"topic": "t", "topicId": "id", "partitions": [partition]}]
     record = move("moving-0", "team-b") | {"kind": "ReassignmentRecord"}
     record["spec"] = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 0, "topics": topics}
-    owner = {"kind": "PartitionReassignment", "name": "moving", "uid": moving["metadata"]["uid"]}
+    owner = {key: moving[key] for key in ("apiVersion", "kind")} | {"name": "moving", "uid": moving["metadata"]["uid"]}
     record["metadata"]["ownerReferences"] = [owner]
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving, record)
     reporter: Any = Refusals()

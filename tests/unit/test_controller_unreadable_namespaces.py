@@ -232,6 +232,29 @@ def test_nothing_new_begins_on_a_cluster_that_may_have_changed_unseen(world: Wor
     world.tick(until=lambda: OURS not in world.kafka.reassignments)
 
 
+def test_throttles_stay_on_a_cluster_that_may_have_changed_unseen(world: World) -> None:
+    client, brokers = Client(copy(START)), world.brokers
+    brokers.configs, brokers.change = client.configs, client.change  # type: ignore[attr-defined]
+    world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
+    grow_up(world.loop)
+
+    def show() -> None:
+        for _ in range(6):
+            show_changes(world.loop)
+            world.tick()
+
+    show()
+    before = copy(client.store)
+    assert any(FOLLOWER_RATE in configs for configs in before.values())
+    world.store.unreadable_namespaces.add("kafka")
+    world.kafka.copy(OURS)
+    show()
+    assert client.store == before
+    world.store.unreadable_namespaces.clear()
+    show()
+    assert not any(FOLLOWER_RATE in configs for configs in client.store.values())
+
+
 def test_throttles_stay_while_moves_in_flight_may_be_of_an_unread_namespace(world: World) -> None:
     client, brokers = Client(copy(START)), world.brokers
     brokers.configs, brokers.change = client.configs, client.change  # type: ignore[attr-defined]

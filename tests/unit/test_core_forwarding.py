@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reassign.api.kafka_cluster import Execution
+from reassign.api.kafka_cluster import Execution, ThrottleStatus
 from reassign.api.partition_reassignment import RecordState
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
     OVERTAKEN_SECONDS,
@@ -20,9 +21,12 @@ from reassign.core.model.forwarding import (
     MetadataOffsets,
     Write,
 )
+from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.core.moves.settle import settle_steps
+from reassign.core.throttle.diff import Diff
+from reassign.core.throttle.stage import _sent
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker
@@ -252,6 +256,23 @@ def test_the_broker_of_a_throttle_is_asked_by_a_new_process() -> None:
     asked = {write.via for write in throttler.lately.in_doubt(throttler.status)}
     assert asked == {0, 1, 2}
     assert broker(0) in throttler.store
+
+
+@pytest.mark.parametrize(
+    ("via", "seconds_ago", "named"),
+    [(2, 1.0, 2), (1, 1.0, None), (None, 1.0, None), (1, LANDING_SECONDS, 2), (None, LANDING_SECONDS, 2)],
+)
+def test_a_record_names_no_broker_while_another_may_hold_a_change(
+    via: int | None, seconds_ago: float, named: int | None
+) -> None:
+    clock = Clock(1000.0, datetime(2026, 1, 1, tzinfo=UTC))
+    recent = Recent(started=0.0, clock=clock, forwarding=Forwarding(via=2))
+    before = ThrottleStatus(via=via, sent_at=clock.of(1000.0 - seconds_ago))
+    change = Change(ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), "rate"), Op.SET, "1")
+    sent = _sent(Diff(ThrottleStatus(), (change,)), before, recent)
+    assert sent
+    assert (sent.via, sent.sent_at) == (named, clock.time)
+    assert _sent(Diff(ThrottleStatus(), ()), before, recent) == before, "nothing is sent"
 
 
 def test_a_new_process_goes_on_at_the_broker_that_topics_were_changed_through() -> None:

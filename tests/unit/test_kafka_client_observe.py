@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaTimeoutError
+from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
 from reassign.controller.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
-from reassign.core.model.forwarding import Doubts
+from reassign.core.model.forwarding import NO_DOUBTS, Doubts
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import BROKER_SECONDS
-from reassign.kafka.wire import READ_SECONDS
+from reassign.kafka.wire import READ_SECONDS, Wire
 
 
 class Silent:
@@ -31,13 +32,14 @@ class Silent:
         self.now = 1000.0
         self.asked: list[int] = []
 
-    last = None
-
     def newest_version(self, api: object) -> int:
         return 1
 
     def read(self, make: Any) -> Any:
         return SimpleNamespace(error_code=0, error_message=None, topics=[], cluster_id="id", brokers=self.brokers)
+
+    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+        return self.read(make), first
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         self.asked.append(broker)
@@ -96,13 +98,14 @@ def test_brokers_that_are_down_are_asked_side_by_side(
 
 
 class Listing(Silent):
-    """Brokers that list what is in flight; `last` is the one that any request goes to."""
-
-    last = 2
+    """Brokers that list what is in flight; broker 2 is the one that any request goes to."""
 
     def __init__(self) -> None:
         super().__init__(3)
         self.in_flight: set[TopicPartition] = set()
+
+    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+        return self.read(make), 2
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         self.asked.append(broker)
@@ -132,11 +135,59 @@ def test_the_end_of_a_move_is_asked_of_the_broker_that_listed_it() -> None:
     assert wire.asked == [2, 2]
 
 
+class Manager:
+    """kafka-python's side of two brokers. Broker 2 alone lists what is in flight, broker 1 alone names coordinators."""
+
+    def __init__(self) -> None:
+        brokers = [SimpleNamespace(node_id=id, host="b", port=9092) for id in (1, 2)]
+        self.cluster = SimpleNamespace(
+            brokers=lambda: brokers,
+            bootstrap_brokers=list,
+            broker_metadata=lambda _: brokers[0],
+            add_coordinator=lambda *_: "coordinator-1",
+        )
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What another thread does right after a list."""
+
+    def connection_delay(self, node: int) -> int:
+        return 0
+
+    def get_connection(self, node: int, **_: object) -> Any:
+        async def send(request: Any, request_timeout_ms: int) -> Any:
+            if isinstance(request, ListPartitionReassignmentsRequest) is (node == 2):
+                return SimpleNamespace(error_code=0, error_message=None, topics=[], coordinators=[])
+            raise KafkaTimeoutError
+
+        return SimpleNamespace(init_future=None, send_request=send)
+
+    async def wait_for(self, *_: object) -> None:
+        pass
+
+    def run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
+        result = asyncio.run(function(*arguments))
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
+        return result
+
+
+def test_writes_go_to_the_broker_that_listed_whatever_the_claim_asks_meanwhile() -> None:
+    wire = Wire(Connection("b:9092"))
+    manager = wire._manager = Manager()
+    manager.meanwhile = lambda: wire.coordinator("a group")
+    with ThreadPoolExecutor(1) as executor:
+        client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+        _, forwarded = asyncio.run(client._list(NO_DOUBTS))
+    wire.close()
+    assert forwarded.via == client._via == 2
+    assert forwarded.brokers == {2}
+
+
 class OneHangs(Silent):
     """Three brokers, of which the last one hangs."""
 
-    def prefer(self, broker: int) -> None:
-        assert broker == 0
+    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+        assert first == 0
+        return super().read_by(make, first)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         if broker == 2:

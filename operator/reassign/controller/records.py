@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from reassign.api.common import API_VERSION, FINALIZER
+from reassign.api.common import API_VERSION, FINALIZER, GROUP
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRecordSpec, RecordedClusterRef
 from reassign.controller.packing import whole
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT)
 COPIED_AFTER = timedelta(seconds=60)
 """A part that was made so long after the last write that it tells of is a copy: ours are made before."""
 
@@ -72,13 +73,13 @@ class Part:
 def owner_of(obj: Object) -> Owner:
     """The owner of a ReassignmentRecord.
 
-    A deletion with --cascade=orphan removes the reference to it. Then the name of the record has its uid, which stands
-    for its own name too: a GET finds nothing of that name.
+    Other clients may add owners of their kinds. A deletion with --cascade=orphan removes the reference to ours. Then
+    the name of the record has its uid, which stands for its own name too: a GET finds nothing of that name.
     """
     meta, spec = obj["metadata"], obj["spec"]
-    if references := meta.get("ownerReferences"):
-        owner = references[0]
-        return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
+    for owner in meta.get("ownerReferences", ()):
+        if owner["apiVersion"].startswith(f"{GROUP}/") and owner["kind"] in OWNERS:
+            return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
     uid, _, _ = meta["name"].rpartition("-")
     kind = Kind.KAFKA_CLUSTER if "throttle" in spec else Kind.PARTITION_REASSIGNMENT
     return Owner(kind, meta["namespace"], uid, uid)

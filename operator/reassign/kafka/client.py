@@ -198,10 +198,8 @@ class KafkaClient:
 
         asked = doubts.brokers
         heard = [b for b, yes in zip(asked, await asyncio.gather(*map(answers, asked)), strict=True) if yes]
-        if heard:
-            self._wire.prefer(heard[0])
-        reassignments = await self._call(requests.reassignments, self._wire)
-        self._via = self._wire.last
+        first = heard[0] if heard else self._via
+        reassignments, self._via = await self._call(requests.all_reassignments, self._wire, first)
         brokers = {*heard, *([] if self._via is None else [self._via])}
         return reassignments, Forwarded(
             self._via, frozenset(brokers), await self._offsets() if doubts.offsets else None

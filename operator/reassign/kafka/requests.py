@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -53,18 +54,28 @@ def forwards(wire: Wire, broker: int) -> None:
     _raise_for(answer.error_code, answer.error_message)
 
 
+def all_reassignments(wire: Wire, first: int | None) -> tuple[dict[TopicPartition, Reassignment], int | None]:
+    """What is in flight on the cluster, asked of this broker first; and the broker that listed it."""
+    answer, broker = wire.read_by(lambda: _list_request(()), first)
+    return _listed(answer), broker
+
+
 def reassignments(
-    wire: Wire, only: Collection[TopicPartition] | None = None, broker: int | None = None
+    wire: Wire, only: Collection[TopicPartition], broker: int | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """What is in flight, on the cluster or of the given partitions, as any broker or this one has it
-    (ListPartitionReassignments)."""
+    """What is in flight of these partitions, as any broker or this one has it."""
+    request = partial(_list_request, only)
+    return _listed(wire.read(request) if broker is None else wire.read_from(broker, request(), READ_SECONDS))
+
+
+def _list_request(only: Collection[TopicPartition]) -> Any:
+    """ListPartitionReassignments of these partitions, of all where none is named."""
     listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
-    topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only or ()).items()]
+    topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only).items()]
+    return ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
 
-    def request() -> Any:
-        return ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
 
-    answer = wire.read(request) if broker is None else wire.read_from(broker, request(), READ_SECONDS)
+def _listed(answer: Any) -> dict[TopicPartition, Reassignment]:
     _raise_for(answer.error_code, answer.error_message)
     return {
         TopicPartition(topic.name, p.partition_index): Reassignment(

@@ -77,7 +77,13 @@ class Wire:
 
     def read(self, make: Callable[[], Any]) -> Any:
         """Ask any broker, one after another until one answers; a request fits one broker's version only."""
-        return self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS))
+        answer, _ = self.read_by(make)
+        return answer
+
+    def read_by(self, make: Callable[[], Any], first: int | None = None) -> tuple[Any, int | None]:
+        """The same, this broker first; with the broker that answered, None for a bootstrap server."""
+        answer, node = self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS), first)
+        return answer, node if isinstance(node, int) else None
 
     def read_from(self, node: Node, request: Any, seconds: float) -> Any:
         """Ask this broker."""
@@ -90,15 +96,6 @@ class Wire:
         answer = answer.coordinators[0] if answer.coordinators else answer
         node: str = self._manager.cluster.add_coordinator(answer, kind, group)
         return node
-
-    @property
-    def last(self) -> int | None:
-        """The broker that answered last of those that any would have served."""
-        return self._last if isinstance(self._last, int) else None
-
-    def prefer(self, broker: int) -> None:
-        """Ask this broker first where any would do."""
-        self._last = broker
 
     def write(self, request: Any, before_write: Callable[[], None], broker: int | None = None) -> Any:
         """Send a request once, to this broker, or else to the first one that can be connected to.
@@ -131,7 +128,7 @@ class Wire:
 
     async def _write(self, broker: int | None, request: Any, before_write: Callable[[], None]) -> Any:
         if broker is None:
-            connection = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
+            connection, _ = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
         else:
             connection = await self._connect(broker, CONNECT_SECONDS)
         before_write()
@@ -142,18 +139,22 @@ class Wire:
         except errors.KafkaError as error:
             raise AnswerLostError(str(error) or type(error).__name__) from error
 
-    async def _any(self, attempt: Callable[[Node], Any]) -> Any:
-        """Try all brokers known, first the one that answered last, then at random; last the bootstrap servers."""
+    async def _any(self, attempt: Callable[[Node], Any], first: int | None = None) -> tuple[Any, Node]:
+        """Try all brokers known: this one, the one that answered last, then at random; last the bootstrap servers.
+
+        The first result that there is, and whose it is.
+        """
         known: list[Node] = [broker.node_id for broker in self._manager.cluster.brokers()]
         random.shuffle(known)
-        known.sort(key=lambda node: (node != self._last, self._manager.connection_delay(node) > 0))
+        known.sort(key=lambda node: (node != first, node != self._last, self._manager.connection_delay(node) > 0))
 
-        async def remember(node: Node) -> Any:
+        async def remember(node: Node) -> tuple[Any, Node]:
             result = await attempt(node)
             self._last = node
-            return result
+            return result, node
 
-        return await self._first([*known, *self._bootstrap_servers()], remember)
+        result: tuple[Any, Node] = await self._first([*known, *self._bootstrap_servers()], remember)
+        return result
 
     async def _first(self, nodes: Iterable[Node], attempt: Callable[[Node], Any]) -> Any:
         """The first result that an attempt at a node has; the error of the last one tried when none has."""

@@ -7,6 +7,9 @@ land late.
 
 A Lease whose deadline has passed is lost, even if it was not taken: another process may have held it and ended.
 
+So is one that was deleted, which its holder learns when it is to be renewed. A process that has waited for another
+treats its deletion as its last renewal, and makes another Lease when that one would have ended.
+
 The library's leader election is not used: it has no deadline to check, counts on the wall clock, and an
 unreachable API server ends it with an exception of the HTTP client.
 """
@@ -22,8 +25,8 @@ from typing import Any
 
 import structlog
 
-from reassign.errors import ConflictError, ReassignError
-from reassign.kube.client import KubeClient
+from reassign.errors import ConflictError
+from reassign.kube.client import KubeClient, Object
 
 __all__ = ["Lease", "LeaseLost"]
 
@@ -50,8 +53,8 @@ class Lease:
     """A Lease that this process holds or waits for.
 
     `identity` is the pod's name: a container that is started again in the same pod has it at once, since
-    the one before has ended by then. `on_lost` is called in the lease's thread, once, when the deadline has
-    passed; it ends the process.
+    the one before has ended by then. `on_lost` is called in the lease's thread, once, when the Lease is lost or
+    that thread fails; it ends the process.
     """
 
     def __init__(self, namespace: str, name: str, identity: str, on_lost: Callable[[], None]) -> None:
@@ -61,7 +64,8 @@ class Lease:
         self._held = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._seen: tuple[str, float] = ("", 0.0)
+        self._seen: tuple[str, float] | None = None
+        """The version that another process held last, empty once it was deleted, and when it was first seen."""
         self._unanswered = False
         """Whether the last attempt met an error, which one that waits says once."""
         self.uid = ""
@@ -94,22 +98,30 @@ class Lease:
             await asyncio.to_thread(self._thread.join)
 
     async def _hold(self) -> None:
-        async with KubeClient() as kube:
-            while not self._stop.is_set():
-                sent = _clock()
-                renewed = await self._renew(kube)
-                self._end_if_lost()
-                if renewed:
-                    if not self._stop.is_set():
-                        self._deadline = sent + DEADLINE_SECONDS
-                    if not self._held.is_set():
-                        self._held.set()
-                        log.info("lease acquired", lease=self._name, identity=self._identity)
-                    pause = RENEW_SECONDS
-                else:
-                    pause = RETRY_SECONDS
-                await self._pause(pause)
-            await self._give_up(kube)
+        try:
+            async with KubeClient() as kube:
+                while not self._stop.is_set():
+                    await self._pause(await self._attempt(kube))
+                await self._give_up(kube)
+        except Exception:
+            log.exception("the lease failed unexpectedly", lease=self._name)
+        finally:
+            self._deadline = 0.0
+            self._end_if_lost()
+
+    async def _attempt(self, kube: KubeClient) -> float:
+        """Take or renew the Lease; in how many seconds to do so again."""
+        sent = _clock()
+        renewed = await self._renew(kube)
+        self._end_if_lost()
+        if not renewed:
+            return RETRY_SECONDS
+        if not self._stop.is_set():
+            self._deadline = sent + DEADLINE_SECONDS
+        if not self._held.is_set():
+            self._held.set()
+            log.info("lease acquired", lease=self._name, identity=self._identity)
+        return RENEW_SECONDS
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but end the process as soon as the deadline of a Lease that was ours has passed."""
@@ -121,8 +133,8 @@ class Lease:
     def _end_if_lost(self) -> None:
         if self._held.is_set() and not self._stop.is_set() and not self.held:
             log.error("lease lost", lease=self._name, identity=self._identity)
-            self._on_lost()
             self._stop.set()
+            self._on_lost()
 
     async def _renew(self, kube: KubeClient) -> bool:
         """Take or renew the Lease; False when another holds it or the API server does not let us know."""
@@ -133,13 +145,19 @@ class Lease:
             return renewed
         except ConflictError:
             return False  # another process was faster; the next read shows which
-        except (ReassignError, TimeoutError) as error:
+        except Exception as error:  # anything can come back through a proxy, and this thread has to go on
             if not self._unanswered or self._held.is_set():
-                log.warning("lease not renewed", lease=self._name, error=str(error) or "no answer in time")
+                log.warning("lease not renewed", lease=self._name, type=type(error).__name__, error=str(error))
             self._unanswered = True
             return False
 
     async def _renewed(self, kube: KubeClient) -> bool:
+        path = f"{self._path}/{self._name}"
+        lease = await kube.request("GET", path, missing_ok=True)
+        deleted = self._held.is_set() and (lease is None or lease["metadata"]["uid"] != self.uid)
+        if deleted or self._held_by_another(lease):
+            self._deadline = 0.0
+            return False
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,
@@ -148,37 +166,32 @@ class Lease:
             "renewTime": now,
             "leaseTransitions": 0,
         }
-        lease = await kube.request("GET", f"{self._path}/{self._name}", missing_ok=True)
         if lease is None:
-            lease = {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"name": self._name, "namespace": self._namespace},
-                "spec": spec,
-            }
-            created = await kube.request("POST", self._path, lease)
-            self.uid = created["metadata"]["uid"] if created else ""
-            return True
-        self.uid = lease["metadata"]["uid"]
-        before = lease.get("spec") or {}
-        if before.get("holderIdentity") == self._identity:
-            spec |= {key: before[key] for key in ("acquireTime", "leaseTransitions") if key in before}
-        elif self._held_by_another(before, lease["metadata"]["resourceVersion"]):
-            self._deadline = 0.0
-            return False
+            metadata = {"name": self._name, "namespace": self._namespace}
+            made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+            written = await kube.request("POST", self._path, made)
         else:
-            spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
-        await kube.request("PUT", f"{self._path}/{self._name}", lease | {"spec": spec})
+            before = lease.get("spec") or {}
+            if before.get("holderIdentity") == self._identity:
+                spec |= {key: before[key] for key in ("acquireTime", "leaseTransitions") if key in before}
+            else:
+                spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
+            written = await kube.request("PUT", path, lease | {"spec": spec})
+        assert written is not None
+        self.uid = written["metadata"]["uid"]
         return True
 
-    def _held_by_another(self, spec: dict[str, Any], version: str) -> bool:
-        """Whether its holder may still write: clocks differ, so what counts is how long we saw no renewal."""
-        if not spec.get("holderIdentity"):
+    def _held_by_another(self, lease: Object | None) -> bool:
+        """Whether another process may still write: clocks differ, so what counts is how long we saw no renewal."""
+        if lease is None and self._seen is None:
             return False
-        if self._seen[0] != version:
+        spec = (lease or {}).get("spec") or {}
+        if lease and spec.get("holderIdentity") in (None, "", self._identity):
+            return False
+        version = lease["metadata"]["resourceVersion"] if lease else ""
+        if self._seen is None or self._seen[0] != version:
             self._seen = (version, _clock())
-        duration = int(spec.get("leaseDurationSeconds", DURATION_SECONDS))
-        return _clock() - self._seen[1] < duration
+        return _clock() - self._seen[1] < int(spec.get("leaseDurationSeconds", DURATION_SECONDS))
 
     async def _give_up(self, kube: KubeClient) -> None:
         try:
@@ -186,5 +199,5 @@ class Lease:
             if lease and lease["spec"].get("holderIdentity") == self._identity:
                 lease["spec"]["holderIdentity"] = ""
                 await kube.request("PUT", f"{self._path}/{self._name}", lease)
-        except ReassignError as error:
-            log.warning("lease not released", lease=self._name, error=error.message)
+        except Exception as error:
+            log.warning("lease not released", lease=self._name, type=type(error).__name__, error=str(error))

@@ -62,14 +62,14 @@ class Verdict:
 
     @property
     def must_record(self) -> bool:
-        """Whether the record has to be in status before the steps are taken."""
+        """Whether the record has to be written before the steps are taken."""
         before = self.resource.record
         return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
 
     def begins(self, step: Step) -> bool:
         """Whether a move of ours begins with a step, or another client's ends for it.
 
-        A cancel that is in the status already is none: it may have been sent.
+        A cancel that is recorded already is none: it may have been sent.
         """
         entry, before = self.record[step.tp], self.resource.record.get(step.tp)
         if isinstance(step, Cancel):

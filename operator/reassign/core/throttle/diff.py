@@ -2,7 +2,7 @@
 
 Everything is judged anew at each tick. What is wanted and not observed is set, again if need be; what is recorded and
 no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
-in the KafkaCluster's status before the changes are made, so it may name more than was ever set, never less.
+written before the changes are made, so it may name more than was ever set, never less.
 
 Of a list only our own items are added and removed. A value belongs to all clients: what was there before is
 restored, and only where ours is still there.

@@ -61,8 +61,7 @@ class ThrottleState:
         if not fits:
             return Problem(
                 Reason.RESOURCE_TOO_LARGE,
-                "the throttles in the status of the KafkaCluster have no room for it; it starts when other moves "
-                "are done",
+                "the KafkaCluster's record of its throttles has no room for it; it starts when other moves are done",
             )
         if key is None:
             return self._unsteady(move)
