@@ -55,6 +55,8 @@ class Actor:
     """Whether the last decision changed any object."""
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
     """Bytes copied by each resource that has something in flight, for the rate."""
+    _copied: dict[str, int] = field(default_factory=dict)
+    """Bytes copied by each resource that was judged last, of which none count twice."""
     _unreported: set[str] = field(default_factory=set)
     """The resources, by uid, whose last status could not be made, or written."""
 
@@ -76,6 +78,7 @@ class Actor:
         self.written = False
         judged = {verdict.resource.uid for verdict in decision.verdicts}
         self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
+        self._copied = {uid: size for uid, size in self._copied.items() if uid in judged}
         self._unreported &= judged
         resources: dict[str, Resource] = {}
 
@@ -110,6 +113,7 @@ class Actor:
         resource = verdict.resource
         status = report(*policy.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
         self._sample(resource.uid, status.progress)
+        self._count_bytes(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.remove_finalizer(written)
@@ -122,6 +126,12 @@ class Actor:
             samples.append((time.monotonic(), progress.bytes_copied))
             while samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
                 samples.popleft()
+
+    def _count_bytes(self, uid: str, progress: Progress | None) -> None:
+        if progress and progress.bytes_copied is not None:
+            new = progress.bytes_copied - self._copied.get(uid, progress.bytes_copied)
+            self.metrics.copied_bytes.labels("/".join(self.key)).inc(max(new, 0))
+            self._copied[uid] = progress.bytes_copied
 
     async def report_cluster(
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold

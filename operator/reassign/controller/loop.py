@@ -20,6 +20,7 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.migration import mark_served, take_over_statuses
 from reassign.controller.observer import Observation, Observer
+from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
 from reassign.controller.reading import wish
@@ -58,8 +59,6 @@ CONFLICT_SECONDS = 0.5
 WAITING_SECONDS = 5.0
 IDLE_SECONDS = 15.0
 UNREACHABLE_SECONDS = 5.0
-PATIENCE_SECONDS = 10.0
-"""How long a cluster that was seen may be unreachable before statuses say so: one lost answer is no news."""
 
 
 @dataclass(slots=True)
@@ -80,6 +79,7 @@ class ClusterLoop:
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
+    outage: Outage = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
@@ -87,8 +87,6 @@ class ClusterLoop:
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
-    _unseen_since: float | None = None
-    """When the first of the observations began that failed since the last one."""
     _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
@@ -96,6 +94,7 @@ class ClusterLoop:
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
+        self.outage = Outage(self.name, self.metrics)
 
     @property
     def name(self) -> str:
@@ -103,6 +102,7 @@ class ClusterLoop:
 
     async def run(self) -> None:
         """Tick until the KafkaCluster is gone; end with the connection closed."""
+        self.metrics.serve(self.name, lambda: self.store.conditions(self.key))
         try:
             self.health.tick(self.name)
             while (pause := await self._safe_tick()) is not None:
@@ -170,8 +170,7 @@ class ClusterLoop:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now())
         resources = self._due(cluster, admitted)
-        if self._unseen_since is None:
-            self._unseen_since = time.monotonic()
+        self.outage.begin()
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
             in_doubt = doubts(resources, throttle, self.memory)
@@ -180,7 +179,7 @@ class ClusterLoop:
             observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
-        self._unseen_since = None
+        self.outage.observed()
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
             first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
@@ -244,7 +243,7 @@ class ClusterLoop:
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
-        self.metrics.count_moves(self.name, decision.verdicts, policy.limits.partitions_in_flight)
+        self.metrics.decided(self.name, decision, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
@@ -289,9 +288,7 @@ class ClusterLoop:
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
-        assert self._unseen_since is not None
-        lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
-        if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
+        if not self.outage.failed(problem):
             return MOVING_SECONDS
         await self.unserved.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)

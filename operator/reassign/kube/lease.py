@@ -54,9 +54,17 @@ class Lease:
     passed; it ends the process.
     """
 
-    def __init__(self, namespace: str, name: str, identity: str, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        identity: str,
+        on_lost: Callable[[], None],
+        written: Callable[[str, int], None] = lambda *_: None,
+    ) -> None:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._namespace, self._name, self._identity, self._on_lost = namespace, name, identity, on_lost
+        self._written = written
         self._deadline = 0.0
         self._held = threading.Event()
         self._stop = threading.Event()
@@ -66,6 +74,15 @@ class Lease:
         """Whether the last attempt met an error, which one that waits says once."""
         self.uid = ""
         """Of the object in the API server: all pods of one installation share it, and it outlives them."""
+        self.transitions = 0
+        """How often it has changed its holder, by the object in the API server."""
+        self.renewed_at = 0.0
+        """When this process last renewed it, in seconds since 1970; 0 for never."""
+
+    @property
+    def full_name(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self._namespace}/{self._name}"
 
     @property
     def held(self) -> bool:
@@ -75,7 +92,7 @@ class Lease:
     def check(self) -> None:
         """Raise `LeaseLost` unless this process may write now; to be called right before a write."""
         if not self.held:
-            raise LeaseLost(f"the Lease {self._namespace}/{self._name} was not renewed in time")
+            raise LeaseLost(f"the Lease {self.full_name} was not renewed in time")
 
     async def acquire(self) -> None:
         """Wait until the Lease is ours; it is renewed from then on."""
@@ -83,7 +100,7 @@ class Lease:
         self._thread.start()
         while not self._held.is_set():
             if not self._thread.is_alive():
-                raise LeaseLost(f"the Lease {self._namespace}/{self._name} could not be asked for")
+                raise LeaseLost(f"the Lease {self.full_name} could not be asked for")
             await asyncio.sleep(0.05)
 
     async def release(self) -> None:
@@ -94,14 +111,14 @@ class Lease:
             await asyncio.to_thread(self._thread.join)
 
     async def _hold(self) -> None:
-        async with KubeClient() as kube:
+        async with KubeClient(written=self._written) as kube:
             while not self._stop.is_set():
                 sent = _clock()
                 renewed = await self._renew(kube)
                 self._end_if_lost()
                 if renewed:
                     if not self._stop.is_set():
-                        self._deadline = sent + DEADLINE_SECONDS
+                        self._deadline, self.renewed_at = sent + DEADLINE_SECONDS, time.time()
                     if not self._held.is_set():
                         self._held.set()
                         log.info("lease acquired", lease=self._name, identity=self._identity)
@@ -161,14 +178,16 @@ class Lease:
             return True
         self.uid = lease["metadata"]["uid"]
         before = lease.get("spec") or {}
+        self.transitions = before.get("leaseTransitions", 0)
         if before.get("holderIdentity") == self._identity:
             spec |= {key: before[key] for key in ("acquireTime", "leaseTransitions") if key in before}
         elif self._held_by_another(before, lease["metadata"]["resourceVersion"]):
             self._deadline = 0.0
             return False
         else:
-            spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
+            spec["leaseTransitions"] = self.transitions + 1
         await kube.request("PUT", f"{self._path}/{self._name}", lease | {"spec": spec})
+        self.transitions = spec["leaseTransitions"]
         return True
 
     def _held_by_another(self, spec: dict[str, Any], version: str) -> bool:
