@@ -19,6 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Progress
 from reassign.controller.attempts import Attempts
 from reassign.controller.brake_copies import BrakeCopies
+from reassign.controller.logs import named_as
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
@@ -35,7 +36,7 @@ from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ReassignError
 from reassign.kafka.client import KafkaClient
-from reassign.kube.client import ClusterKey, KubeClient
+from reassign.kube.client import ClusterKey, Kind, KubeClient
 
 log = structlog.get_logger()
 
@@ -69,7 +70,7 @@ class Actor:
         try:
             await self.throttle_record.write(decision.throttle)
         except ReassignError as error:
-            log.warning("throttles not recorded", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("throttles not recorded", reason=error.reason, error=error.message)
             return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
         return await self._change(client, changes)
 
@@ -95,9 +96,13 @@ class Actor:
         if not decision.steps:
             return {}
         outcomes = await client.perform(decision.steps)
+        owners = {step: verdict.resource for verdict in decision.verdicts for step in verdict.steps}
         for step, outcome in outcomes.items():
             self.metrics.kafka_write(type(step).__name__)
-            log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
+            of = named_as(Kind.PARTITION_REASSIGNMENT, owners[step]) if step in owners else {}  # else the brake's
+            log.info(
+                "step", **of, step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message
+            )
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:

@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
+from reassign.controller.logs import named_as
 from reassign.controller.reading import Unreadable
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.kube.client import Kind
 
 if TYPE_CHECKING:
     from reassign.controller.reporter import Reporter
@@ -56,6 +59,12 @@ class Attempts:
         """Leaves an error to the next reconciliation; raises only when the API server itself seems to be down."""
         began = time.monotonic()
         self._alive()
+        with bound_contextvars(**named_as(Kind.PARTITION_REASSIGNMENT, resource)):
+            async with self._at(resource, began):
+                yield
+
+    @asynccontextmanager
+    async def _at(self, resource: Resource | Unreadable, began: float) -> AsyncIterator[None]:
         try:
             try:
                 yield
@@ -67,9 +76,8 @@ class Attempts:
             self.conflict = True
             await self._reporter.refresh(resource)
         except ReassignError as error:
-            name = f"{resource.namespace}/{resource.name}"
             if resource.namespace not in self._reporter.unreadable_namespaces:  # of those it is said once
-                log.warning("not written", resource=name, reason=error.reason, error=error.message)
+                log.warning("not written", reason=error.reason, error=error.message)
             if isinstance(error, ApiServerError):
                 self._waited += time.monotonic() - began
                 if self._waited >= API_SECONDS:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
@@ -23,7 +24,7 @@ from reassign.controller.observer import Observation, Observer
 from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
-from reassign.controller.reading import wish
+from reassign.controller.reading import named, wish
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
 from reassign.controller.store import Store
@@ -126,10 +127,10 @@ class ClusterLoop:
                 await self.reporter.refresh_cluster(self.key)
             return CONFLICT_SECONDS
         except ReassignError as error:
-            log.warning("reconciliation failed", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("reconciliation failed", reason=error.reason, error=error.message)
             return UNREACHABLE_SECONDS
         except Exception as error:
-            log.exception("reconciliation failed unexpectedly", cluster=self.key)
+            log.exception("reconciliation failed unexpectedly")
             self._bug = bug(error, "it from serving the cluster")
             return UNREACHABLE_SECONDS
 
@@ -137,6 +138,7 @@ class ClusterLoop:
         obj = self.store.cluster(self.key)
         if obj is None:
             return None
+        bind_contextvars(**named(obj))
         try:
             with self._drift.tick():
                 return await self._reconcile(obj)
@@ -207,7 +209,7 @@ class ClusterLoop:
         try:
             await write
         except ReassignError as error:
-            log.warning("not written", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("not written", reason=error.reason, error=error.message)
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
                     await self.reporter.refresh_cluster(self.key)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.controller.logs import named_as
 from reassign.controller.records import Records
 from reassign.controller.store import Store
 from reassign.core.model.record import read_record
 from reassign.errors import ApiServerError, ConflictError, ReassignError
-from reassign.kube.client import ClusterKey
+from reassign.kube.client import ClusterKey, Kind
 
 log = structlog.get_logger()
 
@@ -30,7 +31,7 @@ async def take_over_statuses(key: ClusterKey, cluster: KafkaCluster, store: Stor
         except (ApiServerError, ConflictError):
             raise
         except ReassignError as error:  # nothing can be made in a namespace that is being deleted
-            log.warning("cannot record", resource=f"{resource.namespace}/{resource.name}", error=error.message)
+            log.warning("cannot record", **named_as(Kind.PARTITION_REASSIGNMENT, resource), error=error.message)
 
 
 async def mark_served(key: ClusterKey, cluster: KafkaCluster, store: Store, records: Records) -> None:

@@ -39,7 +39,7 @@ class Outage:
         self.metrics.kafka_up.labels(self.cluster).set(1)
         if self._logged and self._since is not None:
             seconds = round(time.monotonic() - self._since, 1)
-            log.info("outage ended: Kafka can be observed again", kafka_cluster=self.cluster, seconds=seconds)
+            log.info("outage ended: Kafka can be observed again", seconds=seconds)
         self._seen, self._since, self._logged = True, None, False
 
     def failed(self, problem: Problem) -> bool:
@@ -49,7 +49,6 @@ class Outage:
         if problem.reason is Reason.CLUSTER_UNREACHABLE and self._seen and lasts < PATIENCE_SECONDS:
             return False
         if not self._logged:
-            named = {"reason": problem.reason, "error": problem.message}
-            log.warning("outage began: Kafka cannot be observed", kafka_cluster=self.cluster, **named)
+            log.warning("outage began: Kafka cannot be observed", reason=problem.reason, error=problem.message)
         self._logged = True
         return True

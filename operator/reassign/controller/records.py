@@ -141,10 +141,10 @@ class Records:
         for owner in self._store.unowned(key):
             if await refresh(self._kube, self._store, *owner):
                 continue
-            name = f"{owner.namespace}/{owner.name}"
-            log.warning("gone without its finalizer", kind=owner.kind, name=name)
+            named = {"kind": str(owner.kind), "resource": f"{owner.namespace}/{owner.name}", "generation": None}
+            log.warning("gone without its finalizer", **named)
             if owner.kind is Kind.KAFKA_CLUSTER:
-                log.warning("throttles left", cluster=name, where=where_throttled(self._store.throttle(owner.uid)))
+                log.warning("throttles left", **named, where=where_throttled(self._store.throttle(owner.uid)))
                 await self.release(owner.uid)
             else:
                 self._store.is_gone(owner, now)

@@ -17,12 +17,12 @@ from reassign.controller.reading import (
     Unreadable,
     counts,
     differs,
-    full_name,
     in_order,
     is_wave,
     joined,
     left_of,
     lost,
+    named,
     once,
     packed,
     parse_plan,
@@ -138,7 +138,7 @@ class Store:
         """
         now = self._objects.get(obj["metadata"]["uid"])
         if now is not None and known is not None and (version(obj) < known or differs(obj, now)):
-            log.warning("etcd was restored: an older version is taken over", resource=full_name(obj), known=known)
+            log.warning("etcd was restored: an older version is taken over", **named(obj), known=known)
             self.drop(obj["metadata"]["uid"])
         self.put(obj)
 

@@ -75,7 +75,7 @@ class Unserved:
         if isinstance(error, ReassignError):
             problem = error_problem(error)
         else:
-            log.error("failed unexpectedly", cluster=self.key, exc_info=error)
+            log.error("failed unexpectedly", exc_info=error)
             problem = bug(error, "it from seeing the cluster")
         self.metrics.failed("/".join(self.key), problem.reason)
         return problem
