@@ -14,6 +14,7 @@ unreachable API server ends it with an exception of the HTTP client.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -74,8 +75,8 @@ class Lease:
         """Whether the last attempt met an error, which one that waits says once."""
         self.uid = ""
         """Of the object in the API server: all pods of one installation share it, and it outlives them."""
-        self.transitions = 0
-        """How often it has changed its holder, by the object in the API server."""
+        self.transitions = math.nan
+        """How often it has changed its holder, by the object in the API server; NaN until that was read."""
         self.renewed_at = 0.0
         """When this process last renewed it, in seconds since 1970; 0 for never."""
 
@@ -175,6 +176,7 @@ class Lease:
             }
             created = await kube.request("POST", self._path, lease)
             self.uid = created["metadata"]["uid"] if created else ""
+            self.transitions = 0
             return True
         self.uid = lease["metadata"]["uid"]
         before = lease.get("spec") or {}
@@ -185,7 +187,7 @@ class Lease:
             self._deadline = 0.0
             return False
         else:
-            spec["leaseTransitions"] = self.transitions + 1
+            spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
         await kube.request("PUT", f"{self._path}/{self._name}", lease | {"spec": spec})
         self.transitions = spec["leaseTransitions"]
         return True
