@@ -88,6 +88,8 @@ def test_the_one_that_waits_is_ready_and_writes_nothing(pair: Pair) -> None:
     assert re.search(r'api_write_bytes_total\{resource="leases"\} [1-9]', pair.active.get("/metrics")[1])
     assert pair.standby.get("/readyz") == (200, "ok\n")
     served_by(pair.active, pair, pair.site.a, "main")
+    assert "kafka_cluster=" in pair.active.get("/metrics")[1]
+    assert "kafka_cluster=" not in pair.standby.get("/metrics")[1]
     assert pair.writes(pair.standby, since) == []
 
 

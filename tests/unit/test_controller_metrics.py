@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from reassign.controller import metrics
 from reassign.controller.listing import Scope
 from reassign.core.model.problem import Problem
 from reassign.core.model.verdict import Stall
@@ -132,18 +133,30 @@ def test_conditions_that_are_true_are_counted_by_kind(world: World) -> None:
 
 
 def test_no_series_is_left_of_a_cluster_that_is_gone_and_others_stay(world: World) -> None:
-    metrics = world.metrics
+    shown = world.metrics
     for cluster in ("kafka/gone", "kafka/stays"):
-        with pytest.raises(ZeroDivisionError), metrics.reconciliation(cluster):
+        with pytest.raises(ZeroDivisionError), shown.reconciliation(cluster):
             raise ZeroDivisionError
-        metrics.serve(cluster, lambda: {("KafkaCluster", "Ready"): 1})
-        metrics.decided(cluster, metrics._decided["kafka/main"], 10)
-        metrics.kafka_up.labels(cluster).set(1)
-        metrics.throttle_drift.labels(cluster).inc()
-    metrics.forget("kafka/gone")
-    text = metrics.text().decode()
+        shown.serve(cluster, lambda: {("KafkaCluster", "Ready"): 1})
+        shown.decided(cluster, shown._decided["kafka/main"], 10)
+        shown.kafka_up.labels(cluster).set(1)
+        shown.throttle_drift.labels(cluster).inc()
+    shown.forget("kafka/gone")
+    text = shown.text().decode()
     assert "kafka/gone" not in text
     assert 'reconciliations_failed_total{kafka_cluster="kafka/stays",reason="InternalError"} 1.0' in text
+
+
+def test_a_bug_in_counting_one_cluster_leaves_the_series_of_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = replace(world.metrics._decided["kafka/main"], verdicts=())
+    world.metrics.decided("kafka/broken", broken, 1)
+    right = metrics.figures_of
+    monkeypatch.setattr(metrics, "figures_of", lambda decision: 1 / 0 if decision is broken else right(decision))
+    assert series(world)["partitions{state=InFlight}"] == 1
+    counted = 'reconciliations_failed_total{kafka_cluster="kafka/broken",reason="InternalError"}'
+    assert counted in world.metrics.text().decode()
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from reassign import __version__
 from reassign.controller.listing import Scope
-from reassign.core.figures import figures_of
+from reassign.core.figures import Figures, figures_of
 from reassign.core.tick import Decision
 from reassign.errors import Reason, ReassignError
 from reassign.kube.lease import Lease
 
 __all__ = ["Metrics"]
 
+log = structlog.get_logger()
+
 PREFIX = "kafka_reassign"
 CLUSTER = ("kafka_cluster",)
+
+FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]], ...] = (
+    ("partitions", "Partitions of resources that are neither suspended nor ended.", "state", lambda f: f.partitions),
+    ("partitions_blocked", "Partitions that a check keeps from starting.", "reason", lambda f: f.blocked),
+    (
+        "partitions_stalled",
+        "Partitions in flight that have not come nearer for stallTimeoutSeconds.",
+        "reason",
+        lambda f: f.stalled,
+    ),
+    (
+        "remaining_bytes",
+        "Bytes that are still to be copied, as far as they are known.",
+        "",
+        lambda f: f.remaining_bytes,
+    ),
+    ("foreign_partitions_in_flight", "Partitions that other clients are moving.", "", lambda f: f.foreign),
+    ("throttle_bytes_per_second", "The rate that is set on brokers; 0 for none.", "field", lambda f: f.throttles),
+    ("throttles_left_over", "Brokers and topics whose throttle no move needs any more.", "", lambda f: f.left_over),
+)
+"""Name, text, further label, and what is counted of one cluster, by that label."""
 
 Conditions = Callable[[], Mapping[tuple[str, str], int]]
 """How many resources of a cluster have a condition that is True, by kind and type."""
@@ -111,41 +135,30 @@ class Metrics:
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """What the last decisions and the resources show, so that no series outlives what it is about."""
-
-        def family(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-            return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=(*CLUSTER, *labels))
-
-        partitions = family("partitions", "Partitions of resources that are neither suspended nor ended.", "state")
-        blocked = family("partitions_blocked", "Partitions that a check keeps from starting.", "reason")
-        stalled = family(
-            "partitions_stalled", "Partitions in flight that have not come nearer for stallTimeoutSeconds.", "reason"
-        )
-        remaining = family("remaining_bytes", "Bytes that are still to be copied, as far as they are known.")
-        foreign = family("foreign_partitions_in_flight", "Partitions that other clients are moving.")
-        throttle = family("throttle_bytes_per_second", "The rate that is set on brokers; 0 for none.", "field")
-        left_over = family("throttles_left_over", "Brokers and topics whose throttle no move needs any more.")
-        for cluster, decision in self._decided.items():
-            found = figures_of(decision)
-            for by, counts in (
-                (partitions, found.partitions),
-                (blocked, found.blocked),
-                (stalled, found.stalled),
-                (throttle, found.throttles),
-            ):
-                for label, count in counts.items():
-                    by.add_metric((cluster, label), count)
-            for one, count in (
-                (remaining, found.remaining_bytes),
-                (foreign, found.foreign),
-                (left_over, found.left_over),
-            ):
-                one.add_metric((cluster,), count)
-        yield from (partitions, blocked, stalled, remaining, foreign, throttle, left_over)
-        resources = family("resources", "Resources for which a condition is True.", "kind", "condition")
+        found = self._figures()
+        for name, text, label, of in FIGURES:
+            family = _family(name, text, *([label] if label else []))
+            for cluster, figures in found.items():
+                counted = of(figures)
+                for value, count in counted.items() if isinstance(counted, Mapping) else [(None, counted)]:
+                    family.add_metric((cluster, value) if value is not None else (cluster,), count)
+            yield family
+        resources = _family("resources", "Resources for which a condition is True.", "kind", "condition")
         for cluster, conditions in self._conditions.items():
             for labels, count in conditions().items():
                 resources.add_metric((cluster, *labels), count)
         yield resources
+
+    def _figures(self) -> dict[str, Figures]:
+        """By cluster; a bug with one leaves those of others."""
+        found = {}
+        for cluster, decision in self._decided.items():
+            try:
+                found[cluster] = figures_of(decision)
+            except Exception:
+                log.exception("metrics failed unexpectedly", kafka_cluster=cluster)
+                self.failed(cluster, Reason.INTERNAL_ERROR)
+        return found
 
     def serve(self, cluster: str, conditions: Conditions) -> None:
         """A cluster is served from now on: what is counted of it begins at 0."""
@@ -210,3 +223,7 @@ class Metrics:
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _family(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=(*CLUSTER, *labels))

@@ -28,7 +28,7 @@ class Figures:
     and topics whose throttle no move needs any more.
     """
 
-    partitions: Mapping[PartitionState, int]
+    partitions: Mapping[str, int]
     blocked: Mapping[str, int]
     stalled: Mapping[str, int]
     remaining_bytes: int
