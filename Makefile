@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -42,9 +42,9 @@ format: $(VENV)  ## format, and mend what the linter can
 	$(PYTHON) -m ruff check --fix .
 
 test: $(VENV)  ## all tests, with how long each part took
-	@$(RUN_TESTS) unit api kafka fleet argocd e2e
+	@$(RUN_TESTS) unit api kafka fleet argocd monitoring e2e
 
-test-unit test-api test-kafka test-fleet test-argocd test-e2e: test-%: $(VENV)
+test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)
 	@$(RUN_TESTS) $*
 
 explore: $(VENV)  ## the unit tests, with property tests that try other examples than every other time

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 TESTS = Path(__file__).parent
 HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
-ORDER = ("e2e", "unit", "kafka", "fleet", "argocd", "api")
+ORDER = ("e2e", "unit", "kafka", "fleet", "argocd", "api", "monitoring")
 """The longest first; before the others have to plan, `unit` has compiled what plans."""
 AT_ONCE = 2
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from localplatform.chart_readme import CHART, readme, values
 from tests.api.kubectl import Object, RefusedError
@@ -90,13 +91,24 @@ def how_many(*kinds: str) -> Callable[[Documents], int]:
     return lambda documents: len(of_kind(documents, *kinds))
 
 
+def alerts(documents: Documents) -> dict[str, Object]:
+    """The alerts by name."""
+    (group,) = of_kind(documents, "PrometheusRule")[0]["spec"]["groups"]
+    return {rule["alert"]: rule for rule in group["rules"]}
+
+
+runbook = the("PrometheusRule", "spec.groups.0.rules.0.annotations.runbook_url")
+
 DIGEST = "sha256:" + "a" * 64
 TOLERATION = {"key": "dedicated", "operator": "Exists"}
 SPREAD = {"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 VOLUME, MOUNT = {"name": "ca", "configMap": {"name": "ca"}}, {"name": "ca", "mountPath": "/etc/ca"}
 CLUSTER = {"namespace": "kafka", "name": "main", "secrets": ["ca"]}
 BUDGET, POLICY, MONITOR = ({f"{name}.enabled": True} for name in ("podDisruptionBudget", "networkPolicy", "podMonitor"))
+ALERTS, DASHBOARD = {"prometheusRule.enabled": True}, {"dashboard.enabled": True}
+FIRST_ALERT = "kafkareassignoperatordown"
 TAKEN = {"snapshots.enabled": True, "snapshots.clusters": [CLUSTER]}
+EVERYTHING = BUDGET | POLICY | MONITOR | ALERTS | DASHBOARD | TAKEN
 JOB = "spec.jobTemplate.spec.template.spec"
 PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 RELABELING = {"targetLabel": "zone", "replacement": "a"}
@@ -106,7 +118,7 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("global", {"imagePullSecrets": [{"name": "all"}]}, pod("imagePullSecrets"), [{"name": "all"}], {}),
     ("nameOverride", "mover", the("Deployment", "metadata.name"), f"{NAME}-mover", {}),
     ("fullnameOverride", "mover", names_of("Deployment", "ServiceAccount", "Service"), {"mover"}, {}),
-    ("commonLabels", {"team": "kafka"}, labels, "kafka", BUDGET | POLICY | MONITOR | TAKEN),
+    ("commonLabels", {"team": "kafka"}, labels, "kafka", EVERYTHING),
     ("image.repository", "registry.example/op", container("image"), "registry.example/op:0.1.0", {}),
     ("image.tag", "dev", container("image"), f"{NAME}:dev", {}),
     ("image.digest", DIGEST, container("image"), f"{NAME}@{DIGEST}", {"image.tag": "dev"}),
@@ -176,6 +188,13 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
         [RELABELING],
         MONITOR,
     ),
+    ("prometheusRule.enabled", True, how_many("PrometheusRule"), 1, {}),
+    ("prometheusRule.namespace", "monitoring", the("PrometheusRule", "metadata.namespace"), "monitoring", ALERTS),
+    ("prometheusRule.labels", {"release": "prom"}, the("PrometheusRule", "metadata.labels.release"), "prom", ALERTS),
+    ("prometheusRule.runbookUrl", "https://wiki.example/r", runbook, f"https://wiki.example/r#{FIRST_ALERT}", ALERTS),
+    ("dashboard.enabled", True, how_many("ConfigMap"), 1, {}),
+    ("dashboard.namespace", "monitoring", the("ConfigMap", "metadata.namespace"), "monitoring", DASHBOARD),
+    ("dashboard.labels", {"folder": "kafka"}, the("ConfigMap", "metadata.labels.folder"), "kafka", DASHBOARD),
     ("snapshots.enabled", True, how_many("CronJob"), 1, {"snapshots.clusters": [CLUSTER]}),
     ("snapshots.schedule", "5 1 * * *", the("CronJob", "spec.schedule"), "5 1 * * *", TAKEN),
     (
@@ -225,6 +244,19 @@ def test_each_value_changes_what_it_says(
 def test_every_documented_value_is_tested_and_every_default_is_documented() -> None:
     assert sorted(value.path for value in values()) == sorted({row[0] for row in ROWS} | NOT_RENDERED)
     assert (CHART / "README.md").read_text() == readme()
+
+
+def test_alerts_are_those_of_the_file_and_a_standby_is_missed_only_where_there_is_one(helm: Helm) -> None:
+    (group,) = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
+    named = {rule["alert"]: rule for rule in group["rules"]}
+    assert alerts(helm.template(**ALERTS, replicas=2)) == named
+    assert named.keys() - alerts(helm.template(**ALERTS)).keys() == {"KafkaReassignStandbyMissing"}
+
+
+def test_the_dashboard_is_the_file(helm: Helm) -> None:
+    (config_map,) = of_kind(helm.template(**DASHBOARD), "ConfigMap")
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert config_map["data"]["kafka-reassign.json"] == (CHART / "files" / "dashboard.json").read_text().rstrip("\n")
 
 
 def test_a_value_that_there_is_not_is_refused(helm: Helm) -> None:

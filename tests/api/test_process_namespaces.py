@@ -15,7 +15,7 @@ from tests.operator_process import OperatorProcess, running
 
 
 def readable(process: OperatorProcess, kubectl: Kubectl) -> float:
-    series = f'kafka_reassign_namespace_readable{{namespace="{kubectl.namespace}"}} '
+    series = f'kafka_reassign_namespace_readable{{watched_namespace="{kubectl.namespace}"}} '
     (value,) = [line.split()[1] for line in process.get("/metrics")[1].splitlines() if line.startswith(series)]
     return float(value)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -60,8 +62,11 @@ def pair(site: Site, api: ApiServer, tmp_path: Path) -> Iterator[Pair]:
         yield Pair(site, api, tmp_path, stack)
 
 
-def lease_held(process: OperatorProcess) -> bool:
-    return "kafka_reassign_lease_held 1.0" in process.get("/metrics")[1]
+def gauges(process: OperatorProcess) -> dict[str, float]:
+    """The gauges about the Lease, by name."""
+    text = process.get("/metrics")[1]
+    found = re.findall(r'^kafka_reassign_(\w+)\{lease="[^"/]+/[^"/]+"\} (\S+)$', text, re.MULTILINE)
+    return {name: float(value) for name, value in found}
 
 
 def served_by(process: OperatorProcess, pair: Pair, kubectl: Kubectl, name: str) -> None:
@@ -74,9 +79,17 @@ def served_by(process: OperatorProcess, pair: Pair, kubectl: Kubectl, name: str)
 
 def test_the_one_that_waits_is_ready_and_writes_nothing(pair: Pair) -> None:
     since = datetime.now(UTC)
-    assert (lease_held(pair.active), lease_held(pair.standby)) == (True, False)
+    active, standby = gauges(pair.active), gauges(pair.standby)
+    assert (active["lease_held"], active["standby_ready"]) == (1, 0)
+    assert (standby["lease_held"], standby["standby_ready"]) == (0, 1)
+    assert active["lease_renewed_timestamp_seconds"] == pytest.approx(time.time(), abs=60)
+    assert standby["lease_renewed_timestamp_seconds"] == 0
+    assert active["lease_transitions"] == standby["lease_transitions"]
+    assert re.search(r'api_write_bytes_total\{resource="leases"\} [1-9]', pair.active.get("/metrics")[1])
     assert pair.standby.get("/readyz") == (200, "ok\n")
     served_by(pair.active, pair, pair.site.a, "main")
+    assert "kafka_cluster=" in pair.active.get("/metrics")[1]
+    assert "kafka_cluster=" not in pair.standby.get("/metrics")[1]
     assert pair.writes(pair.standby, since) == []
 
 

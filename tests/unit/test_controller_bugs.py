@@ -55,7 +55,7 @@ def test_a_bug_with_one_resource_leaves_the_undo_of_others_running(
     world.delete("move")
     world.tick(until=lambda: world.store.get("uid-move") is None)
     assert set(world.kafka.reassignments) == {THEIRS}
-    counted = 'reconciliations_failed_total{cluster="kafka/main",reason="InternalError"}'
+    counted = 'reconciliations_failed_total{kafka_cluster="kafka/main",reason="InternalError"}'
     assert counted in world.metrics.text().decode()
 
 
@@ -114,7 +114,7 @@ def test_a_bug_in_observing_is_reported_on_the_cluster_and_its_resources(
     assert world.conditions("late") == {"Stalled": "InternalError"}
     assert world.conditions("move") == {"Reconciling": "Cancelling", "Stalled": "InternalError"}
     assert any(isinstance(line.get("exc_info"), ZeroDivisionError) for line in logged)
-    counted = 'reconciliations_failed_total{cluster="kafka/main",reason="InternalError"} 1.0'
+    counted = 'reconciliations_failed_total{kafka_cluster="kafka/main",reason="InternalError"} 1.0'
     assert counted in world.metrics.text().decode()
     monkeypatch.undo()
 

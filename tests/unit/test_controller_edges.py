@@ -66,8 +66,8 @@ def test_what_is_counted_can_be_scraped() -> None:
     ((status, text),) = fetch(Health(30.0, []), metrics, "/metrics")
     assert status == 200
     for line in (
-        'kafka_reassign_reconciliations_total{cluster="kafka/main"} 2.0',
-        'kafka_reassign_reconciliations_failed_total{cluster="kafka/main",reason="ApiServerUnavailable"} 1.0',
+        'kafka_reassign_reconciliations_total{kafka_cluster="kafka/main"} 2.0',
+        'kafka_reassign_reconciliations_failed_total{kafka_cluster="kafka/main",reason="ApiServerUnavailable"} 1.0',
         'kafka_reassign_kafka_writes_total{kind="Alter"} 1.0',
         "kafka_reassign_status_patches_total 1.0",
     ):

@@ -16,7 +16,7 @@ import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller import loop
+from reassign.controller import outage
 from reassign.controller.attempts import AT_ONCE
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -453,7 +453,7 @@ def test_brokers_that_hang_for_long_show_after_one_observation(
         raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no answer in time")
 
     monkeypatch.setattr(world.brokers, "observe", hang)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(outage, "time", SimpleNamespace(monotonic=lambda: now))
     world.tick()
     assert world.ready("main")["reason"] == reason
 

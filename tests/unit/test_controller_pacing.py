@@ -57,7 +57,7 @@ def test_a_halving_is_reported_and_bounds_what_starts(halved: World) -> None:
     assert "other-0" in found["message"]
     assert found["lastHalvedTime"]
     assert world.kube.events.count("BudgetHalved") == 1
-    gauge = 'kafka_reassign_partitions_in_flight_limit{cluster="kafka/main"} 1.0'
+    gauge = 'kafka_reassign_partitions_in_flight_limit{kafka_cluster="kafka/main"} 1.0'
     assert gauge in world.metrics.text().decode().splitlines()
     world.kafka.copy(THEIRS)
     world.tick(3)

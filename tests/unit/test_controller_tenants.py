@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(times=st.integers(1, 3))
     def ticks(self, times: int = 2) -> None:
-        self.world.loop._unseen_since = 0.0  # it has been so for long
+        self.world.loop.outage._since = 0.0  # it has been so for long
         self.world.loop.observer._survey._at = float("-inf")
         self.world.safe_ticks(times)
 

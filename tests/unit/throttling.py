@@ -57,7 +57,8 @@ class ApiServer:
         metadata = {"name": "main", "namespace": "kafka", "uid": "uid", "creationTimestamp": "2026-01-01T00:00:00Z"}
         if self.deleted:
             metadata["deletionTimestamp"] = self.deleted
-        return {"metadata": metadata, "spec": {"bootstrapServers": "b:9092", **self.spec}, "status": self.status}
+        spec = {"bootstrapServers": "b:9092", **self.spec}
+        return {"kind": "KafkaCluster", "metadata": metadata, "spec": spec, "status": self.status}
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -5,10 +5,8 @@ repository on the disk. It looks at Git and at resources every few seconds, wher
 """
 
 import json
-import os
 import secrets
 import shutil
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -23,6 +21,7 @@ import yaml
 from localplatform import argocd_config, cache
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
+from localplatform.golang import go
 from localplatform.processes import Processes, free_port, run, wait_until
 
 MODULE = Path(__file__).parents[1] / "argo-cd"
@@ -46,21 +45,9 @@ def built() -> Path:
 
 
 def _build(place: Path) -> None:
-    if not shutil.which("go"):
-        raise PlatformError("Go is needed to build Argo CD: apt-get install golang-go")
     say("building Argo CD from source: once, about 6 minutes on two cores")
-    environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "-mod=readonly -buildvcs=false"}
-
-    def go(*arguments: str) -> str:
-        finished = subprocess.run(
-            ["go", *arguments], cwd=MODULE, capture_output=True, text=True, env={**os.environ, **environment}
-        )
-        if finished.returncode:
-            raise PlatformError(f"building Argo CD failed:\n{finished.stderr[-4000:]}")
-        return finished.stdout.strip()
-
-    go("build", "-trimpath", "-ldflags", "-s -w", "-o", str(place / "argocd"), f"{PATH_OF_MODULE}/cmd")
-    manifests = Path(go("list", "-m", "-f", "{{.Dir}}", PATH_OF_MODULE)) / "manifests"
+    go(MODULE, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(place / "argocd"), f"{PATH_OF_MODULE}/cmd")
+    manifests = Path(go(MODULE, "list", "-m", "-f", "{{.Dir}}", PATH_OF_MODULE)) / "manifests"
     for name in KINDS:
         shutil.copyfile(manifests / "crds" / f"{name}-crd.yaml", place / f"{name}-crd.yaml")
     for name in CONFIG_MAPS:

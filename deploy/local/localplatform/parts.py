@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, spark_image
+from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, prometheus, spark_image
 from localplatform.binaries import binaries
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
@@ -66,7 +66,7 @@ def prepare(part: str | None = None) -> None:
         "api": [binaries],
         "node": [node.pause_image],
         "brokers": [brokers.libs],
-        "operator": [base_image, packages, spark_image.base, spark_image.spark_packages],
+        "operator": [base_image, packages, spark_image.base, spark_image.spark_packages, prometheus.built],
         "argocd": [argocd.built],
     }
     for step in wanted:

@@ -19,6 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Progress
 from reassign.controller.attempts import Attempts
 from reassign.controller.brake_copies import BrakeCopies
+from reassign.controller.logs import named_as
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
@@ -35,7 +36,7 @@ from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ReassignError
 from reassign.kafka.client import KafkaClient
-from reassign.kube.client import ClusterKey, KubeClient
+from reassign.kube.client import ClusterKey, Kind, KubeClient
 
 log = structlog.get_logger()
 
@@ -55,6 +56,8 @@ class Actor:
     """Whether the last decision changed any object."""
     _samples: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
     """Bytes copied by each resource that has something in flight, for the rate."""
+    _copied: dict[str, int] = field(default_factory=dict)
+    """Bytes copied by each resource that was judged last, of which none count twice."""
     _unreported: set[str] = field(default_factory=set)
     """The resources, by uid, whose last status could not be made, or written."""
 
@@ -67,7 +70,7 @@ class Actor:
         try:
             await self.throttle_record.write(decision.throttle)
         except ReassignError as error:
-            log.warning("throttles not recorded", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("throttles not recorded", reason=error.reason, error=error.message)
             return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
         return await self._change(client, changes)
 
@@ -76,6 +79,7 @@ class Actor:
         self.written = False
         judged = {verdict.resource.uid for verdict in decision.verdicts}
         self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
+        self._copied = {uid: size for uid, size in self._copied.items() if uid in judged}
         self._unreported &= judged
         resources: dict[str, Resource] = {}
 
@@ -92,9 +96,13 @@ class Actor:
         if not decision.steps:
             return {}
         outcomes = await client.perform(decision.steps)
+        owners = {step: verdict.resource for verdict in decision.verdicts for step in verdict.steps}
         for step, outcome in outcomes.items():
             self.metrics.kafka_write(type(step).__name__)
-            log.info("step", step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message)
+            of = named_as(Kind.PARTITION_REASSIGNMENT, owners[step]) if step in owners else {}  # else the brake's
+            log.info(
+                "step", **of, step=str(step), result=outcome.result, reason=outcome.reason, message=outcome.message
+            )
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
@@ -110,6 +118,7 @@ class Actor:
         resource = verdict.resource
         status = report(*policy.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
         self._sample(resource.uid, status.progress)
+        self._count_bytes(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.reporter.remove_finalizer(written)
@@ -122,6 +131,12 @@ class Actor:
             samples.append((time.monotonic(), progress.bytes_copied))
             while samples[-1][0] - samples[0][0] > WINDOW_SECONDS:
                 samples.popleft()
+
+    def _count_bytes(self, uid: str, progress: Progress | None) -> None:
+        if progress and progress.bytes_copied is not None:
+            new = progress.bytes_copied - self._copied.get(uid, progress.bytes_copied)
+            self.metrics.copied_bytes.labels("/".join(self.key)).inc(max(new, 0))
+            self._copied[uid] = progress.bytes_copied
 
     async def report_cluster(
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold

@@ -9,12 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
+from reassign.controller.logs import named_as
 from reassign.controller.reading import Unreadable
 from reassign.core.model.problem import Problem, unwritten_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.kube.client import Kind
 from reassign.kube.lease import LeaseLost
 
 if TYPE_CHECKING:
@@ -60,6 +63,12 @@ class Attempts:
         """Leaves an error to the next reconciliation; raises only when the API server itself seems to be down."""
         began = time.monotonic()
         self._alive()
+        with bound_contextvars(**named_as(Kind.PARTITION_REASSIGNMENT, resource)):
+            async with self._at(resource, began):
+                yield
+
+    @asynccontextmanager
+    async def _at(self, resource: Resource | Unreadable, began: float) -> AsyncIterator[None]:
         try:
             try:
                 yield
@@ -72,9 +81,8 @@ class Attempts:
             with suppress(ReassignError):
                 await self._reporter.refresh(resource)
         except ReassignError as error:
-            name = f"{resource.namespace}/{resource.name}"
             if resource.namespace not in self._reporter.unreadable_namespaces:  # of those it is said once
-                log.warning("not written", resource=name, reason=error.reason, error=error.message)
+                log.warning("not written", reason=error.reason, error=error.message)
             self.refused[resource.uid] = unwritten_problem(error, resource.namespace)
             if isinstance(error, ApiServerError):
                 self._waited += time.monotonic() - began

@@ -59,7 +59,7 @@ class BrakeCopies:
                     self._full_at = now
                     return self._full()
         except ReassignError as error:
-            log.warning("not kept, so not cancelled", cluster=self.key, error=error.message)
+            log.warning("not kept, so not cancelled", error=error.message)
             message = (
                 f"moves are not cancelled, since they could not be kept in a ConfigMap: {error.message}; "
                 "fix that, or set execution: CancelOurs, which needs none"
@@ -78,7 +78,7 @@ class BrakeCopies:
             except ConflictError:
                 continue
             self._made_at = time.monotonic()
-            log.info("kept what is cancelled", cluster=self.key, config_map=name)
+            log.info("kept what is cancelled", config_map=name)
             return True
         return False
 

@@ -10,7 +10,7 @@ from datetime import datetime
 import structlog
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.reading import full_name
+from reassign.controller.reading import named
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.core.plans.expiry import expired, needs, plan_expired
@@ -72,10 +72,10 @@ class Expiry:
         except ConflictError:
             left = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
         except ReassignError as error:
-            log.warning("not deleted", resource=full_name(obj), reason=error.reason, error=error.message)
+            log.warning("not deleted", **named(obj), reason=error.reason, error=error.message)
             return
         if left is None or left["metadata"]["uid"] != uid:
             self._store.drop(uid)
-            log.info("deleted after its time to live", kind=obj["kind"], resource=full_name(obj))
+            log.info("deleted after its time to live", **named(obj))
         else:
             self._store.put(left)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from reassign.controller.attempts import Attempts
 from reassign.controller.expiry import Expiry
@@ -102,7 +103,7 @@ class Supervisor:
             await asyncio.sleep(WATCHDOG_SECONDS)
             for loop, task in [*self._loops.values()]:
                 if not (task.done() or task.cancelling()) and loop.name in loop.health.stuck():
-                    log.error("loop is stuck and is started anew", cluster=loop.key, waits_in=_calls(task))
+                    log.error("loop is stuck and is started anew", kafka_cluster=loop.name, waits_in=_calls(task))
                     loop.metrics.loops_restarted.inc()
                     task.cancel()
 
@@ -157,7 +158,8 @@ class Supervisor:
         stray = [key for key in self._store.referred() if self._store.cluster(key) is None]
         self._missing = {key: since for key, since in self._missing.items() if key in stray}
         for key in stray:
-            await self._try(self._answer_for_missing(*key))
+            with bound_contextvars(kafka_cluster="/".join(key)):
+                await self._try(self._answer_for_missing(*key))
         await self._try(self._expiry.sweep())
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:

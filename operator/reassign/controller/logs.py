@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Any, Protocol
 
 import structlog
 from structlog.typing import Processor
 
-__all__ = ["set_up_logs"]
+__all__ = ["named_as", "set_up_logs"]
 
 _QUIETER = {
     "kopf.objects": logging.WARNING,  # says of every event of every object that it was handled
@@ -19,6 +20,26 @@ _QUIETER = {
     "aiohttp.access": logging.WARNING,
     "asyncio": logging.WARNING,
 }
+
+
+class Named(Protocol):
+    """A resource, as far as its lines in the log name it."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+
+
+def named_as(kind: str, resource: Named) -> dict[str, Any]:
+    """What lines of the log say of the resource that they are about."""
+    return {
+        "kind": str(kind),
+        "resource": f"{resource.namespace}/{resource.name}",
+        "generation": resource.generation,
+    }
 
 
 def set_up_logs(level: str) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
@@ -20,9 +21,10 @@ from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
 from reassign.controller.migration import take_over
 from reassign.controller.observer import Observation, Observer
+from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.plans import Plans
-from reassign.controller.reading import wish
+from reassign.controller.reading import named, wish
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.server import Health
 from reassign.controller.store import Store
@@ -58,8 +60,6 @@ log = structlog.get_logger()
 CONFLICT_SECONDS = 0.5
 WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
 IDLE_SECONDS = 15.0
-PATIENCE_SECONDS = 10.0
-"""How long a cluster that was seen may be unreachable before statuses say so: one lost answer is no news."""
 
 
 @dataclass(slots=True)
@@ -80,6 +80,7 @@ class ClusterLoop:
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
+    outage: Outage = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
@@ -87,8 +88,6 @@ class ClusterLoop:
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
-    _unseen_since: float | None = None
-    """When the first of the observations began that failed since the last one."""
     _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
@@ -96,6 +95,7 @@ class ClusterLoop:
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
+        self.outage = Outage(self.name, self.metrics)
 
     @property
     def name(self) -> str:
@@ -103,6 +103,7 @@ class ClusterLoop:
 
     async def run(self) -> None:
         """Tick until the KafkaCluster is gone; end with the connection closed."""
+        self.metrics.serve(self.name, lambda: self.store.conditions(self.key))
         try:
             self.health.tick(self.name)
             while (pause := await self._safe_tick()) is not None:
@@ -126,13 +127,13 @@ class ClusterLoop:
                 await self.reporter.refresh_cluster(self.key)
             return CONFLICT_SECONDS
         except ReassignError as error:
-            log.warning("reconciliation failed", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("reconciliation failed", reason=error.reason, error=error.message)
             return UNREACHABLE_SECONDS
         except LeaseLost as error:
-            log.warning("nothing is written any more", cluster=self.key, error=str(error))
+            log.warning("nothing is written any more", error=str(error))
             return UNREACHABLE_SECONDS
         except Exception as error:
-            log.exception("reconciliation failed unexpectedly", cluster=self.key)
+            log.exception("reconciliation failed unexpectedly")
             self._bug = bug(error, "it from serving the cluster")
             return UNREACHABLE_SECONDS
 
@@ -140,6 +141,7 @@ class ClusterLoop:
         obj = self.store.cluster(self.key)
         if obj is None:
             return None
+        bind_contextvars(**named(obj))
         try:
             with self._drift.tick():
                 return await self._reconcile(obj)
@@ -171,8 +173,7 @@ class ClusterLoop:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
-        if self._unseen_since is None:
-            self._unseen_since = time.monotonic()
+        self.outage.begin()
         if unmarked and cluster.status.cluster_id is None:  # with an id, statuses would count
             return await self._stand_still(cluster, unmarked, resources)
         try:
@@ -183,7 +184,7 @@ class ClusterLoop:
             observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
             return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
-        self._unseen_since = None
+        self.outage.observed()
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
             first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
@@ -212,7 +213,7 @@ class ClusterLoop:
         try:
             await write
         except ReassignError as error:
-            log.warning("not written", cluster=self.key, reason=error.reason, error=error.message)
+            log.warning("not written", reason=error.reason, error=error.message)
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
                     await self.reporter.refresh_cluster(self.key)
@@ -248,7 +249,7 @@ class ClusterLoop:
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
-        self.metrics.count_moves(self.name, decision.verdicts, policy.limits.partitions_in_flight)
+        self.metrics.decided(self.name, decision, policy.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())
@@ -294,9 +295,7 @@ class ClusterLoop:
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
         """Say that the cluster cannot be used, on it and on whatever waits for it."""
-        assert self._unseen_since is not None
-        lately_seen = self.memory.recent.now > 0 and time.monotonic() - self._unseen_since < PATIENCE_SECONDS
-        if problem.reason is Reason.CLUSTER_UNREACHABLE and lately_seen:
+        if not self.outage.failed(problem):
             return MOVING_SECONDS
         await self.unserved.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)

@@ -1,23 +1,55 @@
-"""What is counted, for Prometheus: one prefix, base units, no label whose values grow with partitions."""
+"""What is counted, for Prometheus: one prefix, base units, no label whose values grow with partitions.
+
+The label `kafka_cluster` is NAMESPACE/NAME of a KafkaCluster. `cluster` and `namespace` would be labels of the scrape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
-from reassign.api.partition_reassignment import RecordState
+from reassign import __version__
 from reassign.controller.listing import Scope
-from reassign.core.model.verdict import Verdict
+from reassign.core.figures import Figures, figures_of
+from reassign.core.tick import Decision
 from reassign.errors import Reason, ReassignError
+from reassign.kube.lease import Lease
 
 __all__ = ["Metrics"]
 
+log = structlog.get_logger()
+
 PREFIX = "kafka_reassign"
-CLUSTER = ("cluster",)
-"""NAMESPACE/NAME of a KafkaCluster."""
+CLUSTER = ("kafka_cluster",)
+
+FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]], ...] = (
+    ("partitions", "Partitions of resources that are neither suspended nor ended.", "state", lambda f: f.partitions),
+    ("partitions_blocked", "Partitions that a check keeps from starting.", "reason", lambda f: f.blocked),
+    (
+        "partitions_stalled",
+        "Partitions in flight that have not come nearer for stallTimeoutSeconds.",
+        "reason",
+        lambda f: f.stalled,
+    ),
+    (
+        "remaining_bytes",
+        "Bytes that are still to be copied, as far as they are known.",
+        "",
+        lambda f: f.remaining_bytes,
+    ),
+    ("foreign_partitions_in_flight", "Partitions that other clients are moving.", "", lambda f: f.foreign),
+    ("throttle_bytes_per_second", "The rate that is set on brokers; 0 for none.", "field", lambda f: f.throttles),
+    ("throttles_left_over", "Brokers and topics whose throttle no move needs any more.", "", lambda f: f.left_over),
+)
+"""Name, text, further label, and what is counted of one cluster, by that label."""
+
+Conditions = Callable[[], Mapping[tuple[str, str], int]]
+"""How many resources of a cluster have a condition that is True, by kind and type."""
 
 
 class Metrics:
@@ -26,11 +58,21 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.reconciliations = self._counter("reconciliations", "Looks at a cluster and its resources.", CLUSTER)
+        self.registry.register(self)
+        self._conditions: dict[str, Conditions] = {}
+        self._decided: dict[str, Decision] = {}
+        """The last decision about each cluster: what it shows is counted when it is asked for."""
+        self._gauge("build_info", "The version that runs.", ("version",)).labels(__version__).set(1)
+        self.kafka_up = self._gauge(
+            "kafka_up", "Whether the last reconciliation could observe the Kafka cluster.", CLUSTER
+        )
+        self.reconciliations = self._counter(
+            "reconciliations", "Reconciliations of a Kafka cluster and its resources.", CLUSTER
+        )
         self.reconciliations_failed = self._counter(
             "reconciliations_failed",
-            "Looks at a cluster, or one of its resources, that ended with an error.",
-            ("cluster", "reason"),
+            "Errors that ended a reconciliation or a part of it; Kafka that cannot be observed is one.",
+            (*CLUSTER, "reason"),
         )
         self.reconciliation_duration = Histogram(
             "reconciliation_duration_seconds",
@@ -40,32 +82,93 @@ class Metrics:
             registry=self.registry,
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
-        self.partitions_in_flight = self._gauge("partitions_in_flight", "Partitions that we are moving.", CLUSTER)
+        self.copied_bytes = self._counter("copied_bytes", "Bytes that moves have copied.", CLUSTER)
         self.partitions_in_flight_limit = self._gauge(
             "partitions_in_flight_limit",
             "Partitions that may be in flight at once: limits.partitionsInFlight, or what limits.pacing makes of it.",
             CLUSTER,
         )
+        self.throttle_drift = self._counter(
+            "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
+        )
+        self._per_cluster = (
+            self.kafka_up,
+            self.reconciliations,
+            self.reconciliations_failed,
+            self.reconciliation_duration,
+            self.copied_bytes,
+            self.partitions_in_flight_limit,
+            self.throttle_drift,
+        )
         self.kafka_writes = self._counter(
             "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect, a Config.", ("kind",)
         )
-        self.throttle_drift = self._counter(
-            "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
+        self.api_write_bytes = self._counter(
+            "api_write_bytes", "Bytes of the bodies that were sent to the API server to write.", ("resource",)
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
         self.loops_restarted = self._counter("loops_restarted", "Loops that were stuck and were started anew.", ())
         self.undos_given_up = self._counter(
             "undos_given_up", "Records of resources that are gone, as is their KafkaCluster, released as they were.", ()
         )
-        self.lease_held = self._gauge("lease_held", "Whether this process is the one that writes.", ())
         self.namespace_readable = self._gauge(
-            "namespace_readable", "Whether a watched namespace can be read; * stands for all.", ("namespace",)
+            "namespace_readable", "Whether a watched namespace can be read; * stands for all.", ("watched_namespace",)
+        )
+        self.lease_held = self._gauge(
+            "lease_held", "Whether this process holds the Lease, so that it is the one that writes.", ("lease",)
+        )
+        self.lease_renewed = self._gauge(
+            "lease_renewed_timestamp_seconds", "When this process last renewed the Lease; 0 for never.", ("lease",)
+        )
+        self.lease_transitions = self._gauge(
+            "lease_transitions", "How often the Lease has changed its holder, as the API server has it.", ("lease",)
+        )
+        self.standby_ready = self._gauge(
+            "standby_ready", "Whether this process waits for the Lease, and could take over at once.", ("lease",)
         )
 
-    def count_moves(self, cluster: str, verdicts: Iterable[Verdict], limit: int) -> None:
-        """Set how many partitions a cluster's resources have in flight, and how many may be."""
-        moving = sum(e.state is RecordState.IN_FLIGHT for v in verdicts for e in v.record.values())
-        self.partitions_in_flight.labels(cluster).set(moving)
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(name, text, labels, namespace=PREFIX, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...]) -> Gauge:
+        return Gauge(name, text, labels, namespace=PREFIX, registry=self.registry)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """What the last decisions and the resources show, so that no series outlives what it is about."""
+        found = self._figures()
+        for name, text, label, of in FIGURES:
+            family = _family(name, text, *([label] if label else []))
+            for cluster, figures in found.items():
+                counted = of(figures)
+                for value, count in counted.items() if isinstance(counted, Mapping) else [(None, counted)]:
+                    family.add_metric((cluster, value) if value is not None else (cluster,), count)
+            yield family
+        resources = _family("resources", "Resources for which a condition is True.", "kind", "condition")
+        for cluster, conditions in self._conditions.items():
+            for labels, count in conditions().items():
+                resources.add_metric((cluster, *labels), count)
+        yield resources
+
+    def _figures(self) -> dict[str, Figures]:
+        """By cluster; a bug with one leaves those of others."""
+        found = {}
+        for cluster, decision in self._decided.items():
+            try:
+                found[cluster] = figures_of(decision)
+            except Exception:
+                log.exception("metrics failed unexpectedly", kafka_cluster=cluster)
+                self.failed(cluster, Reason.INTERNAL_ERROR)
+        return found
+
+    def serve(self, cluster: str, conditions: Conditions) -> None:
+        """A cluster is served from now on: what is counted of it begins at 0."""
+        self._conditions[cluster] = conditions
+        for counter in (self.reconciliations, self.copied_bytes, self.throttle_drift):
+            counter.labels(cluster)
+
+    def decided(self, cluster: str, decision: Decision, limit: int) -> None:
+        """Take over a decision about a cluster after its steps, and how many partitions may be in flight."""
+        self._decided[cluster] = decision
         self.partitions_in_flight_limit.labels(cluster).set(limit)
 
     def observe_namespaces(self, scopes: Mapping[str, Scope]) -> None:
@@ -74,11 +177,13 @@ class Metrics:
             readable = self.namespace_readable.labels(scope.name)
             readable.set_function(lambda scope=scope: float(scope.readable))  # type: ignore[misc]
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(name, text, labels, namespace=PREFIX, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...]) -> Gauge:
-        return Gauge(name, text, labels, namespace=PREFIX, registry=self.registry)
+    def observe_lease(self, lease: Lease | None, ready: Callable[[], bool]) -> None:
+        """Say at each scrape what is known of the Lease; without one, this process is the one that writes."""
+        name = lease.full_name if lease else ""
+        self.lease_held.labels(name).set_function(lambda: lease is None or lease.held)
+        self.lease_renewed.labels(name).set_function(lambda: lease.renewed_at if lease else 0)
+        self.lease_transitions.labels(name).set_function(lambda: lease.transitions if lease else 0)
+        self.standby_ready.labels(name).set_function(lambda: lease is not None and not lease.held and ready())
 
     @contextmanager
     def reconciliation(self, cluster: str) -> Iterator[None]:
@@ -100,22 +205,25 @@ class Metrics:
         """Count a step that was sent to Kafka, by its kind."""
         self.kafka_writes.labels(kind).inc()
 
+    def api_write(self, resource: str, size: int) -> None:
+        """Count bytes that were sent to the API server, by what they write."""
+        self.api_write_bytes.labels(resource).inc(size)
+
     def status_patch(self) -> None:
         """Count a status that was written to the API server."""
         self.status_patches.inc()
 
     def forget(self, cluster: str) -> None:
         """Drop the series of a cluster that is gone."""
-        for metric in (
-            self.reconciliations,
-            self.reconciliations_failed,
-            self.reconciliation_duration,
-            self.partitions_in_flight,
-            self.partitions_in_flight_limit,
-            self.throttle_drift,
-        ):
-            metric.remove_by_labels({"cluster": cluster})
+        self._conditions.pop(cluster, None)
+        self._decided.pop(cluster, None)
+        for metric in self._per_cluster:
+            metric.remove_by_labels({"kafka_cluster": cluster})
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _family(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=(*CLUSTER, *labels))

@@ -106,17 +106,16 @@ class Planner:
 
     async def _run(self, job: Job) -> None:
         plan = job.plan
-        name = f"{plan.namespace}/{plan.name}"
         began = time.monotonic()
         made: Planned | Problem
         try:
             made = await self._work(job)
-            log.info("planned", plan=name, waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
+            log.info("planned", waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
         except PlanningError as error:
-            log.warning("not planned", plan=name, reason=error.reason, error=error.message)
+            log.warning("not planned", reason=error.reason, error=error.message)
             made = error_problem(error)
         except Exception as error:
-            log.exception("planning failed unexpectedly", plan=name)
+            log.exception("planning failed unexpectedly")
             message = f"a bug of the operator ({type(error).__name__}) keeps it from planning; its log has more"
             made = Problem(Reason.INTERNAL_ERROR, message)
         self._outcomes[plan.uid] = _Outcome(job.terms, made, time.monotonic())

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
+from reassign.controller.logs import named_as
 from reassign.controller.planner import Planner
 from reassign.controller.planning import Job
 from reassign.controller.reading import Unreadable, version
@@ -129,7 +131,10 @@ class Plans:
 
     async def _safely(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
         """What goes wrong with one plan keeps no other waiting."""
-        name = f"{plan.namespace}/{plan.name}"
+        with bound_contextvars(**named_as(Kind.REASSIGNMENT_PLAN, plan)):
+            return await self._try(plan, sight)
+
+    async def _try(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
         try:
             try:
                 return await self._serve(plan, sight)
@@ -138,13 +143,13 @@ class Plans:
             except ReassignError as error:
                 await self._say(plan, Problem(error.reason, error.message))
             except Exception as error:
-                log.exception("failed unexpectedly", plan=name)
+                log.exception("failed unexpectedly")
                 await self._say(plan, bug(error, "this one from being served"))
         except ConflictError:
             await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
             return CONFLICT_SECONDS
         except ReassignError as error:
-            log.warning("not written", plan=name, reason=error.reason, error=error.message)
+            log.warning("not written", reason=error.reason, error=error.message)
         return None
 
     async def _say(self, plan: Plan | Unreadable, problem: Problem) -> None:
@@ -178,7 +183,7 @@ class Plans:
 
     async def _perform(self, plan: Plan, step: Step, sight: PlanInputs) -> None:
         if not isinstance(step, MakePlan):
-            log.info("plan step", plan=f"{plan.namespace}/{plan.name}", step=type(step).__name__, wave=_name(step))
+            log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
             case AddFinalizer():
                 await self._reporter.hold(plan)

@@ -40,10 +40,10 @@ def main() -> None:
 async def run(settings: Settings) -> None:
     """Watch, and wait for the Lease; then serve."""
     _stop_on_signals()
-    lease = _lease(settings)
-    before_write = lease.check if lease else lambda: None
     store, metrics = Store(), Metrics()
-    async with KubeClient(before_write) as kube:
+    lease = _lease(settings, metrics)
+    before_write = lease.check if lease else lambda: None
+    async with KubeClient(before_write, metrics.api_write) as kube:
         reporter = Reporter(kube, EventRecorder(kube, settings.pod_name), store, metrics)
         plans = Plans(store, kube, reporter, Planner())
 
@@ -56,7 +56,7 @@ async def run(settings: Settings) -> None:
         watches = Watches(settings.watch_namespaces, supervisor.receive)
         health = Health(settings.liveness_seconds, [lambda: supervisor.listing.missing(watches)])
         metrics.observe_namespaces(supervisor.listing.scopes)
-        metrics.lease_held.set_function(lambda: lease is None or lease.held)
+        metrics.observe_lease(lease, lambda: not health.missing())
         async with serving(health, metrics, settings.http_port):
             try:
                 await supervisor.list_at_first()
@@ -74,10 +74,11 @@ async def run(settings: Settings) -> None:
                     await lease.release()
 
 
-def _lease(settings: Settings) -> Lease | None:
+def _lease(settings: Settings, metrics: Metrics) -> Lease | None:
     if not settings.lease:
         return None
-    return Lease(settings.pod_namespace, settings.lease_name, settings.pod_name, on_lost=lambda: os._exit(3))
+    name = settings.pod_namespace, settings.lease_name
+    return Lease(*name, settings.pod_name, on_lost=lambda: os._exit(3), written=metrics.api_write)
 
 
 def _stop_on_signals() -> None:

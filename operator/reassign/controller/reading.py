@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -58,6 +58,11 @@ class Unreadable(NamedTuple):
         name: str = self.obj["metadata"]["name"]
         return name
 
+    @property
+    def generation(self) -> int:
+        generation: int = self.obj["metadata"]["generation"]
+        return generation
+
 
 def version(obj: Object) -> int:
     """Resource versions of one object can be compared as numbers; a larger one is newer."""
@@ -74,6 +79,16 @@ def full_name(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
+def named(obj: Object) -> dict[str, Any]:
+    """What a line of the log says of an object that it is about."""
+    return {
+        "kafka_cluster": "/".join(cluster_key(obj)),
+        "kind": str(obj["kind"]),
+        "resource": full_name(obj),
+        "generation": obj["metadata"].get("generation"),
+    }
+
+
 def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
     """An object parsed, each version once; what cannot be read of it is logged once, too."""
     if isinstance(obj, Packed):
@@ -85,7 +100,7 @@ def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T]
             parsed = parse(obj)
         except ValidationError as error:
             parsed = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
-            log.error("cannot be read", resource=full_name(obj), error=parsed.message)
+            log.error("cannot be read", **named(obj), error=parsed.message)
         known[uid] = (version(obj), parsed)
     return known[uid][1]
 

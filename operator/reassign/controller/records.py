@@ -148,19 +148,19 @@ class Records:
         The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
         """
         for owner in self._store.unowned(key):
-            name = f"{owner.namespace}/{owner.name}"
+            named = {"kind": str(owner.kind), "resource": f"{owner.namespace}/{owner.name}", "generation": None}
             try:
                 found = await refresh(self._kube, self._store, *owner)
             except ApiServerError:
                 raise
             except ReassignError as error:  # such as in a namespace without a RoleBinding: the others go on
-                log.warning("cannot be asked for", kind=owner.kind, name=name, error=error.message)
+                log.warning("cannot be asked for", **named, error=error.message)
                 continue
             if found:
                 continue
-            log.warning("gone without its finalizer", kind=owner.kind, name=name)
+            log.warning("gone without its finalizer", **named)
             if owner.kind is Kind.KAFKA_CLUSTER:
-                log.warning("throttles left", cluster=name, where=where_throttled(self._store.throttle(owner.uid)))
+                log.warning("throttles left", **named, where=where_throttled(self._store.throttle(owner.uid)))
                 await self.release(owner.uid)
             else:
                 self._store.is_gone(owner, now)

@@ -103,9 +103,7 @@ class Reporter:
         else:
             event = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
         if resource.owner_gone:
-            log.warning(
-                "undone without its resource", resource=f"{resource.namespace}/{resource.name}", note=event.note
-            )
+            log.warning("undone without its resource", note=event.note)
         elif resource.record_lost and not record:
             await self.record_event(self._object(resource), LEFT_UNKNOWN)
         elif record:
@@ -115,8 +113,7 @@ class Reporter:
     async def give_up(self, resource: Resource) -> None:
         """Release the record of a resource that is gone, as is its KafkaCluster: nothing can undo its moves."""
         left = sorted(map(str, active(resource.record)))
-        name = f"{resource.namespace}/{resource.name}"
-        log.warning("left in flight: its KafkaCluster is gone too", resource=name, count=len(left), first=left[:20])
+        log.warning("left in flight: its KafkaCluster is gone too", count=len(left), first=left[:20])
         self._metrics.undos_given_up.inc()
         await self.remove_finalizer(resource)
 
@@ -212,7 +209,7 @@ class Reporter:
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
-        log.error("failed unexpectedly", resource=f"{resource.namespace}/{resource.name}", exc_info=error)
+        log.error("failed unexpectedly", exc_info=error)
         if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
             self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
             await self.stand_still(now, bug(error, "this one from being served"), self.now())

@@ -5,6 +5,7 @@ A PartitionReassignment is read together with its ReassignmentRecords, which hav
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -17,12 +18,12 @@ from reassign.controller.reading import (
     Unreadable,
     counts,
     differs,
-    full_name,
     in_order,
     is_wave,
     joined,
     left_of,
     lost,
+    named,
     once,
     packed,
     parse_plan,
@@ -142,7 +143,7 @@ class Store:
         """
         now = self._objects.get(obj["metadata"]["uid"])
         if now is not None and known is not None and (version(obj) < known or differs(obj, now)):
-            log.warning("etcd was restored: an older version is taken over", resource=full_name(obj), known=known)
+            log.warning("etcd was restored: an older version is taken over", **named(obj), known=known)
             self.drop(obj["metadata"]["uid"])
         self.put(obj)
 
@@ -253,6 +254,12 @@ class Store:
         all_parsed = ((obj, self._read(obj)) for obj in labelled)
         waves = [self._unreadable(obj, r) if isinstance(r, Problem) else r for obj, r in all_parsed]
         return sorted(waves, key=lambda wave: wave.name)
+
+    def conditions(self, key: ClusterKey) -> Counter[tuple[str, str]]:
+        """How many objects of a cluster, itself among them, have a condition that is True, by kind and type."""
+        objects = (obj for kind in Kind for obj in self._referring.get((kind, key), {}).values())
+        told = ((obj["kind"], (obj.get("status") or {}).get("conditions") or ()) for obj in objects)
+        return Counter((kind, c["type"]) for kind, conditions in told for c in conditions if c["status"] == "True")
 
     def mortal(self) -> list[Object]:
         """The objects that are deleted some time after they have come to their end."""

@@ -66,5 +66,5 @@ class ThrottleRecord:
         return self.store.throttle(self._uid)
 
     async def _warn(self, problem: Problem) -> None:
-        log.warning("throttles", cluster=self.key, reason=problem.reason, message=problem.message)
+        log.warning("throttles", reason=problem.reason, message=problem.message)
         await self.reporter.record_cluster_event(self.key, Event(True, problem.reason, problem.message))

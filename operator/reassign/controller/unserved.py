@@ -20,7 +20,7 @@ from reassign.core.model.problem import Problem, error_problem, render
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import Plan
-from reassign.errors import ApiServerError, Reason, ReassignError
+from reassign.errors import ApiServerError, ReassignError
 from reassign.kube.client import ClusterKey, Object, has_finalizer
 
 log = structlog.get_logger()
@@ -71,12 +71,14 @@ class Unserved:
         return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
-        """What is said of an error in connecting or observing; an unforeseen one is a bug."""
+        """What is said of an error in connecting or observing, which is counted; an unforeseen one is a bug."""
         if isinstance(error, ReassignError):
-            return error_problem(error)
-        log.error("failed unexpectedly", cluster=self.key, exc_info=error)
-        self.metrics.failed("/".join(self.key), Reason.INTERNAL_ERROR)
-        return bug(error, "it from seeing the cluster")
+            problem = error_problem(error)
+        else:
+            log.error("failed unexpectedly", exc_info=error)
+            problem = bug(error, "it from seeing the cluster")
+        self.metrics.failed("/".join(self.key), problem.reason)
+        return problem
 
     async def have_wait(
         self, resources: Sequence[Resource], problem: Problem, permission: Permission | None = None

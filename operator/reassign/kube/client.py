@@ -92,11 +92,14 @@ class KubeClient:
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
-    before each request that changes something; when it raises, nothing is sent.
+    before each request that changes something; when it raises, nothing is sent. `written` is told what was written, as
+    in `partitionreassignments/status`, and the bytes that were sent for that.
     """
 
-    def __init__(self, before_write: Callable[[], None] = lambda: None) -> None:
-        self._before_write = before_write
+    def __init__(
+        self, before_write: Callable[[], None] = lambda: None, written: Callable[[str, int], None] = lambda *_: None
+    ) -> None:
+        self._before_write, self._written = before_write, written
         self._clock = ServerClock()
 
     def now(self) -> datetime:
@@ -110,8 +113,14 @@ class KubeClient:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
             await load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+        trace = aiohttp.TraceConfig()
+        trace.on_request_chunk_sent.append(self._sent)
+        configuration.trace_configs = [trace]
         self._api = ApiClient(configuration)
         return self
+
+    async def _sent(self, _: object, __: object, chunk: aiohttp.TraceRequestChunkSentParams) -> None:
+        self._written(_written_resource(chunk.url.path), len(chunk.chunk))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -327,6 +336,13 @@ def _others(obj: Object) -> Strings:
 def _path(plural: str, namespace: str | None, name: str | None = None) -> str:
     scope = f"/namespaces/{namespace}" if namespace else ""
     return f"/apis/{API_VERSION}{scope}/{plural}" + (f"/{name}" if name else "")
+
+
+def _written_resource(path: str) -> str:
+    """The resource, and its subresource, that a path names."""
+    _, _, named = path.partition("/namespaces/")
+    _, plural, _, *subresource = [*named.split("/"), ""]
+    return "/".join(filter(None, (plural, *subresource)))
 
 
 def _translated(error: ApiException, verb: str, path: str) -> ReassignError:

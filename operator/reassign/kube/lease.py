@@ -17,6 +17,7 @@ unreachable API server ends it with an exception of the HTTP client.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -57,9 +58,17 @@ class Lease:
     that thread fails; it ends the process.
     """
 
-    def __init__(self, namespace: str, name: str, identity: str, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        identity: str,
+        on_lost: Callable[[], None],
+        written: Callable[[str, int], None] = lambda *_: None,
+    ) -> None:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._namespace, self._name, self._identity, self._on_lost = namespace, name, identity, on_lost
+        self._written = written
         self._deadline = 0.0
         self._held = threading.Event()
         self._stop = threading.Event()
@@ -70,6 +79,15 @@ class Lease:
         """Whether the last attempt met an error, which one that waits says once."""
         self.uid = ""
         """Of the object in the API server: all pods of one installation share it, and it outlives them."""
+        self.transitions = math.nan
+        """How often it has changed its holder, by the object in the API server; NaN until that was read."""
+        self.renewed_at = 0.0
+        """When this process last renewed it, in seconds since 1970; 0 for never."""
+
+    @property
+    def full_name(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self._namespace}/{self._name}"
 
     @property
     def held(self) -> bool:
@@ -79,7 +97,7 @@ class Lease:
     def check(self) -> None:
         """Raise `LeaseLost` unless this process may write now; to be called right before a write."""
         if not self.held:
-            raise LeaseLost(f"the Lease {self._namespace}/{self._name} was not renewed in time")
+            raise LeaseLost(f"the Lease {self.full_name} was not renewed in time")
 
     async def acquire(self) -> None:
         """Wait until the Lease is ours; it is renewed from then on."""
@@ -87,7 +105,7 @@ class Lease:
         self._thread.start()
         while not self._held.is_set():
             if not self._thread.is_alive():
-                raise LeaseLost(f"the Lease {self._namespace}/{self._name} could not be asked for")
+                raise LeaseLost(f"the Lease {self.full_name} could not be asked for")
             await asyncio.sleep(0.05)
 
     async def release(self) -> None:
@@ -99,7 +117,7 @@ class Lease:
 
     async def _hold(self) -> None:
         try:
-            async with KubeClient() as kube:
+            async with KubeClient(written=self._written) as kube:
                 while not self._stop.is_set():
                     await self._pause(await self._attempt(kube))
                 await self._give_up(kube)
@@ -117,7 +135,7 @@ class Lease:
         if not renewed:
             return RETRY_SECONDS
         if not self._stop.is_set():
-            self._deadline = sent + DEADLINE_SECONDS
+            self._deadline, self.renewed_at = sent + DEADLINE_SECONDS, time.time()
         if not self._held.is_set():
             self._held.set()
             log.info("lease acquired", lease=self._name, identity=self._identity)
@@ -154,6 +172,7 @@ class Lease:
     async def _renewed(self, kube: KubeClient) -> bool:
         path = f"{self._path}/{self._name}"
         lease = await kube.request("GET", path, missing_ok=True)
+        self.transitions = ((lease or {}).get("spec") or {}).get("leaseTransitions", 0)
         deleted = self._held.is_set() and (lease is None or lease["metadata"]["uid"] != self.uid)
         if deleted or self._held_by_another(lease):
             self._deadline = 0.0
@@ -178,7 +197,7 @@ class Lease:
                 spec["leaseTransitions"] = before.get("leaseTransitions", 0) + 1
             written = await kube.request("PUT", path, lease | {"spec": spec})
         assert written is not None
-        self.uid = written["metadata"]["uid"]
+        self.uid, self.transitions = written["metadata"]["uid"], spec["leaseTransitions"]
         return True
 
     def _held_by_another(self, lease: Object | None) -> bool:

@@ -19,7 +19,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import Bytes, completion_time, duration, percent, rate, together
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import STATES, Verdict
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.dry_run import conclude, unless_only_grown
@@ -51,7 +51,7 @@ def report(
     """The status of a resource. `samples` are (seconds, bytes copied), oldest first, for the rate."""
     resource, before = verdict.resource, verdict.resource.status
     held = active(verdict.record)
-    targets = {**{tp: entry.target for tp, entry in verdict.record.items()}, **resource.wanted}
+    targets = targets_of(verdict)
     lines = lines_of(verdict, targets, snapshot)
     counts = Counter(line.state for line in lines)
     progress = _progress(verdict, lines, counts, samples, now)
@@ -75,6 +75,12 @@ def report(
         ),
     )
     return unless_only_grown(before, status) if resource.dry_run else status
+
+
+def targets_of(verdict: Verdict) -> Mapping[TopicPartition, Sequence[int]]:
+    """The target replicas of each partition that a resource names, or has named."""
+    recorded = {tp: entry.target for tp, entry in verdict.record.items()}
+    return recorded | dict(verdict.resource.wanted)
 
 
 def _progress(

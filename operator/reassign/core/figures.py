@@ -1,0 +1,70 @@
+"""What is measured of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reassign.api.partition_reassignment import PartitionState
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.verdict import Verdict
+from reassign.core.moves.brake import foreign, partitions_held_by
+from reassign.core.report.lines import lines_of
+from reassign.core.report.statuses import targets_of
+from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.stage import ThrottleDecision, left_in_flight
+from reassign.core.tick import Decision
+
+WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionState.IN_FLIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts of one Kafka cluster. Partitions are those of resources that are neither suspended nor ended.
+
+    `blocked` and `stalled` are partitions by reason. `remaining_bytes` are known bytes that are not copied yet.
+    `throttles` are rates by the field of spec.throttle, in bytes per second, 0 for none. `left_over` counts the brokers
+    and topics whose throttle no move needs any more.
+    """
+
+    partitions: Mapping[str, int]
+    blocked: Mapping[str, int]
+    stalled: Mapping[str, int]
+    remaining_bytes: int
+    foreign: int
+    throttles: Mapping[str, int]
+    left_over: int
+
+
+def figures_of(decision: Decision) -> Figures:
+    """Count what a settled decision leaves of a cluster."""
+    snapshot, verdicts = decision.snapshot, [v for v in decision.verdicts if _counts(v)]
+    lines = [line for v in verdicts for line in lines_of(v, targets_of(v), snapshot)]
+    states = Counter(line.state for line in lines)
+    to_come = (line.bytes for line in lines if line.bytes and line.state in WITH_BYTES_TO_COME)
+    record = decision.throttle.record
+    return Figures(
+        partitions={state: states[state] for state in PartitionState},
+        blocked=Counter(line.problem.reason for line in lines if line.state is PartitionState.BLOCKED and line.problem),
+        stalled=Counter(stall.problem.reason for v in verdicts for stall in v.stalls.values() if stall.overdue),
+        remaining_bytes=sum(known.total - known.copied for known in to_come),
+        foreign=len(foreign(partitions_held_by(v.resource for v in decision.verdicts), snapshot)),
+        throttles={
+            "interBroker": (record and record.inter_broker) or 0,
+            "logDir": (record and record.log_dir) or 0,
+        },
+        left_over=_left_over(decision.throttle, snapshot),
+    )
+
+
+def _counts(verdict: Verdict) -> bool:
+    resource = verdict.resource
+    return not (resource.settled or resource.asleep or resource.dry_run)
+
+
+def _left_over(throttle: ThrottleDecision, snapshot: Snapshot) -> int:
+    if throttle.untouched and left_in_flight(throttle.record, snapshot):
+        return 0
+    wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items)}
+    return len({key.resource for key in read_record(throttle.record)} - wanted)
