@@ -5,9 +5,9 @@ PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
 RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
-export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD
+export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock lock-debian image
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock lock-debian image release
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -109,6 +109,9 @@ crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's 
 
 image: $(VENV)  ## build the operator's image for this machine's architecture, and say where its archive is
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.image
+
+release: $(VENV)  ## write all that a release has to dist/, and publish nothing; REGISTRY=ghcr.io/you TAG=v0.1.0
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.release
 
 lock-debian: $(VENV)  ## write deploy/debian.lock, the Debian packages of the images' bases, from what the mirrors have
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.debian
