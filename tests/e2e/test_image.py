@@ -61,6 +61,7 @@ def container(image: Image, folder: Path, *command: str, **env: str) -> Iterator
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
             {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": writable},
+            {"destination": "/etc/hosts", "type": "bind", "source": "/etc/hosts", "options": ["bind", "ro"]},
             {"destination": "/tmp/shared", "type": "bind", "source": str(folder), "options": ["bind", "ro"]},
         ]
         bundle = {
@@ -80,9 +81,9 @@ def container(image: Image, folder: Path, *command: str, **env: str) -> Iterator
             started.communicate(timeout=60)
 
 
-def run(image: Image, folder: Path, *command: str) -> tuple[int, str, str]:
+def run(image: Image, folder: Path, *command: str, **env: str) -> tuple[int, str, str]:
     """The exit code of a command in a container, its output, and its errors."""
-    with container(image, folder, *command) as process:
+    with container(image, folder, *command, **env) as process:
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
 
@@ -113,7 +114,6 @@ def test_the_operator_serves_as_any_user(tmp_path: Path) -> None:
 
 
 def test_any_user_can_run_spark(tmp_path: Path) -> None:
-    code, output, errors = run(
-        fleet_image(), tmp_path, "python3", "/opt/operator/entrypoint.py", "python3", "-c", SPARK
-    )
+    command = ["python3", "/opt/operator/entrypoint.py", "python3", "-c", SPARK]
+    code, output, errors = run(fleet_image(), tmp_path, *command, SPARK_LOCAL_IP="127.0.0.1")
     assert (code, output) == (0, "7\n"), errors

@@ -30,7 +30,17 @@ class Buildah:
 
     def build(self, name: str, context: Path, *options: str | Path) -> None:
         """Build an image of this name from the context; of its repository only the last two images stay."""
-        self("build", "--isolation=chroot", "--layers", "--quiet", "--tag", name, *options, context)
+        self(
+            "build",
+            "--isolation=chroot",
+            "--layers",
+            "--quiet",
+            "--identity-label=false",
+            "--tag",
+            name,
+            *options,
+            context,
+        )
         repository = name.rpartition(":")[0]
         listed = self("images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
         for old in listed[2:]:

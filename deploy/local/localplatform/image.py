@@ -79,7 +79,7 @@ def source_tag(target: Target) -> str:
     return cache.key(pins)
 
 
-def build_target(buildah: Buildah, target: Target, name: str, context: Path, labels: Sequence[str] = ()) -> None:
+def build_target(buildah: Buildah, target: Target, name: str, context: Path, arguments: Sequence[str] = ()) -> None:
     """Build the target's image under this name from a tree of the project's files.
 
     All its files have the time of the bases' lock, so the same sources on the same bases become the same bytes.
@@ -93,7 +93,7 @@ def build_target(buildah: Buildah, target: Target, name: str, context: Path, lab
         options.append(f"--secret=id=ca,src={authorities}")  # whom this machine trusts, the build does too
     for stage in target.slow:
         buildah.build(f"localhost/stage-{stage}:{source_tag(target)}", context, f"--target={stage}", *options)
-    buildah.build(name, context, f"--target={target.stage}", *(f"--label={label}" for label in labels), *options)
+    buildah.build(name, context, f"--target={target.stage}", *(f"--build-arg={each}" for each in arguments), *options)
 
 
 def _bases(target: Target) -> list[str]:

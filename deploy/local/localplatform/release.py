@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 import tarfile
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,12 +182,10 @@ def _export(tree: Path) -> None:
 def _write_image(release: Release, target: Target, tree: Path, registry: str | None) -> None:
     say(f"building the image {target.stage}")
     name = f"{registry or 'docker.io/library'}/{target.repository}:{release.version}"
-    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(release.seconds))
-    labels = {"version": release.version, "revision": release.commit, "created": created}
-    given = [f"org.opencontainers.image.{key}={value}" for key, value in labels.items()]
+    arguments = [f"VERSION={release.version}", f"REVISION={release.commit}"]
 
     def work(buildah: Buildah) -> None:
-        build_target(buildah, target, name, tree, given)
+        build_target(buildah, target, name, tree, arguments)
         (DIST / release.bill_file(target)).write_text(
             bill(target.repository, release.version, packages_of(buildah, name), release.seconds)
         )
@@ -199,7 +196,7 @@ def _write_image(release: Release, target: Target, tree: Path, registry: str | N
     with (
         unpacked.open("rb") as source,
         packed.open("wb") as file,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=release.seconds) as written,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=release.seconds) as written,
     ):
         shutil.copyfileobj(source, written, 1 << 20)
     unpacked.unlink()
