@@ -5,9 +5,9 @@ PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
 RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
-export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD
+export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock lock-debian image release
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -106,6 +106,15 @@ crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's 
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
+
+image: $(VENV)  ## build the operator's image for this machine's architecture, and say where its archive is
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.image
+
+release: $(VENV)  ## write all that a release has to dist/, and publish nothing; REGISTRY=ghcr.io/you TAG=v0.1.0
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.release
+
+lock-debian: $(VENV)  ## write deploy/debian.lock, the Debian packages of the images' bases, from what the mirrors have
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.debian
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml
 	.venv/bin/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-annotate --no-header \

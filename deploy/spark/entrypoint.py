@@ -5,11 +5,15 @@ the environment; an operator for Spark starts a driver with `driver` and the arg
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 JAVA_OPTION = "SPARK_JAVA_OPT_"  # with a number after it
+NAME = "fleet"
+LIBRARIES = Path("/usr/lib")
 
 
 def executor(env: Mapping[str, str]) -> list[str]:
@@ -52,6 +56,22 @@ def command(arguments: Sequence[str], env: Mapping[str, str]) -> list[str]:
             return rest
 
 
+def named(user: int, group: int, folder: Path) -> dict[str, str]:
+    """The environment in which a user without an entry in /etc/passwd has a name, which Hadoop asks for.
+
+    The entry is written to the folder, and nss_wrapper reads it there: any user will do, on a read-only file system.
+    """
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        (folder / "passwd").write_text(f"{NAME}:x:{user}:{group}::{folder}:/usr/sbin/nologin\n")
+        (folder / "group").write_text(f"{NAME}:x:{group}:\n")
+        (wrapper,) = LIBRARIES.glob("*/libnss_wrapper.so")
+        files = {"NSS_WRAPPER_PASSWD": str(folder / "passwd"), "NSS_WRAPPER_GROUP": str(folder / "group")}
+        return {"LD_PRELOAD": str(wrapper), **files}
+    return {}
+
+
 if __name__ == "__main__":
     chosen = command(sys.argv[1:], os.environ)
-    os.execvp(chosen[0], chosen)
+    os.execvpe(chosen[0], chosen, os.environ | named(os.getuid(), os.getgid(), Path("/tmp")))

@@ -14,6 +14,7 @@ from kubernetes.aio.config import incluster_config
 
 from localplatform.controlplane import ApiServer, api_server, binaries, start_controllers
 from localplatform.processes import Processes, wait_until
+from localplatform.release import chart_archive
 from reassign.api.common import FINALIZER
 from reassign.kube.access import RIGHTS, lease_rights
 from tests.api.kubectl import Kubectl, Object, RefusedError, cluster, reassignment
@@ -85,6 +86,12 @@ NEEDED_FOR_LEASE = {(right.group, right.resource, verb) for right in lease_right
 
 def test_helm_finds_nothing_to_complain_about(helm: Helm) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+def test_helm_reads_the_archive_of_a_release(helm: Helm, tmp_path: Path) -> None:
+    archive = tmp_path / "chart.tgz"
+    archive.write_bytes(chart_archive(CHART, 1_700_000_000))
+    assert helm("template", NAME, str(archive)) == helm("template", NAME, str(CHART))
 
 
 def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -> None:

@@ -16,6 +16,7 @@ from localplatform.machine import CHECKOUT
 from localplatform.processes import run
 from tests.e2e.world import World
 
+REPOSITORY = "localhost/kafka-reassign-operator"
 RECORDS = "operator/reassign/api/reassignment_record.py"
 PARTS = ("operator", "charts", "deploy", "pyproject.toml", "requirements.lock")
 BUILD = "from localplatform.image import operator_image as built; i = built(); print(i.tag); print(i.archive)"
@@ -54,7 +55,7 @@ def before_records() -> Version:
         (place / "image.json").write_text(json.dumps({"tag": tag}))
 
     place = cache.entry("before-records", [commit], build)
-    image = Image(json.loads((place / "image.json").read_text())["tag"], place / "image.tar")
+    image = Image(REPOSITORY, json.loads((place / "image.json").read_text())["tag"], place / "image.tar")
     if image.name not in node.images():
         node.import_image(image.archive)
     return Version(image, place / "charts" / operator_.CHART.name)

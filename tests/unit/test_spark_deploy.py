@@ -77,3 +77,28 @@ def test_an_operator_for_spark_runs_what_the_job_runs(example: str) -> None:
         *driver["args"][program + 1 :],
     ]
     assert (spec.get("runtimeVersions") or spec)["sparkVersion"] == version("pyspark")
+
+
+def named(user: int, folder: Path) -> dict[str, str]:
+    entrypoint: Any = runpy.run_path(str(SPARK / "entrypoint.py"))
+    entrypoint["named"].__globals__["LIBRARIES"] = folder
+    found: dict[str, str] = entrypoint["named"](user, 0, folder)
+    return found
+
+
+def test_a_user_without_an_entry_gets_a_name_where_it_may_write(tmp_path: Path) -> None:
+    wrapper = tmp_path / "some-architecture" / "libnss_wrapper.so"
+    wrapper.parent.mkdir()
+    wrapper.touch()
+    assert named(123456, tmp_path) == {
+        "LD_PRELOAD": str(wrapper),
+        "NSS_WRAPPER_PASSWD": str(tmp_path / "passwd"),
+        "NSS_WRAPPER_GROUP": str(tmp_path / "group"),
+    }
+    assert (tmp_path / "passwd").read_text() == f"fleet:x:123456:0::{tmp_path}:/usr/sbin/nologin\n"
+    assert (tmp_path / "group").read_text() == "fleet:x:0:\n"
+
+
+def test_a_user_with_a_name_keeps_it(tmp_path: Path) -> None:
+    assert named(0, tmp_path) == {}
+    assert list(tmp_path.iterdir()) == []

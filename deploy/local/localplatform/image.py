@@ -1,44 +1,43 @@
-"""Container images, built without Docker and without an image registry: by buildah in a chroot, on a base
-from Debian's mirrors, with Python packages that the lock file pins.
-"""
+"""The project's container images, built from deploy/Containerfile on bases of Debian's packages."""
 
-import json
 import os
-import platform
-import shutil
 import sys
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from localplatform import cache
+from localplatform import cache, debian
+from localplatform.buildah import Buildah, with_storage
 from localplatform.console import PlatformError, say
-from localplatform.machine import CHECKOUT, remove_folder
-from localplatform.processes import run
+from localplatform.machine import CHECKOUT
 
-CONTAINERFILE = CHECKOUT / "deploy" / "Containerfile"
-SOURCE = CHECKOUT / "operator"
-PROJECT, LOCK = CHECKOUT / "pyproject.toml", CHECKOUT / "requirements.lock"
-REPOSITORY = "localhost/kafka-reassign-operator"
-SUITE = "bookworm"
-BASE_PACKAGES = "python3,ca-certificates"
-EXTRAS = ("operator", "cli")
-"""Of the project's packages: in a pod of this image snapshots are taken, by the command line."""
-PYTHON = "Linux on x86_64 with Python 3.11"
-"""What the operator's packages in the image are for."""
-CPU = "generic"
-"""That the planner is compiled for; by numba's name."""
+CONTAINERFILE = Path("deploy") / "Containerfile"
+SOURCE = Path("operator") / "reassign"
+FLEET_PROGRAMS = Path("deploy") / "spark"
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+INPUTS = (CONTAINERFILE, Path(".dockerignore"), Path("pyproject.toml"), Path("requirements.lock"))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A stage of deploy/Containerfile that becomes an image, and the stages before it that take long."""
+
+    stage: str
+    repository: str
+    slow: tuple[str, ...]
+
+
+OPERATOR = Target("operator", "kafka-reassign-operator", ("build",))
+FLEET = Target("fleet", "kafka-reassign-fleet", ("build", "fleet-build"))
 
 
 @dataclass(frozen=True)
 class Image:
     """An image that was built: its repository and tag, and the archive to import it from."""
 
+    repository: str
     tag: str
     archive: Path
-    repository: str = REPOSITORY
 
     @property
     def name(self) -> str:
@@ -47,162 +46,78 @@ class Image:
 
 def operator_image() -> Image:
     """The operator's image of this checkout's source; the tag is a hash of all that goes into it."""
-    base = base_image()
-    sources = operator_source()
-    pins: list[cache.Pin] = [CONTAINERFILE, str(base), str(packages()), str(compiled())]
-    for path in sources:
-        pins += [str(path.relative_to(SOURCE)), path]
-    tag = cache.key(pins)
+    return _of_checkout(OPERATOR)
+
+
+def fleet_image() -> Image:
+    """The image of this checkout's source in which a fleet is planned on Kubernetes, for driver and executors."""
+    return _of_checkout(FLEET)
+
+
+def _of_checkout(target: Target) -> Image:
+    tag, repository = source_tag(target), f"localhost/{target.repository}"
 
     def build(place: Path) -> None:
-        say("building the operator's image")
-        copy_source(place / "source")
-        contexts = {"packages": packages(), "compiled": compiled(), "source": place / "source"}
-        build_archive(CONTAINERFILE, f"{REPOSITORY}:{tag}", place / "image.tar", base=base, contexts=contexts)
+        say(f"building the image {target.stage}; where packages or the planner have changed, that takes minutes")
 
-    image = Image(tag, cache.entry("operator", [tag], build) / "image.tar")
-    cache.keep_latest("operator", 3)
-    return image
+        def work(buildah: Buildah) -> None:
+            build_target(buildah, target, f"{repository}:{tag}", CHECKOUT)
+            buildah.push(f"{repository}:{tag}", place / "image.tar")
 
+        with_storage(work)
 
-def operator_source() -> list[Path]:
-    """The files of the operator's package, in a fixed order."""
-    files = (SOURCE / "reassign").rglob("*")
-    return sorted(path for path in files if path.is_file() and "__pycache__" not in path.parts)
+    place = cache.entry(f"{target.stage}-image", [tag], build)
+    cache.keep_latest(f"{target.stage}-image", 3)
+    return Image(repository, tag, place / "image.tar")
 
 
-def copy_source(destination: Path) -> None:
-    """Copy the operator's package, without anything that running it left there."""
-    for file in operator_source():
-        copy = destination / file.relative_to(SOURCE)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
-        copy.chmod(0o644)
+def source_tag(target: Target) -> str:
+    """A hash of all that goes into the target's image of this checkout."""
+    pins: list[cache.Pin] = [debian.image_name(name) for name in _bases(target)]
+    for path in _files(target):
+        pins += [str(path.relative_to(CHECKOUT)), path]
+    return cache.key(pins)
 
 
-def packages() -> Path:
-    """A folder with the Python packages of the operator and the command line, by the lock's hashes."""
+def build_target(buildah: Buildah, target: Target, name: str, context: Path, arguments: Sequence[str] = ()) -> None:
+    """Build the target's image under this name from a tree of the project's files.
 
-    def build(place: Path) -> None:
-        say("gathering the operator's Python packages: once per lock file, about half a minute")
-        install_packages(place, EXTRAS)
-
-    place = cache.entry("packages", [*package_pins(EXTRAS), "1"], build)
-    cache.keep_latest("packages", 2)
-    return place
-
-
-def package_pins(extras: Iterable[str]) -> list[cache.Pin]:
-    """What says which packages `install_packages` installs."""
-    project = tomllib.loads(PROJECT.read_text())["project"]
-    named = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)]
-    return [json.dumps(named), LOCK]
-
-
-def install_packages(place: Path, extras: Iterable[str], built: Iterable[str] = ()) -> None:
-    """Install the project's packages, with those of the extras, by the lock's hashes; `built` are no wheels yet."""
-    uv = shutil.which("uv", path=str(CHECKOUT / ".venv" / "bin")) or shutil.which("uv")
-    if not uv:
-        raise PlatformError("uv is not in the virtual environment: make venv")
-    command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", place, "--only-binary", ":all:"]
-    command += [option for name in built for option in ("--no-binary", name)]
-    command += ["--python-platform", "x86_64-manylinux_2_28", "--python-version", "3.11"]
-    command += ["--compile-bytecode"]  # the container cannot write any
-    command += ["--require-hashes", "--constraints", LOCK, "--requirements", PROJECT]
-    run([*command, *(option for extra in extras for option in ("--extra", extra))])
-
-
-def compiled() -> Path:
-    """A folder with the planner's machine code, for any CPU of this machine's architecture: all that a plan needs."""
-    require_python()
-    pins: list[cache.Pin] = [str(packages()), sys.version, CPU]
-    for path in operator_source():
-        name = path.relative_to(SOURCE / "reassign")
-        if name.parts[0] in ("api", "errors.py", "planning"):
-            pins += [str(name), path]
-    environment = {"PYTHONPATH": os.pathsep.join(map(str, (SOURCE, packages()))), "NUMBA_CPU_NAME": CPU}
-    command = [sys.executable, "-m", "reassign.planning.compile_ahead"]
-
-    def build(place: Path) -> None:
-        say("compiling the planner: once for each change of it, about a minute")
-        run(command, env=environment | {"NUMBA_CACHE_DIR": str(place)})
-        with TemporaryDirectory() as used:  # as in a pod; fails where a plan would compile anything more
-            run(command, env=environment | {"REASSIGN_COMPILED": str(place), "NUMBA_CACHE_DIR": used})
-
-    place = cache.entry("compiled", pins, build)
-    cache.keep_latest("compiled", 3)
-    return place
-
-
-def require_python() -> None:
-    """Refuse a machine that cannot run the image's packages, which compile the planner."""
-    version = ".".join(platform.python_version_tuple()[:2])
-    found = f"{platform.system()} on {platform.machine()} with Python {version}"
-    if found != PYTHON:
-        raise PlatformError(
-            f"the planner is compiled here by the image's packages, which need {PYTHON}; this is {found}"
-        )
-
-
-def base_image(packages: str = BASE_PACKAGES) -> Path:
-    """An archive of an image with Debian 12 and these packages of it; made once."""
-
-    def build(place: Path) -> None:
-        say("making a base image with debootstrap: once, about a minute")
-        tree = place / "tree"
-        run(["debootstrap", "--variant=minbase", f"--include={packages}", SUITE, tree])
-        for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale"):
-            shutil.rmtree(tree / folder, ignore_errors=True)
-        containerfile = place / "Containerfile"
-        containerfile.write_text("FROM scratch\nCOPY --from=tree . /\n")
-        build_archive(containerfile, "localhost/base:local", place / "image.tar", contexts={"tree": tree})
-        shutil.rmtree(tree)
-
-    return cache.entry("base-image", [SUITE, packages, "1"], build) / "image.tar"
-
-
-def build_archive(
-    containerfile: Path, name: str, archive: Path, *, contexts: Mapping[str, Path], base: Path | None = None
-) -> None:
-    """Build an image whose files come from the named contexts, and write it to an archive.
-
-    The storage that buildah needs for it is kept for the layers that do not change. Where it is damaged, say by a
-    power cut, or the kernel has no overlays, the image is built once more in the slow storage that every machine has.
+    All its files have the time of the bases' lock, so the same sources on the same bases become the same bytes.
     """
-    with cache.locked(cache.root() / "buildah.lock", "another process builds an image, waiting for that"):
-        try:
-            _build_archive("overlay", containerfile, name, archive, contexts, base)
-        except PlatformError:
-            archive.unlink(missing_ok=True)
-            remove_folder(cache.root() / "buildah")
-            _build_archive("vfs", containerfile, name, archive, contexts, base)
+    options: list[str | Path] = ["--file", context / CONTAINERFILE, f"--timestamp={debian.epoch()}"]
+    for base in _bases(target):
+        buildah.load(debian.image_name(base), debian.base(base))
+        argument = "BASE" if base == OPERATOR.stage else f"{base.upper()}_BASE"
+        options.append(f"--build-arg={argument}={debian.image_name(base)}")
+    if (authorities := Path(os.environ.get("SSL_CERT_FILE") or AUTHORITIES)).exists():
+        options.append(f"--secret=id=ca,src={authorities}")  # whom this machine trusts, the build does too
+    for stage in target.slow:
+        buildah.build(f"localhost/stage-{stage}:{source_tag(target)}", context, f"--target={stage}", *options)
+    buildah.build(name, context, f"--target={target.stage}", *(f"--build-arg={each}" for each in arguments), *options)
 
 
-def _build_archive(
-    driver: str, containerfile: Path, name: str, archive: Path, contexts: Mapping[str, Path], base: Path | None
-) -> None:
-    command: list[str | Path] = ["build", "--isolation=chroot", "--layers", "--file", containerfile, "--tag", name]
-    command += [f"--build-context={context}={folder}" for context, folder in contexts.items()]
-    if base:
-        loaded = _buildah(driver, "pull", "--quiet", f"docker-archive:{base}").split()[-1]
-        command += [f"--build-arg=BASE={loaded}"]
-    _buildah(driver, *command, containerfile.parent)
-    _buildah(driver, "push", "--quiet", name, f"docker-archive:{archive}:{name}")
-    _forget_old(driver, name.rpartition(":")[0])
+def _bases(target: Target) -> list[str]:
+    return ["build", OPERATOR.stage] if target is OPERATOR else ["build", OPERATOR.stage, FLEET.stage]
 
 
-def _forget_old(driver: str, repository: str) -> None:
-    """Remove all but the latest images of that name from buildah's storage, with the layers that only they use."""
-    listed = _buildah(driver, "images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
-    for name in listed[2:]:
-        _buildah(driver, "rmi", name)
+def _files(target: Target) -> list[Path]:
+    """The files of the checkout that the target's image is built from, in a fixed order."""
+    folders = [SOURCE] if target is OPERATOR else [SOURCE, FLEET_PROGRAMS]
+    found = (path for folder in folders for path in (CHECKOUT / folder).rglob("*"))
+    files = sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
+    return [*(CHECKOUT / path for path in INPUTS), *files]
 
 
-def _buildah(driver: str, *arguments: str | Path) -> str:
-    storage = _storage(driver)
-    places: list[str | Path] = ["--root", storage / "storage", "--runroot", storage / "run"]
-    return run(["buildah", *places, "--storage-driver", driver, *arguments])
+def main() -> int:
+    """Build the operator's image, and say where it is."""
+    try:
+        image = operator_image()
+    except PlatformError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return os.EX_SOFTWARE
+    print(f"{image.name} is in {image.archive}: docker load --input {image.archive}")
+    return 0
 
 
-def _storage(driver: str) -> Path:
-    return cache.root() / "buildah" / driver
+if __name__ == "__main__":
+    sys.exit(main())

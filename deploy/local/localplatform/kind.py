@@ -10,11 +10,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from localplatform import brokers, cache, operator_, parts
+from localplatform import brokers, operator_, parts
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
-from localplatform.image import CONTAINERFILE, Image, compiled, copy_source, packages, require_python
-from localplatform.machine import LOCAL
+from localplatform.image import CONTAINERFILE, OPERATOR, Image, source_tag
+from localplatform.machine import CHECKOUT, LOCAL
 from localplatform.processes import Processes, run
 
 CLUSTER = "kafka-reassign"
@@ -25,7 +25,6 @@ def up(part: str | None = None) -> None:
     """Create the cluster unless there is one, start brokers unless they run, install the operator."""
     _require_docker()
     _refuse_part(part)
-    require_python()
     processes, server = _processes(), _server()
     if CLUSTER not in run(["kind", "get", "clusters"]).split():
         say("creating a cluster with kind")
@@ -65,13 +64,8 @@ def _start_brokers(processes: Processes) -> None:
 
 def _load_image() -> Image:
     say("building the operator's image with docker")
-    source = PLACE / "source"
-    shutil.rmtree(source, ignore_errors=True)
-    copy_source(source)
-    folders = {"packages": packages(), "compiled": compiled(), "source": source}
-    image = Image(cache.key([CONTAINERFILE, str(packages()), *sorted(source.rglob("*.py"))]), PLACE / "unused")
-    contexts = [f"--build-context={name}={folder}" for name, folder in folders.items()]
-    run(["docker", "buildx", "build", "--load", "--file", CONTAINERFILE, "--tag", image.name, *contexts, source])
+    image = Image(f"localhost/{OPERATOR.repository}", source_tag(OPERATOR), PLACE / "unused")
+    run(["docker", "buildx", "build", "--load", "--file", CHECKOUT / CONTAINERFILE, "--tag", image.name, CHECKOUT])
     run(["kind", "load", "docker-image", image.name, f"--name={CLUSTER}"])
     return image
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from localplatform import cache
 from localplatform.binaries import binaries
+from localplatform.buildah import Buildah, with_storage
 from localplatform.certificates import write_private
 from localplatform.controlplane import ApiServer
-from localplatform.image import build_archive
 from localplatform.machine import ADDRESS, RUN, STATE, kill_all, remove_devices, remove_folder
 from localplatform.processes import Processes, free_port, run
 
@@ -31,7 +31,7 @@ NETWORK_NAME = "kafka-reassign-local"
 CGROUP = "kafka-reassign-local"
 CGROUPS = Path("/sys/fs/cgroup")
 PROXY_CONFIG = "kube-proxy.json"
-IMAGE_USER = 65532  # of deploy/Containerfile and deploy/spark/Containerfile
+IMAGE_USER = 65532  # of deploy/Containerfile
 AGENTS = ("kube-proxy", "kubelet", "containerd")
 
 CONTAINERD = f"""\
@@ -168,11 +168,15 @@ def pause_image() -> Path:
         (place / "files").mkdir()
         program = place / "files" / "pause"
         run(["go", "build", "-ldflags", "-s -w", "-o", program, PAUSE_SOURCE], env={"CGO_ENABLED": "0"})
-        containerfile = place / "Containerfile"
-        containerfile.write_text('FROM scratch\nCOPY --from=files pause /pause\nENTRYPOINT ["/pause"]\n')
-        build_archive(containerfile, PAUSE_IMAGE, place / "image.tar", contexts={"files": place / "files"})
+        (place / "files" / "Containerfile").write_text('FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n')
 
-    return cache.entry("pause", [PAUSE_SOURCE, "2"], build) / "image.tar"
+        def work(buildah: Buildah) -> None:
+            buildah.build(PAUSE_IMAGE, place / "files")
+            buildah.push(PAUSE_IMAGE, place / "image.tar")
+
+        with_storage(work)
+
+    return cache.entry("pause", [PAUSE_SOURCE, "3"], build) / "image.tar"
 
 
 def _start_containerd(processes: Processes) -> None:

@@ -8,7 +8,7 @@ from localplatform.binaries import binaries
 from localplatform.brokers import Brokers
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
-from localplatform.image import REPOSITORY, Image
+from localplatform.image import Image
 from localplatform.machine import CHECKOUT
 from localplatform.processes import run
 
@@ -27,7 +27,7 @@ def install(server: ApiServer, brokers: Brokers, image: Image, chart: Path = CHA
     state = cache.key(pins)
     if not _is_installed(server) or not installed.exists() or installed.read_text() != state:
         say("installing the operator with its chart")
-        settings = {"repository": REPOSITORY, "tag": image.tag, "pullPolicy": "Never"}
+        settings = {"repository": image.repository, "tag": image.tag, "pullPolicy": "Never"}
         flags = ["--create-namespace", "--wait", "--timeout=3m"]
         flags += [f"--set=image.{name}={value}" for name, value in settings.items()]
         try:

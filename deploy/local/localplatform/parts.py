@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, prometheus, spark_image
+from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, prometheus
 from localplatform.binaries import binaries
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
-from localplatform.image import base_image, operator_image, packages
+from localplatform.image import Image, fleet_image, operator_image
 from localplatform.machine import ADDRESS, LOCAL, STATE
 from localplatform.processes import Processes
 from localplatform.workload import Workload
@@ -62,11 +62,11 @@ def prepare(part: str | None = None) -> None:
     """Install and build all that takes long, and start nothing."""
     wanted = NEEDS[part or _everything()]
     prerequisites.require(wanted)
-    builds: dict[str, list[Callable[[], Path]]] = {
+    builds: dict[str, list[Callable[[], Path | Image]]] = {
         "api": [binaries],
         "node": [node.pause_image],
         "brokers": [brokers.libs],
-        "operator": [base_image, packages, spark_image.base, spark_image.spark_packages, prometheus.built],
+        "operator": [operator_image, fleet_image, prometheus.built],
         "argocd": [argocd.built],
     }
     for step in wanted:

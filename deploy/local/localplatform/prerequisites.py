@@ -26,7 +26,11 @@ NEEDED = {
     },
     "brokers": {"java": "openjdk-17-jre-headless", "mvn": "maven", "openssl": "openssl", "ip": "iproute2"},
     "fleet": {"java": "openjdk-17-jre-headless"},
-    "operator": {"buildah": "buildah", "debootstrap": "debootstrap"},
+    "operator": {
+        "buildah": "buildah",
+        "mmdebstrap": "mmdebstrap",
+        "debootstrap": "debootstrap",  # for the version that the test of the upgrade builds
+    },
     "browser": {"chromium": "chromium"},
     "argocd": {"redis-server": "redis-server", "git": "git"},
 }

@@ -13,11 +13,11 @@ import yaml
 from localplatform import node
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
-from localplatform.image import Image
+from localplatform.image import Image, fleet_image
+from localplatform.machine import CHECKOUT
 from localplatform.processes import wait_until
-from localplatform.spark_image import SPARK, spark_image
 
-JOB = SPARK / "job.yaml"
+JOB = CHECKOUT / "deploy" / "spark" / "job.yaml"
 NAMESPACE = NAME = "fleet"
 EXECUTOR = {"spark-role": "executor"}
 
@@ -41,7 +41,7 @@ def run_fleet(server: ApiServer, folder: Path, *, executors: int = 2, policy: st
 
     Its work, manifests and report then lie beside the snapshots (see deploy/spark/job.yaml).
     """
-    image = spark_image()
+    image = fleet_image()
     if image.name not in node.images():
         say("importing the fleet's image into the node")
         node.import_image(image.archive)
