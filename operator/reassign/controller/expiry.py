@@ -58,7 +58,7 @@ class Expiry:
         try:
             return self._due(obj, now)
         except Exception:
-            log.exception("its time to live cannot be judged", kind=obj["kind"], resource=full_name(obj))
+            log.exception("its time to live cannot be judged", **named(obj))
             return False
 
     def _due(self, obj: Object, now: datetime) -> bool:
