@@ -180,7 +180,7 @@ def test_a_bug_in_reading_an_object_concerns_that_one_alone(logged: list[Any]) -
             raise ZeroDivisionError
         return "read"
 
-    bad = once({}, parse, _object("PartitionReassignment", "bad", {}))
+    bad = once({}, parse, _object("PartitionReassignment", "bad", {"clusterRef": {"name": "main"}}))
     assert isinstance(bad, Problem)
     assert (bad.reason, "ZeroDivisionError" in bad.message) == (Reason.CANNOT_BE_READ, True)
     assert once({}, parse, _object("PartitionReassignment", "good", {})) == "read"

@@ -150,7 +150,7 @@ def test_an_owner_that_cannot_be_asked_for_holds_nothing_else(world: World) -> N
     topics = [{"topic": "theirs", "topicId": "id-theirs", "partitions": [entry]}]
     spec = {"part": 0, "clusterRef": {"namespace": "kafka", "name": "main"}, "topics": topics}
     part = _object("ReassignmentRecord", "uid-gone-0", spec)
-    owner = {"kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
+    owner = {"apiVersion": part["apiVersion"], "kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
     part["metadata"] |= {"namespace": "team-b", "finalizers": [FINALIZER], "ownerReferences": [owner]}
     world.put(part)
     refuse(world, FORBIDDEN, "get")

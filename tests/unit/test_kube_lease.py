@@ -221,7 +221,7 @@ def test_a_lease_is_released_whatever_comes_back(api: ApiServer, holder: Process
 
 def test_a_thread_that_fails_loses_the_lease(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process(api, "pod")
-    monkeypatch.setattr(module, "KubeClient", lambda: api)
+    monkeypatch.setattr(module, "KubeClient", lambda **_: api)
 
     async def fail(_: float) -> None:
         raise OSError("no file descriptors")

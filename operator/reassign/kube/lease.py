@@ -172,8 +172,8 @@ class Lease:
     async def _renewed(self, kube: KubeClient) -> bool:
         path = f"{self._path}/{self._name}"
         lease = await kube.request("GET", path, missing_ok=True)
-        self.transitions = ((lease or {}).get("spec") or {}).get("leaseTransitions", 0)
         deleted = self._held.is_set() and (lease is None or lease["metadata"]["uid"] != self.uid)
+        self.transitions = ((lease or {}).get("spec") or {}).get("leaseTransitions", 0)
         if deleted or self._held_by_another(lease):
             self._deadline = 0.0
             return False
