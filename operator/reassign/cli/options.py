@@ -1,35 +1,52 @@
-"""Options that several commands share, and parsers of their values. Nothing heavy is imported here."""
+"""Options that several commands share, kubectl's own among them, and parsers of their values.
+
+Nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
+from reassign.kube.login import Login
 
 MAX_DIGITS = 10
 SHOWN = 50
 
 
 class Output(StrEnum):
-    """How a result is written."""
+    """How a result is written, in kubectl's words. Where a table has no more columns, wide is the same table."""
 
-    TEXT = "text"
+    TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
+    YAML = "yaml"
 
 
 class PlanOutput(StrEnum):
     """How a plan is written."""
 
-    TEXT = "text"
+    TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
+    YAML = "yaml"
     MANIFESTS = "manifests"
+
+
+class ManifestOutput(StrEnum):
+    """How manifests are written."""
+
+    YAML = "yaml"
+    JSON = "json"
 
 
 class AssignmentOutput(StrEnum):
@@ -128,8 +145,16 @@ Namespace = Annotated[
         "-n",
         parser=namespace_name,
         metavar="NAME",
-        help="Its namespace; by default that of the kubeconfig's context.",
+        help="The namespace; by default that of the kubeconfig's context.",
     ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The context of the kubeconfig; by default its current one."),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The kubeconfig; by default KUBECONFIG's."),
 ]
 BootstrapServer = Annotated[
     str | None,
@@ -150,3 +175,30 @@ Throttle = Annotated[
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
 File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="What to read; - for stdin.")]
+
+
+class Kube(NamedTuple):
+    """Where the objects of a command are: an API server, and a namespace or the default one."""
+
+    namespace: str | None
+    login: Login
+
+
+def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:
+    return Kube(namespace, Login(str(kubeconfig) if kubeconfig else None, context))
+
+
+def with_kube(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command kubectl's --namespace, --context and --kubeconfig, which it gets as its argument `kube`."""
+    own, added = (inspect.signature(function, eval_str=True).parameters for function in (command, _kube))
+    parameters = [*(own[name] for name in own if name != "kube"), *added.values()]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        kube = _kube(**{name: values.pop(name) for name in added})
+        command(kube=kube, **values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([each.replace(kind=keyword) for each in parameters])
+    run.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
+    return run

@@ -1,11 +1,11 @@
-"""Output in UTF-8: results alone on stdout, and progress on stderr, on a terminal only."""
+"""Output in UTF-8: results alone on stdout, in the words of `-o`, and progress on stderr, on a terminal only."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -50,6 +50,32 @@ def drop() -> None:
 
 def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_value(value: Any, output: str) -> bool:
+    """Write a value as JSON or YAML; return False where another output is asked for."""
+    from reassign.manifests import documents
+
+    if output == "json":
+        write_json(value)
+    elif output == "yaml":
+        write(documents.write([json.loads(json.dumps(value))], explicit_start=False))  # of plain types alone
+    return output in ("json", "yaml")
+
+
+def write_objects(objects: Sequence[Mapping[str, Any]], output: str) -> None:
+    """Write objects that can be applied: as YAML documents, or as JSON, several of them as one List."""
+    from reassign.manifests import documents
+
+    if output == "yaml":
+        write(documents.write(objects))
+    else:
+        write_json(objects[0] if len(objects) == 1 else as_list(objects))
+
+
+def as_list(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return objects as kubectl has several of them in one."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
 def write_picture(parts: Iterator[RenderableType]) -> None:

@@ -15,14 +15,15 @@ from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import Kind, KubeClient
+from reassign.kube.login import DEFAULT_LOGIN, Login
 from reassign.text import first_error, listed
 
 CONNECT_SECONDS = 10.0
 
 
-async def resolve(namespace: str, name: str) -> tuple[Connection, KafkaCluster]:
+async def resolve(namespace: str, name: str, login: Login = DEFAULT_LOGIN) -> tuple[Connection, KafkaCluster]:
     """Return a KafkaCluster and the connection to its brokers; raises for a resource or Secret that is missing."""
-    async with api_server() as kube:
+    async with api_server(login) as kube:
         cluster = await kafka_cluster(kube, namespace, name)
         return await connection_of(cluster, kube), cluster
 
@@ -55,15 +56,15 @@ def _refuse() -> None:
 
 
 @asynccontextmanager
-async def api_server() -> AsyncIterator[KubeClient]:
+async def api_server(login: Login = DEFAULT_LOGIN) -> AsyncIterator[KubeClient]:
     """Connect to the API server that the user's kubeconfig names, or, in a pod without one, to its own."""
-    kube = KubeClient()
+    kube = KubeClient(login=login)
     try:
         await kube.__aenter__()
     except Exception as error:  # the library raises anything for a kubeconfig that is not one
         why = str(error).partition("\n")[0] or type(error).__name__
         raise ApiServerError(
-            f"the kubeconfig cannot be used ({why}); set KUBECONFIG, or see `kubectl config`"
+            f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, or see `kubectl config`"
         ) from None
     try:
         yield kube

@@ -34,6 +34,7 @@ from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.clock import ServerClock
+from reassign.kube.login import DEFAULT_LOGIN, Login
 
 __all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key", "has_finalizer"]
 
@@ -88,15 +89,16 @@ def has_finalizer(obj: Object) -> bool:
 
 
 class KubeClient:
-    """Requests to the API server as the pod's ServiceAccount, or as KUBECONFIG says outside of a pod.
+    """Requests to the API server as the pod's ServiceAccount, or as the kubeconfig says outside of a pod.
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
     before each request that changes something; when it raises, nothing is sent.
     """
 
-    def __init__(self, before_write: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, before_write: Callable[[], None] = lambda: None, login: Login = DEFAULT_LOGIN) -> None:
         self._before_write = before_write
+        self._login = login
         self._clock = ServerClock()
 
     def now(self) -> datetime:
@@ -105,11 +107,12 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
-        kubeconfig = os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
-        if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        named, context = self._login
+        kubeconfig = named or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
+        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
-            await load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+            await load_kube_config(kubeconfig, context, configuration)  # type: ignore[no-untyped-call]
         self._api = ApiClient(configuration)
         return self
 
