@@ -23,7 +23,9 @@ from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify", "fleet")
+PLANNING = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
+VERBS = ("list", "approve", "suspend", "resume", "cancel", "brake", "top", "watch")
+COMMANDS = (*PLANNING, *VERBS, "fleet")
 FLEET = ("assess", "plan", "emit", "report", "run")
 HEAVY = {
     "numba",

@@ -35,7 +35,7 @@ def answering(status: int, message: str) -> KubeClient:
         raise error
 
     kube = KubeClient()
-    kube._request = refuse  # type: ignore[method-assign]
+    kube._send = refuse  # type: ignore[method-assign]
     return kube
 
 

@@ -1,4 +1,4 @@
-"""`kubectl kafka-reassign`: plans, assignments and checks from the command line. Nothing here changes a cluster.
+"""`kubectl kafka-reassign`: plans, assignments and checks from the command line, and verbs on the resources.
 
 What a command needs is imported when it runs: help and completion start no client, and compile nothing.
 """
@@ -16,19 +16,18 @@ from typer.core import TyperGroup
 from reassign import __version__
 from reassign.api.goal import By
 from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS, WAVE_PARTITIONS
-from reassign.cli import options
+from reassign.cli import candidates, options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
 from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanOutput, Racks
+from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 
 PROGRAM = "kubectl-kafka_reassign"
-EXITS = (
-    "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
-    "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
-)
 AWAY = (Reason.NOT_AUTHORIZED, Reason.SPARK_FAILED)
-NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
+DENIED = (Reason.APPROVED_DIGEST_MISMATCH, Reason.PLANNING, Reason.PLAN_STALE, Reason.CONFLICT)
+"""What a verb finds otherwise than its user has seen it: the answer is no."""
+WRONG, UNREACHABLE, UNWRITABLE, INTERRUPTED = 2, 3, 4, 130
 
 
 class Commands(TyperGroup):
@@ -41,8 +40,12 @@ class Commands(TyperGroup):
             typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
             if error.reason is Reason.CANNOT_BE_WRITTEN:
                 raise typer.Exit(UNWRITABLE) from None
+            if error.reason in DENIED:
+                raise typer.Exit(NO) from None
             away = isinstance(error, ClusterError | ApiServerError) or error.reason in AWAY
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
         except out.UnwritableError as error:
             if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted
                 typer.echo(f"error: stdout cannot be written: {error}", err=True)
@@ -51,7 +54,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Plan and check the moves of Kafka partitions. No command changes a cluster.",
+    help="Plan and check the moves of Kafka partitions, and follow, approve and stop those of resources.",
     epilog=EXITS,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -236,7 +239,12 @@ def rollback(
     kube: options.Kube,
     name: Annotated[
         str | None,
-        typer.Argument(parser=options.object_name, metavar="NAME", help="A live PartitionReassignment."),
+        typer.Argument(
+            parser=options.object_name,
+            metavar="NAME",
+            help="A live PartitionReassignment.",
+            autocompletion=candidates.reassignments,
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
@@ -317,6 +325,7 @@ def verify(
         raise typer.Exit(NO)
 
 
+app.add_typer(verbs)
 app.add_typer(fleet, name="fleet")
 
 

@@ -17,10 +17,21 @@ import typer
 
 from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
+from reassign.cli import candidates
 from reassign.kube.login import Login
 
 MAX_DIGITS = 10
 SHOWN = 50
+
+
+SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan"}
+"""Short names of the kinds with verbs."""
+TYPES = {
+    name: kind
+    for short, kind in SHORT.items()
+    for name in (short, kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.kafka.reassign.dev")
+}
+"""The kinds by the names that kubectl has for them."""
 
 
 class Output(StrEnum):
@@ -42,6 +53,16 @@ class PlanOutput(StrEnum):
     MANIFESTS = "manifests"
 
 
+class ListOutput(StrEnum):
+    """How PartitionReassignments are written; reassignment-json is the stock tool's, of what is in flight."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    REASSIGNMENT_JSON = "reassignment-json"
+
+
 class ManifestOutput(StrEnum):
     """How manifests are written."""
 
@@ -54,6 +75,20 @@ class AssignmentOutput(StrEnum):
 
     JSON = "json"
     TOPICS = "kafka-topics"
+
+
+class Brake(StrEnum):
+    """Whether the brake of a KafkaCluster is set."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class Cancels(StrEnum):
+    """What the brake cancels: the moves of PartitionReassignments, or those of other clients too."""
+
+    OURS = "ours"
+    ALL = "all"
 
 
 class Racks(StrEnum):
@@ -93,6 +128,27 @@ def topic_name(value: str) -> str:
     return _matching(
         TOPIC_NAME, value, f"a name of letters, digits, ., _ and -, with {MAX_TOPIC_NAME_CHARACTERS} at most"
     )
+
+
+class Ref(NamedTuple):
+    """An object as kubectl names it: NAME, or TYPE/NAME; `kind` is None where the name alone is given."""
+
+    kind: str | None
+    name: str
+
+
+def ref(value: str) -> Ref:
+    """Parse NAME or TYPE/NAME, with kubectl's names of the types."""
+    type, slash, name = value.rpartition("/")
+    if slash and type not in TYPES:
+        raise typer.BadParameter(f"{type[:SHOWN]!r} is no type that has verbs here; there are: {', '.join(SHORT)}")
+    return Ref(TYPES[type] if slash else None, object_name(name))
+
+
+def ref_text(value: str) -> str:
+    """Check NAME or TYPE/NAME, and return it as given."""
+    ref(value)
+    return value
 
 
 def _matching(pattern: re.Pattern[str], value: str, what: str) -> str:
@@ -136,6 +192,7 @@ Cluster = Annotated[
         parser=object_name,
         metavar="NAME",
         help="The KafkaCluster resource to connect by, read with your kubeconfig, and the Secrets that it names.",
+        autocompletion=candidates.clusters,
     ),
 ]
 Namespace = Annotated[
@@ -146,11 +203,16 @@ Namespace = Annotated[
         parser=namespace_name,
         metavar="NAME",
         help="The namespace; by default that of the kubeconfig's context.",
+        autocompletion=candidates.namespaces,
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The context of the kubeconfig; by default its current one."),
+    typer.Option(
+        metavar="NAME",
+        help="The context of the kubeconfig; by default its current one.",
+        autocompletion=candidates.contexts,
+    ),
 ]
 Kubeconfig = Annotated[
     Path | None,

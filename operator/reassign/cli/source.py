@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from kubernetes.aio.config import list_kube_config_contexts
@@ -23,6 +23,7 @@ from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
+from reassign.kube.login import Login
 from reassign.planning.problem.model import Cluster
 from reassign.text import counted, listed
 
@@ -137,11 +138,9 @@ def namespace_of(kube: Kube) -> str:
     """
     if kube.namespace:
         return kube.namespace
-    kubeconfig, name = kube.login
+    name = kube.login.context
     try:
-        contexts, current = list_kube_config_contexts(  # type: ignore[no-untyped-call]
-            kubeconfig or os.environ.get("KUBECONFIG")
-        )
+        contexts, current = contexts_of(kube.login)
         chosen = {each["name"]: each for each in contexts}.get(name) if name else current
     except Exception:  # the library raises anything; a command that needs the API server reports it
         return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
@@ -149,3 +148,10 @@ def namespace_of(kube: Kube) -> str:
         known = listed(sorted(each["name"] for each in contexts)) or "none"
         raise typer.BadParameter(f"{name!r} is not in the kubeconfig; there are: {known}", param_hint="'--context'")
     return str(chosen["context"].get("namespace") or "default")
+
+
+def contexts_of(login: Login) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return all contexts of the kubeconfig, and its current one; raises anything for what is no kubeconfig."""
+    kubeconfig = login.kubeconfig or os.environ.get("KUBECONFIG")
+    contexts, current = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    return contexts, current
