@@ -316,7 +316,7 @@ def test_cancel_in_all_namespaces_refuses_a_name_of_several_clusters(sandbox: Ku
     moving(sandbox, clusterRef={"name": "ambiguous"})
     moving(sandbox, "two", clusterRef={"name": "ambiguous", "namespace": "elsewhere"})
     said = error_of(run("cancel", "-A", "--cluster", "ambiguous", "--yes"), 2)
-    assert f"ambiguous is elsewhere/ambiguous, {sandbox.namespace}/ambiguous" in said
+    assert f"ambiguous stands for elsewhere/ambiguous, {sandbox.namespace}/ambiguous; cancel" in said
 
 
 def test_a_spec_edited_while_it_was_read_is_not_cancelled(

@@ -55,7 +55,7 @@ def moving(name: str = "drain-5-wave", **metadata: Any) -> Object:
             condition("Succeeded", "False", "PartitionsInFlight", "4 of 12 partitions are at their target"),
             condition("Reconciling", "True", "PartitionsInFlight", "4 of 12 partitions are at their target"),
         ],
-        "summary": "4/12 partitions, 41 %, about 9 min left",
+        "summary": "4/12 partitions, 40 %, about 9 min left",
         "progress": {
             "partitionsTotal": 12,
             "partitionsCompleted": 4,
@@ -63,7 +63,7 @@ def moving(name: str = "drain-5-wave", **metadata: Any) -> Object:
             "partitionsPending": 5,
             "bytesTotal": 49 * GIB,
             "bytesCopied": 20 * GIB,
-            "percent": 41,
+            "percent": 40,
             "bytesPerSecond": 52 * MIB,
             "estimatedCompletionTime": (NOW + timedelta(minutes=9)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         },

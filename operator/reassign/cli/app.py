@@ -1,6 +1,7 @@
 """`kubectl kafka-reassign`: plans, assignments and checks from the command line, and verbs on the resources.
 
-What a command needs is imported when it runs: help and completion start no client, and compile nothing.
+What a command needs is imported when it runs: help starts no client, and compiles nothing. Completion starts a client
+for names alone.
 """
 
 from __future__ import annotations

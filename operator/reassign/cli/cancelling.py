@@ -76,7 +76,7 @@ def selected(items: Sequence[Item], topic: str | None, cluster: str | None) -> l
     chosen = of_cluster(items, cluster)
     if cluster and len(keys := sorted({item.cluster for item in chosen})) > 1:
         named = listed(f"{namespace}/{name}" for namespace, name in keys)
-        raise ReassignError(Reason.NOTHING_SELECTED, f"{cluster} is {named}; name a --namespace, without -A")
+        raise ReassignError(Reason.NOTHING_SELECTED, f"{cluster} stands for {named}; cancel one namespace, or by names")
     plans = {item.obj["metadata"]["uid"]: item for item in items if not item.is_reassignment and not item.succeeded}
     result: dict[str, Item] = {}
     for item in chosen:

@@ -9,7 +9,7 @@ from pathlib import Path
 from reassign.cli import output as out
 from reassign.cli.options import Kube, ManifestOutput, cluster_ref, template
 from reassign.cli.source import namespace_of
-from reassign.errors import MissingReferenceError, PlanningError, Reason
+from reassign.errors import PlanningError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind
 from reassign.kube.login import Login
@@ -61,8 +61,7 @@ async def _reverse(login: Login, namespace: str, name: str) -> Manifest:
     async with live.api_server(login) as kube:
         obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
         if obj is None:
-            message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
-            raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
+            raise await live.missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
         records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
     return rollback(obj, records)

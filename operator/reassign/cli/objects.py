@@ -17,9 +17,9 @@ from reassign.api.common import TRACKED_BY_ARGO_CD, Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.cli.options import SHORT, Ref
-from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
-from reassign.text import listed
 
 WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
 TRIES = 5
@@ -128,24 +128,8 @@ async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind]
         both = " and ".join(str(Item(obj)) for obj in objects)
         raise ReassignError(Reason.NOTHING_SELECTED, f"there are {both}; name one of them")
     if not objects:
-        raise await missing(kube, namespace, ref.name, kinds)
+        raise await live.missing(kube, namespace, ref.name, kinds)
     return Item(objects[0])
-
-
-async def missing(kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind]) -> MissingReferenceError:
-    """Return what to say of an object that is not there: which there are, where the user may list them."""
-    try:
-        names = [name for kind in kinds for name in await kube.names(kind, namespace)]
-    except ReassignError:
-        names = []
-    return not_there(" or ".join(kinds), name, f"in namespace {namespace}", names)
-
-
-def not_there(what: str, name: str | None, where: str, names: Sequence[str]) -> MissingReferenceError:
-    """Return what to say of a name, or of any, that no object has."""
-    there = f"there are: {listed(names)}" if names else "see --namespace and --all-namespaces"
-    message = f"there is no {what}{f' {name}' if name else ''} {where}; {there}"
-    return MissingReferenceError(Reason.NOTHING_SELECTED, message)
 
 
 async def change(kube: KubeClient, item: Item, write: Callable[[Item], Awaitable[Object | None]]) -> Object | None:

@@ -16,7 +16,7 @@ from rich.text import Text
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentStatus, PartitionState
 from reassign.cli import output as out
-from reassign.cli.objects import Item, not_there, of_cluster
+from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Kube, Output
 from reassign.cli.source import namespace_of
 from reassign.core.model.progress import amount, duration
@@ -85,7 +85,7 @@ async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> list[
         chosen = [obj for obj in clusters if cluster in (None, obj["metadata"]["name"])]
         if not chosen:
             where = f"in namespace {namespace}" if namespace else "in any namespace"
-            raise not_there("KafkaCluster", cluster, where, [obj["metadata"]["name"] for obj in clusters])
+            raise live.not_there("KafkaCluster", cluster, where, [obj["metadata"]["name"] for obj in clusters])
         items = [Item(obj) for obj in await server.list(Kind.PARTITION_REASSIGNMENT, namespace)]
         return list(loads_of(chosen, items, server.now()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from pydantic import ValidationError
@@ -76,12 +76,31 @@ async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaClu
     """Read a KafkaCluster."""
     obj = await kube.get(Kind.KAFKA_CLUSTER, namespace, name)
     if obj is None:
-        raise MissingReferenceError(
-            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; name another one"
-        )
+        raise await missing(kube, namespace, name, [Kind.KAFKA_CLUSTER], Reason.CLUSTER_NOT_FOUND)
     try:
         return KafkaCluster.parse(obj)
     except ValidationError as error:
         raise ReassignError(
             Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_error(error)}; correct it"
         ) from None
+
+
+async def missing(
+    kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind], reason: Reason = Reason.NOTHING_SELECTED
+) -> ReassignError:
+    """Return what to say of an object that is not there: which there are, where the user may list them."""
+    try:
+        names = [name for kind in kinds for name in await kube.names(kind, namespace)]
+    except ReassignError as error:
+        if error.reason is not Reason.NOT_AUTHORIZED:
+            return error
+        names = []
+    return not_there(" or ".join(kinds), name, f"in namespace {namespace}", names, reason)
+
+
+def not_there(
+    what: str, name: str | None, where: str, names: Sequence[str], reason: Reason = Reason.NOTHING_SELECTED
+) -> MissingReferenceError:
+    """Return what to say of a name, or of any, that no object has."""
+    there = f"there are: {listed(names)}" if names else "name another one, or another namespace"
+    return MissingReferenceError(reason, f"there is no {what}{f' {name}' if name else ''} {where}; {there}")

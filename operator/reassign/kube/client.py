@@ -387,6 +387,10 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
         )
     if error.status in (401, 408, 429) or error.status is None or error.status >= 500:
         return ApiServerError(f"the API server answered {error.status} to {verb} {path}: {message}")
+    if error.status == 404 and API_VERSION in path and "namespaces" not in message:
+        return ReassignError(
+            Reason.REQUEST_FAILED, f"the API server does not serve {API_VERSION}: {message}; install the chart's CRDs"
+        )
     return ReassignError(Reason.REQUEST_FAILED, f"the API server refused {verb} {path}: {message}")
 
 
