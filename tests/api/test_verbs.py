@@ -342,6 +342,7 @@ def test_top_reads_the_statuses(sandbox: Kubectl, verb: Verb) -> None:
     moving(sandbox)
     (load,) = json.loads(verb("top", "-o", "json").out)["clusters"]
     assert (load["in_flight"], load["others"], load["throttle"]) == (4, 9, 1024)
+    assert load in json.loads(run("top", "-A", "-o", "json").out)["clusters"]
     assert {each["broker"]: (each["adding"], each["removing"], each["others"]) for each in load["brokers"]} == {
         0: (0, 1, 0),
         1: (0, 0, 1),

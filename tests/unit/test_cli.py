@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
-from reassign.cli import source
+from reassign.cli import kubeconfig, source
 from reassign.cli.completion import completions
 from reassign.cli.options import Kube
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
@@ -132,12 +132,12 @@ users: [{name: u, user: {}}]
 
 def test_the_namespace_is_the_contexts_as_kubectl_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    assert source.namespace_of(Kube(None, Login())) == "default"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "default"
     (tmp_path / "config").write_text(KUBECONFIG)
-    assert source.namespace_of(Kube(None, Login())) == "kafka"
-    assert source.namespace_of(Kube("mine", Login())) == "mine"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "kafka"
+    assert kubeconfig.namespace_of(Kube("mine", Login())) == "mine"
     (tmp_path / "config").write_text(KUBECONFIG.replace(", namespace: kafka", ""))
-    assert source.namespace_of(Kube(None, Login())) == "default"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "default"
 
 
 def test_in_a_pod_without_a_kubeconfig_the_namespace_is_the_pods(
@@ -145,8 +145,8 @@ def test_in_a_pod_without_a_kubeconfig_the_namespace_is_the_pods(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     (tmp_path / "namespace").write_text("team-a")
-    monkeypatch.setattr(source, "POD_NAMESPACE", tmp_path / "namespace")
-    assert source.namespace_of(Kube(None, Login())) == "team-a"
+    monkeypatch.setattr(kubeconfig, "POD_NAMESPACE", tmp_path / "namespace")
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "team-a"
 
 
 def test_the_command_line_runs_where_no_program_of_its_name_is_installed() -> None:

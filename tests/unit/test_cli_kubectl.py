@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,12 @@ import pytest
 import typer
 import yaml
 
-from reassign.cli import source
 from reassign.cli.app import app
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Kube
 from reassign.kube.login import Login
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
+from tests.unit.test_cli import HEAVY, ROOT
 from tests.unit.test_cli_convert import moved
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
@@ -82,7 +86,7 @@ def test_a_pod_with_a_kubeconfig_or_context_uses_it(kubeconfig: Path, monkeypatc
     monkeypatch.delenv("KUBECONFIG")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     assert "did not answer" in error_of(run("rollback", "move", "--kubeconfig", kubeconfig, "-n", "kafka"), 3)
-    assert source.namespace_of(Kube(None, Login(str(kubeconfig), "there"))) == "team-a"
+    assert namespace_of(Kube(None, Login(str(kubeconfig), "there"))) == "team-a"
 
 
 def test_verify_answers_in_each_of_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,3 +134,20 @@ def test_an_output_that_is_not_known_names_those_that_are() -> None:
     ran = run("verify", "-f", "-", "-o", "xml")
     assert (ran.code, ran.out) == (2, "")
     assert all(word in ran.err for word in ("table", "wide", "json", "yaml"))
+
+
+def test_a_completion_of_names_loads_the_api_client_alone_and_says_nothing_else(kubeconfig: Path) -> None:
+    code = (
+        "import sys; from reassign.cli.completion import main; main();"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "suspend", "--kubeconfig", str(kubeconfig), ""],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == ":0\n"  # the API server does not answer: the shell completes files
+    assert "\n" not in ran.stderr.strip()
+    assert set(ran.stderr.split()) & (HEAVY - {"kubernetes", "aiohttp"}) == set()

@@ -52,7 +52,7 @@ def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a context of the kubeconfig."""
-    from reassign.cli.source import contexts_of
+    from reassign.cli.kubeconfig import contexts_of
 
     with suppress(Exception):
         return _matching([each["name"] for each in contexts_of(_login(ctx))[0]], incomplete)
@@ -60,8 +60,8 @@ def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _objects(ctx: typer.Context, kind: str) -> list[str]:
+    from reassign.cli.kubeconfig import namespace_of
     from reassign.cli.options import Kube
-    from reassign.cli.source import namespace_of
     from reassign.kube.client import Kind
 
     async def names(kube: KubeClient) -> list[str]:
@@ -71,10 +71,10 @@ def _objects(ctx: typer.Context, kind: str) -> list[str]:
 
 
 def _asked(ctx: typer.Context, ask: Callable[[KubeClient], Awaitable[list[str]]]) -> list[str]:
-    from reassign.inspect import cluster as live
+    from reassign.kube.client import KubeClient
 
     async def answer() -> list[str]:
-        async with asyncio.timeout(SECONDS), live.api_server(_login(ctx)) as kube:
+        async with asyncio.timeout(SECONDS), KubeClient(login=_login(ctx)) as kube:
             return await ask(kube)
 
     with suppress(Exception):

@@ -14,9 +14,9 @@ import typer
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, change, find, plan_of
 from reassign.cli.options import Brake, Cancels, Kube, Ref
-from reassign.cli.source import namespace_of
 from reassign.core.model.progress import amount, duration
 from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live

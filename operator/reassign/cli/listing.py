@@ -10,9 +10,9 @@ from datetime import datetime
 from rich.table import Table
 
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Kube, ListOutput, cluster_ref
-from reassign.cli.source import namespace_of
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
 from reassign.core.moves.brake import Moves, documents

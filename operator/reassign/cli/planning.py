@@ -13,8 +13,9 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Throttle
 from reassign.cli import output as out
 from reassign.cli import picture
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
-from reassign.cli.source import Where, namespace_of, observe
+from reassign.cli.source import Where, observe
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
-from kubernetes.aio.config import list_kube_config_contexts
 from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import NO_PORT, KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Kube
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
@@ -23,11 +22,8 @@ from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
-from reassign.kube.login import Login
 from reassign.planning.problem.model import Cluster
-from reassign.text import counted, listed
-
-POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+from reassign.text import counted
 
 
 class Where(NamedTuple):
@@ -129,29 +125,3 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
         message = f"{bootstrap_servers!r} has a number that is no port: ports are from 1 to 65535"
         raise typer.BadParameter(message, param_hint="'--bootstrap-server'")
     return spec
-
-
-def namespace_of(kube: Kube) -> str:
-    """Return the namespace that is named, else that of the kubeconfig's context, as kubectl does, else the pod's.
-
-    Raises a usage error for a context that is not in the kubeconfig.
-    """
-    if kube.namespace:
-        return kube.namespace
-    name = kube.login.context
-    try:
-        contexts, current = contexts_of(kube.login)
-        chosen = {each["name"]: each for each in contexts}.get(name) if name else current
-    except Exception:  # the library raises anything; a command that needs the API server reports it
-        return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
-    if chosen is None:
-        known = listed(sorted(each["name"] for each in contexts)) or "none"
-        raise typer.BadParameter(f"{name!r} is not in the kubeconfig; there are: {known}", param_hint="'--context'")
-    return str(chosen["context"].get("namespace") or "default")
-
-
-def contexts_of(login: Login) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return all contexts of the kubeconfig, and its current one; raises anything for what is no kubeconfig."""
-    kubeconfig = login.kubeconfig or os.environ.get("KUBECONFIG")
-    contexts, current = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
-    return contexts, current

@@ -16,9 +16,9 @@ from rich.text import Text
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentStatus, PartitionState
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Kube, Output
-from reassign.cli.source import namespace_of
 from reassign.core.model.progress import amount, duration
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, Object

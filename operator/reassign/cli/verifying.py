@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Output
-from reassign.cli.source import Where, namespace_of, plain
+from reassign.cli.source import Where, plain
 from reassign.core.checks.size import too_large
 from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
 from reassign.core.model.policy import Policy, ThrottlePolicy

@@ -23,10 +23,10 @@ from rich.text import Text
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.listing import without_managers
 from reassign.cli.objects import Item, find
 from reassign.cli.options import Kube, Output, Ref
-from reassign.cli.source import namespace_of
 from reassign.core.model.progress import WINDOW_SECONDS, amount, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live
