@@ -24,6 +24,7 @@ from localplatform.processes import wait_until
 from reassign.api.common import FINALIZER, TRACKED_BY_ARGO_CD
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.cli import watching
+from reassign.errors import ApiServerError
 from reassign.kube.client import KubeClient
 from tests.api.kubectl import Kubectl, Object, cluster, entry, plan, reassignment
 from tests.api.test_presentation import CLUSTER_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
@@ -442,6 +443,30 @@ def test_watch_of_a_resource_that_is_deleted_is_no(
     monkeypatch.setattr(KubeClient, "get", get_and_delete)
     ran = verb("watch", "kpr/move")
     assert (ran.code, ran.out.splitlines()[-1]) == (1, "it was deleted")
+
+
+@pytest.mark.parametrize(("failures", "code"), [(watching.PATIENCE - 1, 0), (watching.PATIENCE, 3)])
+def test_watch_waits_for_an_api_server_that_does_not_answer(
+    failures: int, code: int, sandbox: Kubectl, verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "POLL_SECONDS", 0.0)
+    moving(sandbox)
+    get = KubeClient.get
+    answers = iter([True, *[False] * failures])
+
+    async def get_or_fail(self: KubeClient, *arguments: Any) -> Object | None:
+        if next(answers, True):
+            return await get(self, *arguments)
+        raise ApiServerError("the API server did not answer")
+
+    def show(view: watching.View) -> str:
+        sandbox.write_status("kpr", "move", ENDED)
+        return line(view)
+
+    line = watching.line
+    monkeypatch.setattr(watching, "line", show)
+    monkeypatch.setattr(KubeClient, "get", get_or_fail)
+    assert verb("watch", "kpr/move").code == code
 
 
 # --- rights, and completion ---

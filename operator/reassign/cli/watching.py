@@ -33,7 +33,7 @@ from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient
 
 POLL_SECONDS = 1.0
-PATIENCE = 30
+PATIENCE = 12
 """How often in a row the API server may fail to answer."""
 MIN_ROWS, OTHER_ROWS = 3, 8
 NUMBERS_WIDTH = 47
