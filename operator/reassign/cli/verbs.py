@@ -158,7 +158,7 @@ def cancel(
 @options.with_kube
 def brake(
     kube: options.Kube,
-    position: Annotated[Brake, typer.Argument(help="Whether the brake is set.")],
+    position: Annotated[Brake, typer.Argument(metavar="on|off", help="Whether the brake is set.")],
     cluster: Annotated[
         str,
         typer.Argument(
