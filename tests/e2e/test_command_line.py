@@ -30,8 +30,8 @@ def test_a_broker_is_drained_and_that_is_rolled_back_from_a_shell(world: World, 
     world.apply(wave)
     world.wait_for(name, "Ready", "False", "Suspended")
     world.stock_tool_says({(orders, number): replicas for number, replicas in before.items()})
-    world.patch(name, {"suspend": False})
-    world.wait_for(name, "Succeeded")
+    assert world.plugin("resume", name) == f"kpr/{name} resumed\n"
+    assert world.plugin("watch", name).splitlines()[-1].startswith("Completed: all 2 partitions")
     targets = {entry["partition"]: entry["replicas"] for entry in wave["spec"]["partitions"]}
     assert all(3 not in replicas for replicas in targets.values())
     world.stock_tool_says({(orders, number): replicas for number, replicas in (before | targets).items()})

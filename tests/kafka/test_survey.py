@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +12,21 @@ import yaml
 
 from localplatform.brokers import rack
 from localplatform.workload import HELD
+from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey
 from reassign.files import snapshots
 from reassign.files.tables import Config
+from reassign.inspect import cluster
 from reassign.inspect.cluster import read_only
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.unit.cli import run
+from tests.unit.test_cli_verify import kafka_cluster
 
 
 def surveyed(kafka: Kafka) -> Cluster:
@@ -163,6 +167,22 @@ def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kaf
     assert first.endswith("B to broker 2")
     assert second.startswith(f"n/m {name}-1: blocked, UnknownBroker: ")
     assert kafka.settled(TopicPartition(name, 0), [0, 1])
+
+
+def test_list_has_moves_that_no_resource_owns_in_the_stock_tools_form(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(*_: object) -> tuple[Connection, KafkaCluster]:
+        return Connection(kafka.brokers.bootstrap_servers), KafkaCluster.parse(kafka_cluster())
+
+    monkeypatch.setattr(cluster, "resolve", resolve)
+    tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
+    with kafka.held(tp.topic):
+        kafka.perform(Alter(tp, (2, 1)))
+        ran = run("list", "--cluster", "main", "-n", "kafka", "-o", "reassignment-json")
+        (entry,) = [e for e in json.loads(ran.out)["partitions"] if e["topic"] == tp.topic]
+        assert entry == {"topic": tp.topic, "partition": 0, "replicas": [2, 1]}
+    eventually(lambda: kafka.settled(tp, [2, 1]))
 
 
 def test_the_command_lines_client_writes_nothing_whatever_it_is_asked(kafka: Kafka) -> None:

@@ -130,6 +130,9 @@ class Live:
     async def list(self, kind: str) -> list[dict[str, Any]]:
         return [obj for obj in self.objects if obj["kind"] == kind]
 
+    async def names(self, kind: str, namespace: str) -> list[str]:
+        return [o["metadata"]["name"] for o in await self.list(kind) if o["metadata"]["namespace"] == namespace]
+
     async def secret(self, namespace: str, name: str) -> dict[str, bytes]:
         raise MissingReferenceError(Reason.SECRET_NOT_FOUND, f"there is no Secret {name} in {namespace}; create it")
 

@@ -11,17 +11,21 @@ from pathlib import Path
 import pytest
 
 from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
-from reassign.cli import source
+from reassign.cli import kubeconfig, source
 from reassign.cli.completion import completions
+from reassign.cli.options import Kube
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
+from reassign.kube.login import Login
 from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
 from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("plan", "assign", "convert", "rollback", "snapshot", "verify", "fleet")
+PLANNING = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
+VERBS = ("list", "approve", "suspend", "resume", "cancel", "brake", "top", "watch")
+COMMANDS = (*PLANNING, *VERBS, "fleet")
 FLEET = ("assess", "plan", "emit", "report", "run")
 HEAVY = {
     "numba",
@@ -128,12 +132,12 @@ users: [{name: u, user: {}}]
 
 def test_the_namespace_is_the_contexts_as_kubectl_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    assert source.namespace_or_default(None) == "default"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "default"
     (tmp_path / "config").write_text(KUBECONFIG)
-    assert source.namespace_or_default(None) == "kafka"
-    assert source.namespace_or_default("mine") == "mine"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "kafka"
+    assert kubeconfig.namespace_of(Kube("mine", Login())) == "mine"
     (tmp_path / "config").write_text(KUBECONFIG.replace(", namespace: kafka", ""))
-    assert source.namespace_or_default(None) == "default"
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "default"
 
 
 def test_in_a_pod_without_a_kubeconfig_the_namespace_is_the_pods(
@@ -141,8 +145,8 @@ def test_in_a_pod_without_a_kubeconfig_the_namespace_is_the_pods(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     (tmp_path / "namespace").write_text("team-a")
-    monkeypatch.setattr(source, "POD_NAMESPACE", tmp_path / "namespace")
-    assert source.namespace_or_default(None) == "team-a"
+    monkeypatch.setattr(kubeconfig, "POD_NAMESPACE", tmp_path / "namespace")
+    assert kubeconfig.namespace_of(Kube(None, Login())) == "team-a"
 
 
 def test_the_command_line_runs_where_no_program_of_its_name_is_installed() -> None:
@@ -357,7 +361,7 @@ def test_streams_that_are_closed_are_no_traceback() -> None:
         assert (ran.returncode, why in ran.stderr, "Traceback" in ran.stderr) == (code, True, False), ran
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("output", ["table", "wide", "json", "yaml"])
 def test_any_locale_and_any_name_of_a_file_will_do(output: str, tmp_path: Path) -> None:
     folder = taken(tmp_path)
     ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

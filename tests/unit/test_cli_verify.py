@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "move.yaml"
 
 
-def verify(file: Path, *manifests: Object, output: str = "text", where: tuple[str, ...] = ()) -> Any:
+def verify(file: Path, *manifests: Object, output: str = "table", where: tuple[str, ...] = ()) -> Any:
     file.write_text(yaml.safe_dump_all(manifests))
     return run("verify", "-f", file, "-n", "kafka", "-o", output, *where)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reassign.api.common import YEAR_SECONDS
+from reassign.api.common import TRACKED_BY_ARGO_CD, YEAR_SECONDS
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller import expiry
-from reassign.controller.expiry import TRACKED_BY_ARGO_CD, Expiry
+from reassign.controller.expiry import Expiry
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.errors import ConflictError

@@ -148,7 +148,7 @@ def test_a_cluster_that_cannot_be_observed_is_a_row_with_its_problem(
 def test_a_kafka_cluster_that_is_not_there_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
     served(monkeypatch)
     (row,) = rows(replace(MAIN, kafka_cluster="other"))
-    assert row[PROBLEM] == "there is no KafkaCluster other in namespace kafka; name another one (ClusterNotFound)"
+    assert row[PROBLEM] == "there is no KafkaCluster other in namespace kafka; there are: main (ClusterNotFound)"
 
 
 def test_no_clusters_have_no_rows() -> None:

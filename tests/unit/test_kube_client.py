@@ -35,14 +35,29 @@ def answering(status: int, message: str) -> KubeClient:
         raise error
 
     kube = KubeClient()
-    kube._request = refuse  # type: ignore[method-assign]
+    kube._send = refuse  # type: ignore[method-assign]
     return kube
 
 
-def refusal(kube: KubeClient) -> ReassignError:
+def refusal(kube: KubeClient, path: str = "/path") -> ReassignError:
     with pytest.raises(ReassignError) as caught:
-        asyncio.run(kube.request("POST", "/path"))
+        asyncio.run(kube.request("POST", path))
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "404 page not found",
+            "does not serve kafka.reassign.dev/v1alpha1: 404 page not found; install the chart's CRDs",
+        ),
+        ('namespaces "x" not found', 'refused POST /apis/kafka.reassign.dev/v1alpha1/x: namespaces "x" not found'),
+    ],
+)
+def test_kinds_that_are_not_served_are_told_from_a_namespace_that_is_not_there(message: str, told: str) -> None:
+    error = refusal(answering(404, message), "/apis/kafka.reassign.dev/v1alpha1/x")
+    assert (error.reason, error.message) == (Reason.REQUEST_FAILED, f"the API server {told}")
 
 
 def test_that_a_namespace_is_going_is_no_matter_of_rights() -> None:

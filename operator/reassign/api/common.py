@@ -46,6 +46,8 @@ GROUP = "kafka.reassign.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/cancel"
+TRACKED_BY_ARGO_CD = "argocd.argoproj.io/tracking-id"
+"""Annotation of an object that Argo CD makes again, or sets back, as Git has it."""
 
 INT32_MAX = 2**31 - 1
 YEAR_SECONDS = 365 * 24 * 3600

@@ -1,6 +1,7 @@
-"""`kubectl kafka-reassign`: plans, assignments and checks from the command line. Nothing here changes a cluster.
+"""`kubectl kafka-reassign`: plans, assignments and checks from the command line, and verbs on the resources.
 
-What a command needs is imported when it runs: help and completion start no client, and compile nothing.
+What a command needs is imported when it runs: help starts no client, and compiles nothing. Completion starts a client
+for names alone.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from typer.core import TyperGroup
 from reassign import __version__
 from reassign.api.goal import By
 from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITIONS, WAVE_PARTITIONS
-from reassign.cli import options
+from reassign.cli import candidates, options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
-from reassign.cli.options import AssignmentOutput, Output, PlanOutput, Racks
+from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanOutput, Racks
+from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 
 PROGRAM = "kubectl-kafka_reassign"
-EXITS = (
-    "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
-    "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
-)
 AWAY = (Reason.NOT_AUTHORIZED, Reason.SPARK_FAILED)
-NO, WRONG, UNREACHABLE, UNWRITABLE = 1, 2, 3, 4
+DENIED = (Reason.APPROVED_DIGEST_MISMATCH, Reason.PLANNING, Reason.PLAN_STALE, Reason.CONFLICT)
+"""What a verb finds otherwise than its user has seen it: the answer is no."""
+WRONG, UNREACHABLE, UNWRITABLE, INTERRUPTED = 2, 3, 4, 130
 
 
 class Commands(TyperGroup):
@@ -41,8 +41,12 @@ class Commands(TyperGroup):
             typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
             if error.reason is Reason.CANNOT_BE_WRITTEN:
                 raise typer.Exit(UNWRITABLE) from None
+            if error.reason in DENIED:
+                raise typer.Exit(NO) from None
             away = isinstance(error, ClusterError | ApiServerError) or error.reason in AWAY
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
         except out.UnwritableError as error:
             if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted
                 typer.echo(f"error: stdout cannot be written: {error}", err=True)
@@ -51,7 +55,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Plan and check the moves of Kafka partitions. No command changes a cluster.",
+    help="Plan and check the moves of Kafka partitions, and follow, approve and stop those of resources.",
     epilog=EXITS,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -76,9 +80,10 @@ def _options(
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def plan(
+    kube: options.Kube,
     cluster: options.Cluster = None,
-    namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
     snapshot: options.SnapshotFolder = None,
     drain_broker: Annotated[
@@ -123,7 +128,7 @@ def plan(
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
     exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
-    output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TEXT,
+    output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TABLE,
     name: Annotated[
         str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
     ] = "plan",
@@ -152,12 +157,14 @@ def plan(
         exclude=exclude,
     )
     wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name, exact)
-    if not planning.run(where_of(cluster, namespace, bootstrap_server, snapshot), wanted, output):
+    if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):
         raise typer.Exit(NO)
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def assign(
+    kube: options.Kube,
     topic: Annotated[
         str, typer.Option(parser=options.topic_name, metavar="NAME", help="The topic that is to be made.")
     ],
@@ -166,7 +173,6 @@ def assign(
         int, typer.Option(min=1, max=MAX_REPLICAS, help="How many replicas each of them has.")
     ],
     cluster: options.Cluster = None,
-    namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
     snapshot: options.SnapshotFolder = None,
     broker: Annotated[
@@ -192,11 +198,13 @@ def assign(
     chosen = options.broker_ids(broker) if broker else None
     if snapshot is not None and cluster is not None:
         raise typer.BadParameter("it is another cluster than --cluster names: give one", param_hint="'--snapshot'")
-    assigning.run(where_of(cluster, namespace, bootstrap_server, snapshot), asked, chosen, output)
+    assigning.run(where_of(cluster, kube, bootstrap_server, snapshot), asked, chosen, output)
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def convert(
+    kube: options.Kube,
     file: options.File,
     cluster: Annotated[
         str | None,
@@ -204,7 +212,6 @@ def convert(
             parser=options.object_name, metavar="NAME", help="The KafkaCluster that manifests are for; they need one."
         ),
     ] = None,
-    namespace: options.Namespace = None,
     name: Annotated[
         str,
         typer.Option(
@@ -224,19 +231,26 @@ def convert(
     """
     from reassign.cli.converting import run
 
-    run(file, cluster, namespace, name, max_partitions, throttle)
+    run(file, cluster, kube, name, max_partitions, throttle)
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def rollback(
+    kube: options.Kube,
     name: Annotated[
         str | None,
-        typer.Argument(parser=options.object_name, metavar="NAME", help="A live PartitionReassignment."),
+        typer.Argument(
+            parser=options.object_name,
+            metavar="NAME",
+            help="A live PartitionReassignment.",
+            autocompletion=candidates.reassignments,
+        ),
     ] = None,
-    namespace: options.Namespace = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
     ] = None,
+    output: Annotated[ManifestOutput, typer.Option("--output", "-o", help="How to write it.")] = ManifestOutput.YAML,
 ) -> None:
     """Write the PartitionReassignment that undoes another one, from the record in its status.
 
@@ -246,14 +260,15 @@ def rollback(
 
     if (name is None) == (file is None):
         raise typer.BadParameter("name a PartitionReassignment, or a file with --file")
-    roll_back(name, namespace, file)
+    roll_back(name, kube, file, output)
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def snapshot(
+    kube: options.Kube,
     folder: Annotated[Path | None, typer.Argument(help="A folder that is not there yet.")] = None,
     cluster: options.Cluster = None,
-    namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
     into: Annotated[
         Path | None,
@@ -277,7 +292,7 @@ def snapshot(
     """
     from reassign.cli.source import keep, where_of
 
-    where = where_of(cluster, namespace, bootstrap_server)
+    where = where_of(cluster, kube, bootstrap_server)
     if folder is not None and into is None and name is None:
         keep(where, folder)
     elif into is not None and folder is None and (named := name or cluster):
@@ -289,12 +304,13 @@ def snapshot(
 
 
 @app.command(epilog=EXITS)
+@options.with_kube
 def verify(
+    kube: options.Kube,
     file: options.File,
     cluster: options.Cluster = None,
-    namespace: options.Namespace = None,
     bootstrap_server: options.BootstrapServer = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")] = Output.TEXT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")] = Output.TABLE,
 ) -> None:
     """Make every check of the operator on PartitionReassignments against the live cluster, and write nothing.
 
@@ -306,10 +322,11 @@ def verify(
     from reassign.cli.source import where_of
     from reassign.cli.verifying import run
 
-    if not run(file, where_of(cluster, namespace, bootstrap_server), output):
+    if not run(file, where_of(cluster, kube, bootstrap_server), output):
         raise typer.Exit(NO)
 
 
+app.add_typer(verbs)
 app.add_typer(fleet, name="fleet")
 
 

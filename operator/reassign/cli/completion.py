@@ -5,6 +5,7 @@ It writes one completion per line, then a directive for the shell, as cobra numb
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import sys
@@ -19,6 +20,7 @@ FILES, NO_FILES = ":0", ":4"
 
 def main() -> None:
     """Run the program."""
+    logging.getLogger().addHandler(logging.NullHandler())  # a shell shows nothing but completions
     candidates = completions(sys.argv[1:])
     print("\n".join([*candidates, NO_FILES if candidates else FILES]))
 

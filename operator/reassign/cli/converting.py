@@ -7,20 +7,19 @@ import json
 from pathlib import Path
 
 from reassign.cli import output as out
-from reassign.cli.options import cluster_ref, template
-from reassign.cli.source import namespace_or_default
-from reassign.errors import MissingReferenceError, PlanningError, Reason
+from reassign.cli.kubeconfig import namespace_of
+from reassign.cli.options import Kube, ManifestOutput, cluster_ref, template
+from reassign.errors import PlanningError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind
+from reassign.kube.login import Login
 from reassign.manifests import documents, stock
 from reassign.manifests.objects import Manifest
 from reassign.manifests.rollback import lists_all, rollback
 from reassign.text import listed
 
 
-def run(
-    file: Path, cluster: str | None, namespace: str | None, name: str, max_partitions: int, throttle: str | None
-) -> None:
+def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: int, throttle: str | None) -> None:
     """Write the file's content in the other form."""
     text = out.read(file)
     if not _is_stock(text):
@@ -29,7 +28,7 @@ def run(
     manifests = stock.read(
         text,
         name=name,
-        namespace=namespace_or_default(namespace),
+        namespace=namespace_of(kube),
         cluster_ref=cluster_ref(cluster),
         template=template(throttle),
         max_partitions=max_partitions,
@@ -45,25 +44,24 @@ def _is_stock(text: str) -> bool:
     return isinstance(document, dict) and "kind" not in document
 
 
-def roll_back(name: str | None, namespace: str | None, file: Path | None) -> None:
+def roll_back(name: str | None, kube: Kube, file: Path | None, output: ManifestOutput) -> None:
     """Write the reverse of the PartitionReassignment of that name, or of each one in a file."""
-    namespace = namespace_or_default(namespace)
+    namespace = namespace_of(kube)
     if file is None:
-        out.write(documents.write([asyncio.run(_reverse(namespace, name or ""))]))
+        out.write_objects([asyncio.run(_reverse(kube.login, namespace, name or ""))], output)
         return
     manifests = [_placed(manifest, namespace) for manifest in documents.read(out.read(file), file)]
     if long := [manifest["metadata"]["name"] for manifest in manifests if not lists_all(manifest)]:
         message = f"the status of {listed(long)} does not describe every partition: roll it back by its name"
         raise PlanningError(Reason.NOTHING_SELECTED, message)
-    out.write(documents.write([rollback(manifest) for manifest in manifests]))
+    out.write_objects([rollback(manifest) for manifest in manifests], output)
 
 
-async def _reverse(namespace: str, name: str) -> Manifest:
-    async with live.api_server() as kube:
+async def _reverse(login: Login, namespace: str, name: str) -> Manifest:
+    async with live.api_server(login) as kube:
         obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
         if obj is None:
-            message = f"there is no PartitionReassignment {name} in namespace {namespace}; see --namespace"
-            raise MissingReferenceError(Reason.NOTHING_SELECTED, message)
+            raise await live.missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
         records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
     return rollback(obj, records)

@@ -1,35 +1,73 @@
-"""Options that several commands share, and parsers of their values. Nothing heavy is imported here."""
+"""Options that several commands share, kubectl's own among them, and parsers of their values.
+
+Nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
+from reassign.cli import candidates
+from reassign.kube.login import Login
 
 MAX_DIGITS = 10
 SHOWN = 50
 
 
-class Output(StrEnum):
-    """How a result is written."""
+SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan"}
+"""Short names of the kinds with verbs."""
+TYPES = {
+    name: kind
+    for short, kind in SHORT.items()
+    for name in (short, kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.kafka.reassign.dev")
+}
+"""The kinds by the names that kubectl has for them."""
 
-    TEXT = "text"
+
+class Output(StrEnum):
+    """How a result is written, in kubectl's words. Where a table has no more columns, wide is the same table."""
+
+    TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
+    YAML = "yaml"
 
 
 class PlanOutput(StrEnum):
     """How a plan is written."""
 
-    TEXT = "text"
+    TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
+    YAML = "yaml"
     MANIFESTS = "manifests"
+
+
+class ListOutput(StrEnum):
+    """How PartitionReassignments are written; reassignment-json is the stock tool's, of what is in flight."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    REASSIGNMENT_JSON = "reassignment-json"
+
+
+class ManifestOutput(StrEnum):
+    """How manifests are written."""
+
+    YAML = "yaml"
+    JSON = "json"
 
 
 class AssignmentOutput(StrEnum):
@@ -37,6 +75,20 @@ class AssignmentOutput(StrEnum):
 
     JSON = "json"
     TOPICS = "kafka-topics"
+
+
+class Brake(StrEnum):
+    """Whether the brake of a KafkaCluster is set."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class Cancels(StrEnum):
+    """What the brake cancels: the moves of PartitionReassignments, or those of other clients too."""
+
+    OURS = "ours"
+    ALL = "all"
 
 
 class Racks(StrEnum):
@@ -76,6 +128,27 @@ def topic_name(value: str) -> str:
     return _matching(
         TOPIC_NAME, value, f"a name of letters, digits, ., _ and -, with {MAX_TOPIC_NAME_CHARACTERS} at most"
     )
+
+
+class Ref(NamedTuple):
+    """An object as kubectl names it: NAME, or TYPE/NAME; `kind` is None where the name alone is given."""
+
+    kind: str | None
+    name: str
+
+
+def ref(value: str) -> Ref:
+    """Parse NAME or TYPE/NAME, with kubectl's names of the types."""
+    type, slash, name = value.rpartition("/")
+    if slash and type not in TYPES:
+        raise typer.BadParameter(f"{type[:SHOWN]!r} is no type that has verbs here; there are: {', '.join(SHORT)}")
+    return Ref(TYPES[type] if slash else None, object_name(name))
+
+
+def ref_text(value: str) -> str:
+    """Check NAME or TYPE/NAME, and return it as given."""
+    ref(value)
+    return value
 
 
 def _matching(pattern: re.Pattern[str], value: str, what: str) -> str:
@@ -119,6 +192,7 @@ Cluster = Annotated[
         parser=object_name,
         metavar="NAME",
         help="The KafkaCluster resource to connect by, read with your kubeconfig, and the Secrets that it names.",
+        autocompletion=candidates.clusters,
     ),
 ]
 Namespace = Annotated[
@@ -128,8 +202,21 @@ Namespace = Annotated[
         "-n",
         parser=namespace_name,
         metavar="NAME",
-        help="Its namespace; by default that of the kubeconfig's context.",
+        help="The namespace; by default that of the kubeconfig's context.",
+        autocompletion=candidates.namespaces,
     ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The context of the kubeconfig; by default its current one.",
+        autocompletion=candidates.contexts,
+    ),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The kubeconfig; by default KUBECONFIG's."),
 ]
 BootstrapServer = Annotated[
     str | None,
@@ -150,3 +237,30 @@ Throttle = Annotated[
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
 File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="What to read; - for stdin.")]
+
+
+class Kube(NamedTuple):
+    """Where the objects of a command are: an API server, and a namespace or the default one."""
+
+    namespace: str | None
+    login: Login
+
+
+def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:
+    return Kube(namespace, Login(str(kubeconfig) if kubeconfig else None, context))
+
+
+def with_kube(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command kubectl's --namespace, --context and --kubeconfig, which it gets as its argument `kube`."""
+    own, added = (inspect.signature(function, eval_str=True).parameters for function in (command, _kube))
+    parameters = [*(own[name] for name in own if name != "kube"), *added.values()]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        kube = _kube(**{name: values.pop(name) for name in added})
+        command(kube=kube, **values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([each.replace(kind=keyword) for each in parameters])
+    run.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
+    return run

@@ -1,11 +1,11 @@
-"""Output in UTF-8: results alone on stdout, and progress on stderr, on a terminal only."""
+"""Output in UTF-8: results alone on stdout, in the words of `-o`, and progress on stderr, on a terminal only."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 from reassign.errors import Reason, ReassignError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, RenderableType
+    from rich.table import Table
 
 WIDTH = 120  # where there is no terminal that has one
+UNBOUNDED = 1_000_000
+"""Width of what programs read: nothing is cut or wrapped."""
 
 
 class UnwritableError(Exception):
@@ -52,16 +55,66 @@ def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_picture(parts: Iterator[RenderableType]) -> None:
-    """Write tables and text with a blank line between them, coloured on a terminal."""
+def write_value(value: Any, output: str) -> bool:
+    """Write a value as JSON or YAML; return False where another output is asked for."""
+    from reassign.manifests import documents
+
+    if output == "json":
+        write_json(value)
+    elif output == "yaml":
+        write(documents.write([json.loads(json.dumps(value))], explicit_start=False))  # of plain types alone
+    return output in ("json", "yaml")
+
+
+def write_objects(objects: Sequence[Mapping[str, Any]], output: str) -> None:
+    """Write objects that can be applied: as YAML documents, or as JSON, several of them as one List."""
+    from reassign.manifests import documents
+
+    if output == "yaml":
+        write(documents.write(objects))
+    else:
+        write_json(objects[0] if len(objects) == 1 else as_list(objects))
+
+
+def as_list(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return objects as kubectl has several of them in one."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+
+
+def table(*columns: str, numbers: Collection[str] = (), long: Collection[str] = ()) -> Table:
+    """Return an empty table as kubectl has it; numbers are right-justified, and what is long may wrap."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        made.add_column(column, justify=justify, no_wrap=column not in long, overflow="fold")
+    return made
+
+
+def write_picture(parts: Iterable[RenderableType], width: int = WIDTH) -> None:
+    """Write tables and text with a blank line between them, coloured on a terminal, else as wide as `width`."""
     from rich.console import Console
 
-    wide = None if sys.stdout and sys.stdout.isatty() else WIDTH
-    console = Console(highlight=False, markup=False, emoji=False, width=wide)
+    terminal = bool(sys.stdout) and sys.stdout.isatty()
+    console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else width)
     with console.capture() as captured:  # where rich cannot write, it ends the process
         for i, part in enumerate(parts):
             console.print(*([""] if i else []), part, sep="\n")
-    write(captured.get())
+    text = captured.get()
+    write(text if terminal else "".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on stderr, unless the user has said yes already; ends the command for any other answer."""
+    import typer
+
+    if yes:
+        return
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    if sys.stdin is None or sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        typer.echo("nothing was changed: answer y, or give --yes", err=True)
+        raise typer.Exit(1)
 
 
 def read(file: Path) -> str:

@@ -24,8 +24,8 @@ def load(cluster: Cluster, replicas: Ints) -> Bytes:
     return loads(replicas, what_counts(cluster), len(cluster.brokers))
 
 
-def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
-    """Yield the costs, the balance, the unmet goals, and the brokers."""
+def parts(cluster: Cluster, plan: Plan, every: bool = False) -> Iterator[RenderableType]:
+    """Yield the costs, the balance, the unmet goals, and the brokers; also every partition that changes, if asked."""
     certificate = plan.certificate
     yield _costs(certificate)
     if certificate.balance:
@@ -34,6 +34,8 @@ def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
         lines = [f"  {one.what}; the nearest that is reached: {one.nearest}" for one in certificate.unmet]
         yield Text("\n".join(["NOT MET", *lines]))
     yield _brokers(cluster, load(cluster, cluster.replicas), load(cluster, plan.target))
+    if every:
+        yield _partitions(cluster, plan)
 
 
 def _table(*columns: str) -> Table:
@@ -74,6 +76,14 @@ def _brokers(cluster: Cluster, before: Bytes, after: Bytes) -> RenderableType:
         down = "" if cluster.alive[i] else "(down)"
         cells = (_cells(counted, was[i], will[i], max(1, *was, *will)) for counted, was, will in loads)
         table.add_row(" ".join(filter(None, (str(broker), cluster.racks[i], down))), *chain.from_iterable(cells))
+    return table
+
+
+def _partitions(cluster: Cluster, plan: Plan) -> RenderableType:
+    table = _table("PARTITION", "wave", "from", "to")
+    for change in _changes(cluster, plan):
+        replicas = (",".join(map(str, change[key])) for key in ("from", "to"))
+        table.add_row(f"{change['topic']}-{change['partition']}", str(change["wave"]), *replicas)
     return table
 
 
@@ -122,17 +132,22 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
             {"id": int(broker), "rack": cluster.racks[i], "before": _of(before, i), "after": _of(after, i)}
             for i, broker in enumerate(cluster.brokers)
         ],
-        "partitions": [
-            {
-                "topic": cluster.topics[cluster.topic[p]],
-                "partition": int(cluster.partition[p]),
-                "from": _ids(cluster, cluster.replicas[p]),
-                "to": _ids(cluster, plan.target[p]),
-                "wave": int(plan.wave[p]) + 1,
-            }
-            for p in np.flatnonzero(plan.wave >= 0)
-        ],
+        "partitions": _changes(cluster, plan),
     }
+
+
+def _changes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
+    """Return every partition that changes, with its replicas before and after."""
+    return [
+        {
+            "topic": cluster.topics[cluster.topic[p]],
+            "partition": int(cluster.partition[p]),
+            "from": _ids(cluster, cluster.replicas[p]),
+            "to": _ids(cluster, plan.target[p]),
+            "wave": int(plan.wave[p]) + 1,
+        }
+        for p in np.flatnonzero(plan.wave >= 0)
+    ]
 
 
 def _beside(cost: float | None, bound: float | None) -> dict[str, float | None]:

@@ -13,8 +13,9 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Throttle
 from reassign.cli import output as out
 from reassign.cli import picture
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
-from reassign.cli.source import Where, namespace_or_default, observe
+from reassign.cli.source import Where, observe
 from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents
@@ -88,12 +89,10 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
         rate = rates_of(throttle, ThrottlePolicy.of(by.spec) if by else ThrottlePolicy()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
-    if output is PlanOutput.JSON:
-        out.write_json(picture.as_json(cluster, plan))
-    elif output is PlanOutput.TEXT:
-        out.write_picture(picture.parts(cluster, plan))
-    else:
+    if output is PlanOutput.MANIFESTS:
         out.write(documents.write(_manifests(cluster, plan, where, wanted)))
+    elif not out.write_value(picture.as_json(cluster, plan), output):
+        out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
     return not plan.certificate.unmet
 
 
@@ -108,7 +107,7 @@ def _manifests(cluster: Cluster, plan: Plan, where: Where, wanted: Wanted) -> li
         cluster,
         plan,
         name=wanted.name,
-        namespace=namespace_or_default(where.namespace),
+        namespace=namespace_of(where.kube),
         cluster_ref=cluster_ref(where.cluster),
         template=template(wanted.throttle),
         max_partitions=wanted.max_partitions,

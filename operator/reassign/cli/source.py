@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from kubernetes.aio.config import list_kube_config_contexts
 from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import NO_PORT, KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
+from reassign.cli.options import Kube
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError
@@ -25,17 +25,15 @@ from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
 from reassign.text import counted
 
-POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
 
 class Where(NamedTuple):
-    """A KafkaCluster by name and namespace, bootstrap servers, or a folder with a snapshot.
+    """A KafkaCluster by name, bootstrap servers, or a folder with a snapshot.
 
-    Without a namespace it is that of the kubeconfig's context. Beside a folder, `cluster` is only what manifests name.
+    Beside a folder, `cluster` is only what manifests name.
     """
 
     cluster: str | None
-    namespace: str | None
+    kube: Kube
     bootstrap_servers: str | None
     snapshot: Path | None = None
 
@@ -47,16 +45,14 @@ class Observed(NamedTuple):
     by: KafkaCluster | None = None
 
 
-def where_of(
-    cluster: str | None, namespace: str | None, bootstrap_servers: str | None, snapshot: Path | None = None
-) -> Where:
+def where_of(cluster: str | None, kube: Kube, bootstrap_servers: str | None, snapshot: Path | None = None) -> Where:
     """Return what the options name; raises a usage error where one of them would have no effect."""
     if bootstrap_servers is not None and (cluster or snapshot):
         other = "--cluster" if cluster else "--snapshot"
         raise typer.BadParameter(
             f"it is another cluster than {other} names: give one", param_hint="'--bootstrap-server'"
         )
-    return Where(cluster, namespace, bootstrap_servers, snapshot)
+    return Where(cluster, kube, bootstrap_servers, snapshot)
 
 
 async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
@@ -115,7 +111,7 @@ async def _connection(where: Where) -> tuple[Connection, KafkaCluster | None]:
         raise ReassignError(
             Reason.CLUSTER_NOT_FOUND, "no cluster is named; use --cluster, or --bootstrap-server for one without TLS"
         )
-    return await live.resolve(namespace_or_default(where.namespace), where.cluster)
+    return await live.resolve(namespace_of(where.kube), where.cluster, where.kube.login)
 
 
 def plain(bootstrap_servers: str) -> KafkaClusterSpec:
@@ -129,14 +125,3 @@ def plain(bootstrap_servers: str) -> KafkaClusterSpec:
         message = f"{bootstrap_servers!r} has a number that is no port: ports are from 1 to 65535"
         raise typer.BadParameter(message, param_hint="'--bootstrap-server'")
     return spec
-
-
-def namespace_or_default(namespace: str | None) -> str:
-    """Return this namespace, else that of the kubeconfig's context, as kubectl does, else that of the pod."""
-    if namespace:
-        return namespace
-    try:
-        _, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
-        return str(current["context"].get("namespace") or "default")
-    except Exception:  # the library raises anything; a command that needs the API server reports it
-        return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"

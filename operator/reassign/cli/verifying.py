@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
 from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
 from reassign.cli import output as out
+from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Output
-from reassign.cli.source import Where, namespace_or_default, plain
+from reassign.cli.source import Where, plain
 from reassign.core.checks.size import too_large
 from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
 from reassign.core.model.policy import Policy, ThrottlePolicy
@@ -79,16 +80,14 @@ def run(file: Path, where: Where, output: Output) -> bool:
     with out.progress("checking"):
         results = asyncio.run(verify(read, where))
     passed = all(finding.state is not PartitionState.BLOCKED for finding in results)
-    if output is Output.JSON:
-        out.write_json({"passed": passed, "entries": [finding.wire() for finding in results]})
-    else:
+    if not out.write_value({"passed": passed, "entries": [finding.wire() for finding in results]}, output):
         out.write("".join(f"{finding}\n" for finding in results))
     return passed
 
 
 async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     """Judge manifests against the live cluster that they refer to, or `where` says."""
-    default = namespace_or_default(where.namespace)
+    default = namespace_of(where.kube)
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
     async with live.read_only(served.connection) as client:
@@ -129,7 +128,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
         raise ReassignError(Reason.CLUSTER_NOT_FOUND, f"the manifests are for {named}; verify those of one at a time")
     key = keys.pop()
-    async with live.api_server() as kube:
+    async with live.api_server(where.kube.login) as kube:
         cluster = await live.kafka_cluster(kube, *key)
         permission = permission_of(cluster)
         for obj in objects:
@@ -141,7 +140,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
 
 
 def _key(obj: Object, where: Where) -> ClusterKey:
-    return (namespace_or_default(where.namespace), where.cluster) if where.cluster else cluster_key(obj)
+    return (namespace_of(where.kube), where.cluster) if where.cluster else cluster_key(obj)
 
 
 async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import structlog
 
+from reassign.api.common import TRACKED_BY_ARGO_CD
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.reading import named
 from reassign.controller.reporter import Reporter
@@ -22,7 +23,6 @@ log = structlog.get_logger()
 
 AT_ONCE = 100
 """Objects that are deleted in one go: other work of the process waits meanwhile."""
-TRACKED_BY_ARGO_CD = "argocd.argoproj.io/tracking-id"
 KEPT = Event(
     True,
     "NotDeleted",

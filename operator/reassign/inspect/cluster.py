@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from pydantic import ValidationError
@@ -15,14 +15,15 @@ from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import Kind, KubeClient
+from reassign.kube.login import DEFAULT_LOGIN, Login
 from reassign.text import first_error, listed
 
 CONNECT_SECONDS = 10.0
 
 
-async def resolve(namespace: str, name: str) -> tuple[Connection, KafkaCluster]:
+async def resolve(namespace: str, name: str, login: Login = DEFAULT_LOGIN) -> tuple[Connection, KafkaCluster]:
     """Return a KafkaCluster and the connection to its brokers; raises for a resource or Secret that is missing."""
-    async with api_server() as kube:
+    async with api_server(login) as kube:
         cluster = await kafka_cluster(kube, namespace, name)
         return await connection_of(cluster, kube), cluster
 
@@ -55,15 +56,15 @@ def _refuse() -> None:
 
 
 @asynccontextmanager
-async def api_server() -> AsyncIterator[KubeClient]:
+async def api_server(login: Login = DEFAULT_LOGIN) -> AsyncIterator[KubeClient]:
     """Connect to the API server that the user's kubeconfig names, or, in a pod without one, to its own."""
-    kube = KubeClient()
+    kube = KubeClient(login=login)
     try:
         await kube.__aenter__()
     except Exception as error:  # the library raises anything for a kubeconfig that is not one
         why = str(error).partition("\n")[0] or type(error).__name__
         raise ApiServerError(
-            f"the kubeconfig cannot be used ({why}); set KUBECONFIG, or see `kubectl config`"
+            f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, or see `kubectl config`"
         ) from None
     try:
         yield kube
@@ -75,12 +76,31 @@ async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaClu
     """Read a KafkaCluster."""
     obj = await kube.get(Kind.KAFKA_CLUSTER, namespace, name)
     if obj is None:
-        raise MissingReferenceError(
-            Reason.CLUSTER_NOT_FOUND, f"there is no KafkaCluster {name} in namespace {namespace}; name another one"
-        )
+        raise await missing(kube, namespace, name, [Kind.KAFKA_CLUSTER], Reason.CLUSTER_NOT_FOUND)
     try:
         return KafkaCluster.parse(obj)
     except ValidationError as error:
         raise ReassignError(
             Reason.CANNOT_BE_READ, f"the KafkaCluster {namespace}/{name}: {first_error(error)}; correct it"
         ) from None
+
+
+async def missing(
+    kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind], reason: Reason = Reason.NOTHING_SELECTED
+) -> ReassignError:
+    """Return what to say of an object that is not there: which there are, where the user may list them."""
+    try:
+        names = [name for kind in kinds for name in await kube.names(kind, namespace)]
+    except ReassignError as error:
+        if error.reason is not Reason.NOT_AUTHORIZED:
+            return error
+        names = []
+    return not_there(" or ".join(kinds), name, f"in namespace {namespace}", names, reason)
+
+
+def not_there(
+    what: str, name: str | None, where: str, names: Sequence[str], reason: Reason = Reason.NOTHING_SELECTED
+) -> MissingReferenceError:
+    """Return what to say of a name, or of any, that no object has."""
+    there = f"there are: {listed(names)}" if names else "name another one, or another namespace"
+    return MissingReferenceError(reason, f"there is no {what}{f' {name}' if name else ''} {where}; {there}")

@@ -4,6 +4,8 @@ The only writes to a user's object are our finalizer and the status, both bound 
 read: the client that changed the object in between wins, and a `ConflictError` says so. What we make is our own
 ReassignmentRecords, a ConfigMap, when the brake is pulled, and the PartitionReassignments of a plan, which we suspend,
 resume and delete as well. Nothing is retried here, since the loop reconciles again from what it observes.
+
+The command line writes in its user's name: fields of a spec, and deletions, each bound to the version that was read.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.clock import ServerClock
+from reassign.kube.login import DEFAULT_LOGIN, Login
 
 __all__ = ["REQUEST_SECONDS", "ClusterKey", "Kind", "KubeClient", "Object", "cluster_key", "has_finalizer"]
 
@@ -51,10 +54,13 @@ PAGE_OBJECTS = 20
 other thread of the process runs."""
 LISTS = 5
 """How often a list is begun before the API server counts as unable to complete it."""
+_DRY_RUN = (("dryRun", "All"),)
 MESSAGE_CHARACTERS = 500  # a schema that is broken a thousand times says so a thousand times
-_JSON, _JSON_PATCH = "application/json", "application/json-patch+json"
+_JSON, _JSON_PATCH, _MERGE_PATCH = "application/json", "application/json-patch+json", "application/merge-patch+json"
 _JSON_HEADERS = {"Accept": _JSON, "Content-Type": _JSON}
 _METADATA_ONLY = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_LIST_OF_METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+MAX_NAMES = 500
 
 
 class Kind(StrEnum):
@@ -88,7 +94,7 @@ def has_finalizer(obj: Object) -> bool:
 
 
 class KubeClient:
-    """Requests to the API server as the pod's ServiceAccount, or as KUBECONFIG says outside of a pod.
+    """Requests to the API server as the pod's ServiceAccount, or as the kubeconfig says outside of a pod.
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
@@ -97,9 +103,12 @@ class KubeClient:
     """
 
     def __init__(
-        self, before_write: Callable[[], None] = lambda: None, written: Callable[[str, int], None] = lambda *_: None
+        self,
+        before_write: Callable[[], None] = lambda: None,
+        written: Callable[[str, int], None] = lambda *_: None,
+        login: Login = DEFAULT_LOGIN,
     ) -> None:
-        self._before_write, self._written = before_write, written
+        self._before_write, self._written, self._login = before_write, written, login
         self._clock = ServerClock()
 
     def now(self) -> datetime:
@@ -108,11 +117,12 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
-        kubeconfig = os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
-        if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        named, context = self._login
+        kubeconfig = named or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
+        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
-            await load_kube_config(kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+            await load_kube_config(kubeconfig, context, configuration)  # type: ignore[no-untyped-call]
         trace = aiohttp.TraceConfig()
         trace.on_request_chunk_sent.append(self._sent)
         configuration.trace_configs = [trace]
@@ -171,6 +181,18 @@ class KubeClient:
         with _translating("GET", path):
             return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
+    async def names(self, kind: Kind, namespace: str) -> Strings:
+        """The names of the objects of a kind in a namespace, sorted, at most 500: what a user chooses from."""
+        query = [("limit", str(MAX_NAMES))]
+        answer = await self.request("GET", _path(kind.plural, namespace), accept=_LIST_OF_METADATA, query=query)
+        return sorted(item["metadata"]["name"] for item in (answer or {}).get("items") or ())
+
+    async def namespaces(self) -> Strings:
+        """The names of the namespaces, sorted, at most 500."""
+        query = [("limit", str(MAX_NAMES))]
+        answer = await self.request("GET", "/api/v1/namespaces", accept=_LIST_OF_METADATA, query=query)
+        return sorted(item["metadata"]["name"] for item in (answer or {}).get("items") or ())
+
     async def add_finalizer(self, obj: Object) -> Object | None:
         """Put our finalizer on the object; None when the object is gone."""
         return await self._write_finalizers(obj, [*_others(obj), FINALIZER])
@@ -214,12 +236,33 @@ class KubeClient:
         """Write spec.suspend of a PartitionReassignment that we made; None when it is gone."""
         return await self._patch(obj, "", {"op": "add", "path": "/spec/suspend", "value": suspended})
 
-    async def delete(self, obj: Object) -> Object | None:
-        """Delete this version of an object; as it is while finalizers hold it back, None when it is gone."""
+    async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool = False) -> Object | None:
+        """Merge these fields into the spec of this version of an object; None when it is gone.
+
+        With `dry_run` the API server makes all of its checks, and stores nothing.
+        """
+        meta = obj["metadata"]
+        same = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        return await self.request(
+            "PATCH",
+            _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"]),
+            {"metadata": same, "spec": spec},
+            content_type=_MERGE_PATCH,
+            manager=manager,
+            missing_ok=True,
+            query=_DRY_RUN if dry_run else (),
+        )
+
+    async def delete(self, obj: Object, *, dry_run: bool = False) -> Object | None:
+        """Delete this version of an object; as it is while finalizers hold it back, None when it is gone.
+
+        With `dry_run` the API server makes all of its checks, and deletes nothing.
+        """
         meta = obj["metadata"]
         same = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
         path = _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"])
-        answer = await self.request("DELETE", path, {"preconditions": same}, missing_ok=True)
+        options = {"preconditions": same, **({"dryRun": ["All"]} if dry_run else {})}  # beside these no query counts
+        answer = await self.request("DELETE", path, options, missing_ok=True)
         return answer if answer and answer["kind"] == obj["kind"] else None  # else a Status, which says that it is gone
 
     async def _patch(self, obj: Object, subresource: str, *changes: Object) -> Object | None:
@@ -266,19 +309,18 @@ class KubeClient:
         manager: str = "",
         missing_ok: bool = False,
         accept: str = _JSON,
+        query: Sequence[tuple[str, str]] = (),
     ) -> Object | None:
         """One request, in the name of a field manager; what it answered, or None for 404 when that is expected."""
+        headers = {"Accept": accept, "Content-Type": content_type}
+        named = [("fieldManager", manager)] if manager else []
         with _translating(verb, path):
             try:
-                return await self._request(verb, path, body, {"Accept": accept, "Content-Type": content_type}, manager)
+                return self._deserialized(await self._send(verb, path, body, headers, [*query, *named]))
             except ApiException as error:
                 if error.status == 404 and missing_ok:
                     return None
                 raise
-
-    async def _request(self, verb: str, path: str, body: object, headers: dict[str, str], manager: str) -> Object:
-        query = [("fieldManager", manager)] if manager else []
-        return self._deserialized(await self._send(verb, path, body, headers, query))
 
     async def _send(
         self,
@@ -363,6 +405,10 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
         )
     if error.status in (401, 408, 429) or error.status is None or error.status >= 500:
         return ApiServerError(f"the API server answered {error.status} to {verb} {path}: {message}")
+    if error.status == 404 and API_VERSION in path and "namespaces" not in message:
+        return ReassignError(
+            Reason.REQUEST_FAILED, f"the API server does not serve {API_VERSION}: {message}; install the chart's CRDs"
+        )
     return ReassignError(Reason.REQUEST_FAILED, f"the API server refused {verb} {path}: {message}")
 
 

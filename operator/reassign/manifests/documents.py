@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,11 @@ def read(text: str, file: Path) -> list[Manifest]:
     return manifests
 
 
-def write(manifests: Sequence[Manifest]) -> str:
+def write(manifests: Sequence[Mapping[str, Any]], *, explicit_start: bool = True) -> str:
     """Return the manifests as YAML documents, with lists of numbers in one line."""
-    return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
+    return yaml.dump_all(
+        manifests, Dumper=_Dumper, sort_keys=False, explicit_start=explicit_start, width=120, allow_unicode=True
+    )
 
 
 def _items(document: Any) -> list[Any]:

@@ -1,0 +1,141 @@
+"""The command `cancel`: deletes PartitionReassignments and plans, which is how their moves are cancelled.
+
+What is deleted, and what that does, is decided by pure functions. A wave is cancelled with its plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from reassign.api.partition_reassignment import DeletionPolicy, Mode
+from reassign.cli import output as out
+from reassign.cli.changing import note_argo_cd
+from reassign.cli.kubeconfig import namespace_of
+from reassign.cli.objects import Item, change, find, of_cluster, plan_of
+from reassign.cli.options import Kube, Ref
+from reassign.errors import Reason, ReassignError
+from reassign.inspect import cluster as live
+from reassign.kube.client import Kind, KubeClient, Object
+from reassign.text import counted, listed
+
+
+class Selection(NamedTuple):
+    """What is to be cancelled: by name, or all of a topic, of a KafkaCluster or of both."""
+
+    names: tuple[Ref, ...]
+    topic: str | None
+    cluster: str | None
+    all_namespaces: bool
+
+
+def run(kube: Kube, selection: Selection, yes: bool, dry_run: bool) -> bool:
+    """Cancel; return whether there was something to cancel of each that is named."""
+    return asyncio.run(_cancel(kube, selection, yes, dry_run))
+
+
+async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) -> bool:
+    namespace = namespace_of(kube)
+    async with live.api_server(kube.login) as server:
+        everything = await _read(server, None if selection.all_namespaces else namespace)
+        if selection.names:
+            items = [await find(server, namespace, name) for name in selection.names]
+            for item in items:
+                if plan := await plan_of(server, item):
+                    raise ReassignError(Reason.NOTHING_SELECTED, f"{item} is a wave of {plan}; cancel {plan}")
+        else:
+            items = selected(everything, selection.topic, selection.cluster)
+        to_cancel = [item for item in items if nothing_to_cancel(item) is None]
+        for item in items:
+            if selection.names and (why := nothing_to_cancel(item)):
+                out.write(f"{item} {why}\n")
+        if not to_cancel:
+            out.write("" if selection.names else "there is nothing to cancel\n")
+            return not selection.names
+        for item in to_cancel:
+            check_policy(item)
+        lines = [consequence(item, everything, selection.topic) for item in to_cancel]
+        out.write("".join(f"{line}\n" for line in lines))
+        out.confirm(f"Cancel {counted(len(to_cancel), 'resource')}?", yes or dry_run)
+        for item in to_cancel:
+            await _delete(server, item, dry_run)
+    return len(to_cancel) == len(items)
+
+
+async def _read(server: KubeClient, namespace: str | None) -> list[Item]:
+    kinds = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
+    return [Item(obj) for kind in kinds for obj in await server.list(kind, namespace)]
+
+
+def selected(items: Sequence[Item], topic: str | None, cluster: str | None) -> list[Item]:
+    """Return what has something to cancel; a wave gives way to its plan.
+
+    Raises ReassignError where the name of the KafkaCluster stands for several.
+    """
+    chosen = of_cluster(items, cluster)
+    if cluster and len(keys := sorted({item.cluster for item in chosen})) > 1:
+        named = listed(f"{namespace}/{name}" for namespace, name in keys)
+        raise ReassignError(Reason.NOTHING_SELECTED, f"{cluster} stands for {named}; cancel one namespace, or by names")
+    plans = {item.obj["metadata"]["uid"]: item for item in items if not item.is_reassignment and not item.succeeded}
+    result: dict[str, Item] = {}
+    for item in chosen:
+        if nothing_to_cancel(item) or (topic is not None and topic not in _topics(item)):
+            continue
+        whole = plans.get(item.plan[1], item) if item.plan else item
+        result[whole.obj["metadata"]["uid"]] = whole
+    return [item for item in result.values() if nothing_to_cancel(item) is None]
+
+
+def nothing_to_cancel(item: Item) -> str | None:
+    """Return why a resource has nothing to cancel."""
+    if item.deleted:
+        return "is being cancelled already"
+    if item.ended:
+        return "has ended: nothing of it is in flight"
+    if item.is_reassignment and item.spec.get("mode") == Mode.DRY_RUN:
+        return "is a dry run: nothing of it is in flight"
+    return None
+
+
+def check_policy(item: Item) -> None:
+    """Raise ReassignError where a deletion leaves moves in flight."""
+    options = item.spec if item.is_reassignment else item.spec.get("template", {})
+    if options.get("deletionPolicy") == DeletionPolicy.ORPHAN:
+        where = "deletionPolicy" if item.is_reassignment else "template.deletionPolicy"
+        raise ReassignError(
+            Reason.NOTHING_SELECTED,
+            f"{item} has {where} Orphan: its deletion leaves moves in flight as they are; set it to Cancel first",
+        )
+
+
+def _topics(item: Item) -> set[str]:
+    return {entry["topic"] for entry in item.spec.get("partitions", ())}
+
+
+def consequence(item: Item, items: Iterable[Item], topic: str | None = None) -> str:
+    """Return the line of what the deletion of a resource does."""
+    uid = item.obj["metadata"]["uid"]
+    moved = [item] if item.is_reassignment else [w for w in items if w.plan and w.plan[1] == uid and not w.ended]
+    progress = [each.progress for each in moved]
+    going_back = sum(each.partitions_in_flight for each in progress)
+    done = sum(each.partitions_completed for each in progress)
+    total = sum(len(each.spec.get("partitions", ())) for each in moved)
+    line = f"{item}" if item.is_reassignment else f"{item}, with {counted(len(moved), 'wave')} not at an end"
+    line += f": of {counted(total, 'partition')}, {going_back} in flight go back, {done} completed stay"
+    others = {name for each in moved for name in _topics(each)} - {topic}
+    return line + (f"; also of {counted(len(others), 'other topic')}" if topic is not None and others else "")
+
+
+async def _delete(server: KubeClient, item: Item, dry_run: bool) -> None:
+    """Delete a resource as it was shown: a spec that was edited meanwhile may do something else."""
+    shown = item.obj["metadata"]["generation"]
+
+    async def delete(item: Item) -> Object | None:
+        if item.obj["metadata"]["generation"] != shown and not item.deleted:
+            raise ReassignError(Reason.CONFLICT, f"{item} was edited meanwhile; see what it does now, and cancel again")
+        return await server.delete(item.obj, dry_run=dry_run)
+
+    await change(server, item, delete)
+    out.write(f"{item} is cancelled{' (dry run)' if dry_run else ''}\n")
+    note_argo_cd(item)

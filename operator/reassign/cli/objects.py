@@ -1,0 +1,164 @@
+"""The objects that verbs are about: what they say of themselves, and how they are found and changed.
+
+A change is decided on the object as it was read, and written only if the API server still has that version. Else the
+object is read again, and the change decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+
+from reassign.api.common import TRACKED_BY_ARGO_CD, Condition, ConditionStatus
+from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.cli.options import SHORT, Ref
+from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.inspect import cluster as live
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+
+WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
+TRIES = 5
+"""How often a change is decided anew because the object has changed meanwhile."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A PartitionReassignment or a ReassignmentPlan, as the API server has it."""
+
+    obj: Object
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.obj["kind"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.obj["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        return str(self.obj["metadata"]["name"])
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return dict(self.obj["spec"])
+
+    @property
+    def cluster(self) -> ClusterKey:
+        return cluster_key(self.obj)
+
+    def __str__(self) -> str:
+        """As kubectl names it."""
+        return f"{SHORT_OF[self.kind]}/{self.name}"
+
+    @cached_property
+    def status(self) -> PartitionReassignmentStatus | ReassignmentPlanStatus:
+        """Its status; an empty one where this version cannot read it."""
+        model = PartitionReassignmentStatus if self.is_reassignment else ReassignmentPlanStatus
+        try:
+            return model.parse(self.obj.get("status") or {})
+        except ValidationError:
+            return model()
+
+    @property
+    def is_reassignment(self) -> bool:
+        return self.kind is Kind.PARTITION_REASSIGNMENT
+
+    @property
+    def progress(self) -> Progress:
+        """The counts of a PartitionReassignment."""
+        known = self.status.progress if isinstance(self.status, PartitionReassignmentStatus) else None
+        return known or Progress()
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the status is about the spec as it is."""
+        return bool(self.status.observed_generation == self.obj["metadata"].get("generation"))
+
+    @property
+    def deleted(self) -> bool:
+        return "deletionTimestamp" in self.obj["metadata"]
+
+    @property
+    def ready(self) -> Condition | None:
+        return self.condition("Ready")
+
+    def condition(self, type: str) -> Condition | None:
+        return next((c for c in self.status.conditions if c.type == type), None)
+
+    def says(self, type: str) -> bool:
+        """Whether a condition is True, of the spec as it is."""
+        said = self.condition(type)
+        return self.up_to_date and said is not None and said.status is ConditionStatus.TRUE
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.deleted and self.says("Succeeded")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it moves nothing any more by itself."""
+        return self.succeeded or (not self.deleted and self.is_reassignment and self.says("Failed"))
+
+    @property
+    def tracked(self) -> bool:
+        """Whether Argo CD sets it back to what Git has."""
+        return TRACKED_BY_ARGO_CD in (self.obj["metadata"].get("annotations") or {})
+
+    @property
+    def plan(self) -> tuple[str, str] | None:
+        """Name and uid of the plan that it is a wave of."""
+        labels = self.obj["metadata"].get("labels") or {}
+        return (labels[PLAN_LABEL], labels[PLAN_UID_LABEL]) if {PLAN_LABEL, PLAN_UID_LABEL} <= labels.keys() else None
+
+
+SHORT_OF = {Kind.KAFKA_CLUSTER: "kcl", **{Kind(kind): short for short, kind in SHORT.items()}}
+
+
+async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind] = WITH_VERBS) -> Item:
+    """Return the object of this name; raises MissingReferenceError that says which there are."""
+    kinds = [kind for kind in kinds if ref.kind in (None, kind)]
+    objects = [obj for kind in kinds if (obj := await kube.get(kind, namespace, ref.name))]
+    if len(objects) > 1:
+        both = " and ".join(str(Item(obj)) for obj in objects)
+        raise ReassignError(Reason.NOTHING_SELECTED, f"there are {both}; name one of them")
+    if not objects:
+        raise await live.missing(kube, namespace, ref.name, kinds)
+    return Item(objects[0])
+
+
+async def change(kube: KubeClient, item: Item, write: Callable[[Item], Awaitable[Object | None]]) -> Object | None:
+    """Write a change of an object, decided by `write` on what it is given; None when the object is gone.
+
+    Where another client was first, the object is read again, and `write` decides again.
+    """
+    for _ in range(TRIES):
+        try:
+            return await write(item)
+        except ConflictError:
+            obj = await kube.get(item.kind, item.namespace, item.name)
+            if obj is None or obj["metadata"]["uid"] != item.obj["metadata"]["uid"]:
+                return None
+            item = Item(obj)
+    raise ConflictError(f"{item} is changed again and again by other clients; try again")
+
+
+async def plan_of(kube: KubeClient, item: Item) -> Item | None:
+    """Return the plan that a PartitionReassignment is a wave of, while that plan is there and not carried out."""
+    if item.plan is None:
+        return None
+    name, uid = item.plan
+    obj = await kube.get(Kind.REASSIGNMENT_PLAN, item.namespace, name)
+    same = obj is not None and obj["metadata"]["uid"] == uid
+    return Item(obj) if obj and same and not Item(obj).succeeded else None
+
+
+def of_cluster(items: Iterable[Item], cluster: str | None) -> list[Item]:
+    """Return the objects that refer to a KafkaCluster of this name, in order of namespace and name; None for all."""
+    chosen = (item for item in items if cluster is None or item.cluster[1] == cluster)
+    return sorted(chosen, key=lambda item: (item.namespace, item.name))

@@ -1,0 +1,215 @@
+"""The verbs on resources: list, approve, suspend, resume, cancel, brake, top and watch.
+
+Each acts in the name of its user: what the user may not do is refused by the API server.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reassign.cli import candidates, options
+from reassign.cli.options import Brake, Cancels, ListOutput, Output
+
+EXITS = (
+    "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
+    "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
+)
+NO = 1
+
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces, in place of --namespace.")
+]
+OfCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        parser=options.object_name,
+        metavar="NAME",
+        help="Those that refer to this KafkaCluster.",
+        autocompletion=candidates.clusters,
+    ),
+]
+Name = Annotated[
+    str,
+    typer.Argument(
+        parser=options.ref_text, metavar="NAME", help="NAME, kpr/NAME or krp/NAME.", autocompletion=candidates.resources
+    ),
+]
+_NAMES = typer.Argument(
+    parser=options.ref_text, metavar="NAME", help="NAME, kpr/NAME or krp/NAME.", autocompletion=candidates.resources
+)
+Names = Annotated[list[str], _NAMES]
+MaybeNames = Annotated[list[str] | None, _NAMES]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Let the API server check it and store nothing, and say what would be done.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Words = Annotated[Output, typer.Option("--output", "-o", help="How to write it.")]
+
+verbs = typer.Typer()
+
+
+@verbs.command("list", epilog=EXITS)
+@options.with_kube
+def list_(
+    kube: options.Kube,
+    cluster: OfCluster = None,
+    all_namespaces: AllNamespaces = False,
+    output: Annotated[
+        ListOutput,
+        typer.Option("--output", "-o", help="How to write it; reassignment-json: what is in flight on the brokers."),
+    ] = ListOutput.TABLE,
+) -> None:
+    """List PartitionReassignments, or all that is in flight on a cluster as the stock tool's JSON.
+
+    Example: kubectl kafka-reassign list -A --cluster main
+    """
+    from reassign.cli.listing import run
+
+    run(kube, all_namespaces, cluster, output)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def approve(
+    kube: options.Kube,
+    name: Annotated[
+        str,
+        typer.Argument(
+            parser=options.ref_text, metavar="NAME", help="A ReassignmentPlan.", autocompletion=candidates.plans
+        ),
+    ],
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="sha256:…", help="The plan that was read: another one is refused, and nothing is asked."),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Approve a ReassignmentPlan by its digest.
+
+    Exits with 1 when the plan is another one by now, or is not made yet.
+
+    Example: kubectl kafka-reassign approve drain-5 -n kafka
+    """
+    from reassign.cli.changing import approve
+
+    approve(kube, options.ref(name), digest, yes, dry_run)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def suspend(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
+    """Suspend PartitionReassignments or plans: nothing new starts, moves in flight continue.
+
+    Example: kubectl kafka-reassign suspend first-move -n kafka
+    """
+    from reassign.cli.changing import suspend
+
+    suspend(kube, [*map(options.ref, names)], True, dry_run)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def resume(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
+    """Resume what is suspended.
+
+    Example: kubectl kafka-reassign resume first-move -n kafka
+    """
+    from reassign.cli.changing import suspend
+
+    suspend(kube, [*map(options.ref, names)], False, dry_run)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def cancel(
+    kube: options.Kube,
+    names: MaybeNames = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(parser=options.topic_name, metavar="NAME", help="All that move partitions of this topic."),
+    ] = None,
+    cluster: OfCluster = None,
+    all_namespaces: AllNamespaces = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Cancel PartitionReassignments or plans by deleting them: what is in flight goes back.
+
+    Exits with 1 when one that is named has nothing to cancel, or when it is not confirmed.
+
+    Example: kubectl kafka-reassign cancel --topic orders -n kafka --dry-run
+    """
+    from reassign.cli.cancelling import Selection, run
+
+    if bool(names) == bool(topic or cluster):
+        raise typer.BadParameter("name resources, or select them by --topic, --cluster or both")
+    if names and all_namespaces:
+        raise typer.BadParameter("names are of one namespace: see --namespace", param_hint="'--all-namespaces'")
+    selection = Selection(tuple(map(options.ref, names or ())), topic, cluster, all_namespaces)
+    if not run(kube, selection, yes, dry_run):
+        raise typer.Exit(NO)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def brake(
+    kube: options.Kube,
+    position: Annotated[Brake, typer.Argument(metavar="on|off", help="Whether the brake is set.")],
+    cluster: Annotated[
+        str,
+        typer.Argument(
+            parser=options.object_name,
+            metavar="CLUSTER",
+            help="A KafkaCluster.",
+            autocompletion=candidates.clusters,
+        ),
+    ],
+    cancel: Annotated[
+        Cancels | None,
+        typer.Option(help="Also cancel what is in flight: of PartitionReassignments, or of other clients too."),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Set the brake of a KafkaCluster: nothing new starts, until it is off.
+
+    A brake that is set never stops less than before: set it to off first.
+
+    Example: kubectl kafka-reassign brake on main -n kafka --cancel ours
+    """
+    from reassign.cli.changing import brake
+
+    brake(kube, position, cluster, cancel, yes, dry_run)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def top(
+    kube: options.Kube, cluster: OfCluster = None, all_namespaces: AllNamespaces = False, output: Words = Output.TABLE
+) -> None:
+    """Show what moves on clusters, brokers and resources, from their statuses.
+
+    Example: kubectl kafka-reassign top -n kafka
+    """
+    from reassign.cli.top import run
+
+    run(kube, all_namespaces, cluster, output)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def watch(kube: options.Kube, name: Name, output: Words = Output.TABLE) -> None:
+    """Show a PartitionReassignment or a plan until it ends: bars on a terminal, else a line for each change.
+
+    Exits with 0 when it succeeded, and with 1 when it failed or was deleted.
+
+    Example: kubectl kafka-reassign watch first-move -n kafka
+    """
+    from reassign.cli.watching import run
+
+    if not run(kube, options.ref(name), output):
+        raise typer.Exit(NO)

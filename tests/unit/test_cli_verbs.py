@@ -1,0 +1,378 @@
+"""What the verbs of the command line decide and show, without a server."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from reassign.api.kafka_cluster import Execution
+from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
+from reassign.cli import cancelling, changing, listing, top, watching
+from reassign.cli import output as out
+from reassign.cli.objects import Item
+from reassign.cli.options import Brake, Cancels
+from reassign.core.model.snapshot import TopicPartition
+from reassign.errors import Reason, ReassignError
+from tests.unit.cli import Live, error_of, run, sim
+from tests.unit.test_cli_verify import kafka_cluster
+from tests.unit.verbs import (
+    DIGEST,
+    GIB,
+    MIB,
+    NOW,
+    OTHER,
+    Object,
+    cluster,
+    condition,
+    detail,
+    ended,
+    moving,
+    plan,
+    suspended,
+    wave_of,
+)
+
+DOCS = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+ITEMS = [Item(obj) for obj in (moving(), ended(), suspended())]
+
+
+def written(*parts: RenderableType, width: int = out.UNBOUNDED) -> str:
+    """What a pipe gets."""
+    capture = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", capture)
+        out.write_picture(parts, width)
+    return capture.getvalue()
+
+
+def on_terminal(part: RenderableType, width: int = 80) -> list[str]:
+    """The lines that a terminal shows."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, highlight=False)
+    with console.capture() as captured:
+        console.print(part)
+    return Text.from_ansi(captured.get()).plain.splitlines()
+
+
+def load() -> top.ClusterLoad:
+    (one,) = top.loads_of([cluster()], ITEMS, NOW)
+    return one
+
+
+def rates(item: Item) -> watching.Samples:
+    """Samples of the last minute: 10 MiB/s everywhere."""
+    bars = [*watching.partition_bars(item), *watching.broker_bars(item)]
+    return {bar.name: [(0.0, bar.copied - 600 * MIB), (60.0, bar.copied)] for bar in bars}
+
+
+def view() -> watching.View:
+    return watching.View(Item(moving()))
+
+
+# --- what is shown ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        written(listing.table(ITEMS, NOW)),
+        written(*top.parts([load()])),
+        written(watching.picture(view(), rates(view().item), 80, 24), width=80),
+        "".join(f"{line}\n" for line in changing.shown(Item(plan()))),
+        f"{cancelling.consequence(Item(moving()), [], 'orders')}\n",
+        f"{watching.line(view())}\n",
+    ],
+    ids=["list", "top", "watch", "approve", "cancel", "line"],
+)
+def test_the_page_shows_what_the_commands_write(text: str) -> None:
+    assert text in DOCS
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        listing.table(ITEMS, NOW, with_namespace=True, wide=True),
+        *top.parts([load()]),
+        watching.picture(view(), rates(view().item), 80, 24),
+        watching.picture(watching.View(Item(plan()), Item(moving())), {}, 80, 24),
+    ],
+)
+def test_a_terminal_of_80_columns_has_room_for_all(part: RenderableType) -> None:
+    lines = on_terminal(part)
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+
+
+def test_a_pipe_gets_neither_colours_nor_cut_names_nor_trailing_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "")
+    name = "x" * 253
+    text = written(listing.table([Item(moving(name))], NOW, wide=True), *top.parts([load()]))
+    assert name in text
+    assert "\x1b" not in text
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_a_long_name_is_folded_in_a_list_and_keeps_its_partition_in_a_bar() -> None:
+    name = "drain-" + "x" * 120
+    lines = on_terminal(listing.table([Item(moving(name))], NOW))
+    assert max(map(len, lines)) <= 80
+    assert "".join(line.split("  ")[0].strip() for line in lines[1:]) == name
+    topic = "t" * MAX_TOPIC_NAME_CHARACTERS
+    obj = moving()
+    obj["status"]["partitions"] = [detail(topic, 123, 3, 5, GIB, 999 * GIB)]
+    lines = on_terminal(watching.picture(watching.View(Item(obj)), rates(Item(obj)), 80, 24))
+    (row,) = [line for line in lines if line.startswith("tt")]
+    assert "…tttt-123 " in row
+    assert row.split()[-2:] == ["28.4", "h"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colours() -> bool:
+        console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="256")
+        with console.capture() as captured:
+            console.print(watching.picture(view(), {}, 80, 24))
+        return re.search(r"\x1b\[[39][0-8]", captured.get()) is not None
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert colours()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not colours()
+
+
+def test_partitions_without_room_are_counted() -> None:
+    obj = moving()
+    obj["status"]["partitions"] = [detail("orders", p, 3, 5, p, 100) for p in range(50)]
+    obj["status"]["progress"]["partitionsInFlight"] = 70
+    lines = on_terminal(watching.picture(watching.View(Item(obj)), {}, 80, 24))
+    shown = [line for line in lines if line.startswith("orders-")]
+    assert len(lines) <= 24
+    assert f"and {70 - len(shown)} more" in "\n".join(lines)
+
+
+def test_a_status_that_cannot_be_read_or_is_not_there_has_a_row_too() -> None:
+    unread, fresh = moving("unread"), moving("fresh")
+    unread["status"] = {"conditions": 7}
+    fresh["status"] = {"observedGeneration": -1}
+    text = written(listing.table([Item(unread), Item(fresh)], NOW, wide=True))
+    assert [line.split()[:4] for line in text.splitlines()[1:]] == [
+        ["unread", "main", "Unknown", "Pending"],
+        ["fresh", "main", "Unknown", "Pending"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("created", "age"),
+    [
+        ("2026-01-31T12:00:05Z", "0s"),
+        ("2026-01-31T11:58:01Z", "119s"),
+        ("2026-01-31T11:58:00Z", "2m"),
+        ("2026-01-31T10:00:00Z", "2h"),
+        ("2026-01-29T12:00:00Z", "2d"),
+    ],
+)
+def test_the_age_has_one_unit(created: str, age: str) -> None:
+    assert listing.age({"metadata": {"creationTimestamp": created}}, NOW) == age
+
+
+def test_brokers_share_the_bytes_of_a_partition_and_others_count_apart() -> None:
+    by_broker = {each.broker: each for each in load().brokers}
+    assert (by_broker[3].adding, by_broker[3].bytes_copied, by_broker[3].bytes_total) == (2, 7 * GIB, 12 * GIB)
+    assert (by_broker[5].removing, by_broker[5].others, by_broker[5].fenced) == (3, 1, True)
+    assert by_broker[0] == top.BrokerLoad(0, "rack-0")
+    obj = moving()
+    obj["status"]["partitions"] = [detail("orders", 0, 3, 5, 10, 20) | {"addingReplicas": [3, 4]}]
+    (shared,) = top.loads_of([cluster()], [Item(obj)], NOW)
+    assert [(b.bytes_copied, b.bytes_total) for b in shared.brokers if b.adding] == [(5, 10), (5, 10)]
+
+
+def test_top_says_of_how_many_partitions_the_brokers_are_counted() -> None:
+    obj = moving()
+    obj["status"]["progress"]["partitionsInFlight"] = 150
+    (many,) = top.loads_of([cluster()], [Item(obj)], NOW)
+    assert "brokers are counted from 3 partitions: statuses describe at most 100 each" in written(*top.parts([many]))
+    assert "brokers are counted" not in written(*top.parts([load()]))
+
+
+def test_wide_top_has_idle_brokers_too() -> None:
+    assert "rack-0" in written(*top.parts([load()]))
+    rows = written(*top.parts([load()], wide=True)).splitlines()
+    assert [row.split()[0] for row in rows if "rack-" in row] == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_rates_are_of_the_last_minute_and_only_of_what_is_shown() -> None:
+    bar = watching.Bar("orders-0", 0, 100)
+    samples: watching.Samples = {"gone": [(0.0, 1)]}
+    for second in range(0, 100, 10):
+        samples = watching.sampled(samples, [bar._replace(copied=second)], float(second))
+    assert samples.keys() == {"orders-0"}
+    assert samples["orders-0"][0] == (30.0, 30)
+    assert samples["orders-0"][-1] == (90.0, 90)
+    still = watching.sampled(samples, [bar._replace(copied=90)], 95.0)
+    assert still["orders-0"][-1] == (90.0, 90)
+
+
+def test_a_line_says_why_where_nothing_moves() -> None:
+    assert watching.line(watching.View(Item(suspended()))) == "0/8 partitions (Suspended: spec.suspend is true)"
+    assert watching.line(watching.View(Item(moving(deletionTimestamp="2026-01-31T12:00:00Z")))).endswith(
+        "(being deleted: PartitionsInFlight)"
+    )
+    fresh = moving()
+    fresh["status"] = {}
+    assert watching.line(watching.View(Item(fresh))) == "not begun (Pending)"
+
+
+# --- when it has ended ---
+
+
+def changed(obj: Object, **status: Any) -> Item:
+    return Item(obj | {"status": obj["status"] | status})
+
+
+@pytest.mark.parametrize(
+    ("item", "succeeded"),
+    [
+        (Item(ended()), True),
+        (Item(ended(type="Failed")), False),
+        (None, False),
+        (Item(ended(deletionTimestamp="2026-01-31T12:00:00Z")), None),
+        (Item(ended(generation=2)), None),
+        (Item(moving()), None),
+        (Item(suspended()), None),
+        (changed(moving(), conditions=[condition("Stalled", reason="UnknownBroker")]), None),
+        (changed(moving(), conditions=[condition("Checked")]), True),
+        (changed(moving(), conditions=[condition("Checked", "False", "UnknownBroker")]), False),
+        (Item(plan()), None),
+        (Item(plan(conditions=[condition("Ready"), condition("Succeeded")])), True),
+        (Item(plan(conditions=[condition("Ready", "False", "WaveFailed")])), False),
+        (Item(plan(conditions=[condition("Ready", "False", "PlanStale")])), None),
+    ],
+)
+def test_an_end_is_of_the_spec_as_it_is(item: Item | None, succeeded: bool | None) -> None:
+    end = watching.end_of(item)
+    assert (end and end.succeeded) == succeeded
+
+
+# --- what is written ---
+
+
+def refused(decide: Callable[[], object]) -> tuple[Reason, str]:
+    with pytest.raises(ReassignError) as caught:
+        decide()
+    return caught.value.reason, caught.value.message
+
+
+def test_an_approval_is_the_digest_of_the_plan_as_it_is() -> None:
+    assert changing.approval(Item(plan()), None) == {"approvedDigest": DIGEST}
+    assert changing.approval(Item(plan()), DIGEST) == {"approvedDigest": DIGEST}
+    reason, message = refused(lambda: changing.approval(Item(plan()), OTHER))
+    assert (reason, DIGEST in message, OTHER in message) == (Reason.APPROVED_DIGEST_MISMATCH, True, True)
+    approved = plan()
+    approved["spec"]["approvedDigest"] = DIGEST
+    approved["metadata"]["generation"] = 2
+    assert changing.approval(Item(approved), DIGEST) == {}
+
+
+@pytest.mark.parametrize(
+    ("obj", "reason"),
+    [
+        (plan(digest=None), Reason.PLANNING),
+        (plan() | {"metadata": plan()["metadata"] | {"generation": 2}}, Reason.PLANNING),
+        (plan(staleDigest=DIGEST), Reason.PLAN_STALE),
+        (moving(), Reason.NOTHING_SELECTED),
+        (wave_of(plan()), Reason.NOTHING_SELECTED),
+    ],
+)
+def test_nothing_else_is_approved(obj: Object, reason: Reason) -> None:
+    assert refused(lambda: changing.approval(Item(obj), None))[0] is reason
+
+
+def test_the_brake_is_never_set_to_stop_less() -> None:
+    positions = list(Execution)
+    for now in positions:
+        for wanted in positions:
+            obj = cluster() | {"spec": {"bootstrapServers": "b:9092", "execution": now.value}}
+            harder = positions.index(wanted) > positions.index(now)
+            changes = {"execution": wanted.value} if harder or (wanted is Execution.RUN and now is not wanted) else {}
+            assert changing.braked(Item(obj), wanted) == changes
+    assert changing.execution_of(Brake.ON, None) is Execution.PAUSE
+    assert changing.execution_of(Brake.ON, Cancels.OURS) is Execution.CANCEL_OURS
+    assert changing.execution_of(Brake.ON, Cancels.ALL) is Execution.CANCEL_ALL
+    assert changing.execution_of(Brake.OFF, None) is Execution.RUN
+
+
+def test_a_selection_takes_what_is_unended_and_plans_for_their_waves() -> None:
+    made = plan()
+    dry = moving("dry")
+    dry["spec"]["mode"] = "DryRun"
+    going = moving("going", deletionTimestamp="2026-01-31T12:00:00Z")
+    items = [Item(obj) for obj in (wave_of(made), moving("single"), ended(), suspended(), dry, going, made)]
+
+    def names(*asked: str | None) -> list[str]:
+        return [str(item) for item in cancelling.selected(items, *asked)]
+
+    assert names(None, "main") == ["krp/drain-5", "kpr/next", "kpr/single"]
+    assert names("payments", None) == ["krp/drain-5", "kpr/single"]
+    assert names("payments", "other") == []
+    done = Item(plan(conditions=[condition("Ready"), condition("Succeeded")]))
+    orphan = Item(wave_of(made))
+    assert cancelling.selected([orphan, done], "orders", None) == [orphan]
+
+
+def test_a_plan_is_cancelled_with_all_of_its_waves_that_have_not_ended() -> None:
+    made = plan()
+    finished = ended("drain-5-wave-0", labels=wave_of(made)["metadata"]["labels"])
+    line = cancelling.consequence(Item(made), [Item(wave_of(made)), Item(finished), Item(moving("single"))])
+    assert line == "krp/drain-5, with 1 wave not at an end: of 12 partitions, 3 in flight go back, 4 completed stay"
+
+
+def test_a_deletion_that_orphans_moves_is_no_cancel() -> None:
+    for obj, where in ((moving(), "deletionPolicy"), (plan(), "template.deletionPolicy")):
+        options = {"deletionPolicy": "Orphan"}
+        obj["spec"] |= options if obj["kind"] == "PartitionReassignment" else {"template": options}
+        assert f"has {where} Orphan" in refused(lambda obj=obj: cancelling.check_policy(Item(obj)))[1]  # type: ignore[misc]
+    cancelling.check_policy(Item(moving()))
+    cancelling.check_policy(Item(plan()))
+
+
+# --- what is in flight, of the brokers ---
+
+
+def test_all_that_is_in_flight_is_listed_in_the_stock_tools_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = sim()
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    command = ("list", "--cluster", "main", "-n", "kafka", "-o", "reassignment-json")
+    assert json.loads(run(*command).out) == {"version": 1, "partitions": []}
+    kafka.move_as_another(TopicPartition("orders", 0), (2, 1))
+    ran = run(*command)
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1]}],
+    }
+
+
+def test_what_is_in_flight_needs_the_name_of_a_cluster() -> None:
+    ran = run("list", "-n", "kafka", "-o", "reassignment-json")
+    assert (ran.code, "name it" in ran.err) == (2, True)
+
+
+def test_brokers_of_another_cluster_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(sim(), kafka_cluster() | {"status": {"clusterId": "another"}}).serve(monkeypatch)
+    command = ("list", "--cluster", "main", "-n", "kafka", "-o", "reassignment-json")
+    assert "ClusterIdChanged" in error_of(run(*command), 3)
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "run", interrupt)
+    assert run("watch", "move", "-n", "kafka") == (130, "", "")
