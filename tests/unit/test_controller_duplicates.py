@@ -196,7 +196,7 @@ def test_no_throttle_is_set_while_an_older_cluster_restores_its_own(two: Two) ->
     two.tick(4)
     assert LATER not in two.kafka.reassignments
     assert "the older KafkaCluster kafka/older has throttles" in two.message("third")
-    two.store.drop("uid-older-record")
+    two.store.drop("uid-uid-older-0")
     forget(two.main, refused={})
     two.tick(4)
     assert LATER in two.kafka.reassignments

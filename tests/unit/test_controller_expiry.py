@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from reassign.api.common import YEAR_SECONDS
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller import expiry
 from reassign.controller.expiry import TRACKED_BY_ARGO_CD, Expiry
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.errors import ConflictError
 from tests.unit.plan_sim import approved
@@ -81,6 +83,34 @@ def test_a_resource_without_a_time_to_live_stays() -> None:
     sweeper.finish()
     sweeper.sweep(10 * TTL)
     assert not sweeper.gone
+
+
+def test_a_completion_time_that_is_forged_keeps_no_other_resource() -> None:
+    sweeper = Sweeper()
+    sweeper.finish()
+    sweeper.world.add("forged", OURS, (4, 2, 3))
+    sweeper.world.change("forged", lambda obj: obj["spec"].update(ttlSecondsAfterFinished=YEAR_SECONDS))
+    ended = {"observedGeneration": 2, "completionTime": "9999-12-31T00:00:00Z"}
+    sweeper.world.change_status("forged", lambda status: status.update(ended))
+    sweeper.sweep(TTL)
+    assert sweeper.gone
+    assert "uid-forged" in sweeper.world.kube.objects
+
+
+def test_one_that_cannot_be_judged_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper = Sweeper()
+    sweeper.finish()
+    sweeper.world.add("odd", OURS, (4, 2, 3))
+    sweeper.world.change("odd", lambda obj: obj["spec"].update(ttlSecondsAfterFinished=TTL))
+
+    def expires(resource: Resource | Settled, now: datetime) -> bool:
+        if resource.name == "odd":
+            raise ZeroDivisionError
+        return expired(resource, now)
+
+    monkeypatch.setattr(expiry, "expired", expires)
+    sweeper.sweep(TTL)
+    assert sweeper.gone
 
 
 def test_an_edit_that_no_watch_has_brought_yet_keeps_a_resource() -> None:

@@ -72,6 +72,8 @@ class Kube:
         return self.write(uid, change)
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        if not name:  # then the path is that of the collection
+            return {"kind": f"{kind}List", "metadata": {}, "items": []}
         return deepcopy(self.objects.get(f"uid-{name}"))
 
     async def metadata(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -198,7 +200,7 @@ class World:
         plans = Plans(self.store, kube, reporter, self.planner)
         health = Health(60, [])
         loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, health, lambda: None, plans)
-        connect(loop, client, KafkaCluster.parse(self.store.get("uid-main") or {}))
+        connect(loop, client, self.store.parse_cluster(self.store.get("uid-main") or {}))
         return loop
 
     def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
@@ -304,7 +306,7 @@ def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
     """The record of a throttle that is set on a topic for a KafkaCluster."""
     config = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
     throttle = {"topics": [{"topic": "other", "configs": [config]}]}
-    made = _object("ReassignmentRecord", f"{cluster}-record", {"part": 0, "throttle": throttle})
+    made = _object("ReassignmentRecord", f"uid-{cluster}-0", {"part": 0, "throttle": throttle})
     made["spec"]["clusterRef"] = {"name": cluster, "namespace": namespace}
     version = made["apiVersion"]
     owner = {"apiVersion": version, "kind": "KafkaCluster", "name": cluster, "uid": f"uid-{cluster}"}

@@ -208,7 +208,7 @@ class Machine(RuleBasedStateMachine):
         created = "2025-01-01T00:00:00Z" if older else "2026-02-01T00:00:00Z"
         obj["metadata"] |= {"namespace": f"{TOKEN}-team", "creationTimestamp": created}
         obj["status"] = served(reason=reason)
-        for uid in (f"uid-{name}", f"uid-{name}-record"):
+        for uid in (f"uid-{name}", f"uid-uid-{name}-0"):
             self.world.store.drop(uid)
         self.world.put(obj)
         if throttles:

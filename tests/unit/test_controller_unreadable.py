@@ -106,10 +106,11 @@ def test_conditions_that_cannot_be_read_are_written_anew(world: World) -> None:
     world.add("bad", LATER, (4, 2, 3))
     time = "0000-01-01T00:00:00Z"  # a year that the schema takes
     ready = {"type": "Ready", "status": "True", "reason": "Any", "message": "", "lastTransitionTime": time}
+    world.change("bad", spoil)
     world.change_status("bad", lambda status: status.update(conditions=[ready], observedGeneration=1))
-    assert world.store.unreadable(("kafka", "main"))
     world.tick(2)
-    assert not world.store.unreadable(("kafka", "main"))
+    assert world.conditions("bad") == {"Stalled": "CannotBeRead"}
+    world.change("bad", fix)
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 

@@ -271,7 +271,10 @@ TtlSeconds = Annotated[int, Field(ge=0, le=YEAR_SECONDS)]
 
 
 def _whole_seconds(time: datetime) -> datetime:
-    return time.astimezone(UTC).replace(microsecond=0)
+    try:
+        return time.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise ValueError("in UTC it is not within the years 1 to 9999") from error
 
 
 Time = Annotated[AwareDatetime, AfterValidator(_whole_seconds)]

@@ -48,6 +48,8 @@ MAX_LEFT_IN_STATUSES = 10_000
 """PartitionReassignments and namespaces that an upgrade could not take over at once."""
 MAX_PART_PARTITIONS = 100
 """Partitions in one part of a record: what one write of it costs at most."""
+MAX_PARTS = (MAX_PARTITIONS + MAX_PARTITIONS_IN_FLIGHT) // MAX_PART_PARTITIONS
+"""Parts of one record: it has what the spec names, and what is still in flight after edits."""
 
 # --- PartitionReassignment: the largest status that a resource can come to, in bytes ---
 

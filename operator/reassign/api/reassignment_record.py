@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reassign.api.common import Count, Model, NamespaceName, ObjectName, Resource, Seconds, ShortText
+from reassign.api.common import Model, NamespaceName, ObjectName, Resource, Seconds, ShortText
 from reassign.api.kafka_cluster import ThrottleStatus
-from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
+from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS, MAX_PARTS
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
 
 
@@ -26,7 +26,7 @@ class ReassignmentRecordSpec(Model):
 
     cluster_ref: RecordedClusterRef
     """The KafkaCluster of the owner, or the owner itself."""
-    part: Count
+    part: Annotated[int, Field(ge=0, le=MAX_PARTS - 1)]
     """The number of this part, from 0."""
     deletion_policy: DeletionPolicy = DeletionPolicy.CANCEL
     """The deletionPolicy of the owner: it holds as well when the owner is gone."""

@@ -45,13 +45,21 @@ class Expiry:
         if not candidates:
             return
         now = self._reporter.now()
-        due = {obj["metadata"]["uid"]: obj for obj in candidates if self._due(obj, now)}
+        due = {obj["metadata"]["uid"]: obj for obj in candidates if self._is_due(obj, now)}
         tracked = {uid for uid, obj in due.items() if TRACKED_BY_ARGO_CD in (obj["metadata"].get("annotations") or {})}
         for uid in tracked - self._warned:
             await self._reporter.record_event(due[uid], KEPT)
         self._warned = tracked
         for uid in [uid for uid in due if uid not in tracked][:AT_ONCE]:
             await self._delete(due[uid])
+
+    def _is_due(self, obj: Object, now: datetime) -> bool:
+        """The same as `_due`; one that cannot be judged stays, and keeps no other."""
+        try:
+            return self._due(obj, now)
+        except Exception:
+            log.exception("its time to live cannot be judged", **named(obj))
+            return False
 
     def _due(self, obj: Object, now: datetime) -> bool:
         uid, labels = obj["metadata"]["uid"], obj["metadata"].get("labels") or {}

@@ -34,6 +34,9 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
+IDENTIFYING = frozenset({"clusterId", "digest", "plannedInputHash", "staleDigest", "waves"})
+"""Fields of a status by which the operator knows the brokers of a KafkaCluster, and the waves of a plan."""
+
 
 class Unreadable(NamedTuple):
     """An object that this version of the operator cannot read, with what says why."""
@@ -95,17 +98,39 @@ def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T]
         return parse(obj)  # it can be read, and what was read of it takes room
     uid = obj["metadata"]["uid"]
     if uid not in known or known[uid][0] != version(obj):
-        parsed: T | Problem
-        try:
-            parsed = parse(obj)
-        except ValidationError as error:
-            parsed = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
-            log.error("cannot be read", **named(obj), error=parsed.message)
-        known[uid] = (version(obj), parsed)
+        known[uid] = (version(obj), _parsed(parse, obj))
     return known[uid][1]
 
 
-def _cannot_read(error: ValidationError) -> str:
+def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
+    """An object parsed. Fields of its status that cannot be read are left out: anyone who may write one could forge it.
+
+    What such an object is, or has in flight, must not be lost with them: see `IDENTIFYING`.
+    """
+    try:
+        return parse(obj)
+    except Exception as error:
+        status = obj.get("status") or {}
+        unread = _unread_fields(error)
+        if unread and unread <= status.keys() - IDENTIFYING:
+            log.warning("status is not readable", **named(obj), fields=sorted(unread))
+            return _parsed(parse, {**obj, "status": {name: status[name] for name in status.keys() - unread}})
+        problem = Problem(Reason.CANNOT_BE_READ, _cannot_read(error))
+        bug = None if isinstance(error, ValidationError) else error
+        log.error("cannot be read", **named(obj), error=problem.message, exc_info=bug)
+        return problem
+
+
+def _unread_fields(error: Exception) -> set[str]:
+    """The fields of a status that cannot be read, where all else can; otherwise none."""
+    places = [e["loc"] for e in error.errors()] if isinstance(error, ValidationError) else []
+    of_status = all(place[0] == "status" and len(place) > 1 for place in places)
+    return {str(place[1]) for place in places} if of_status else set()
+
+
+def _cannot_read(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return f"a bug of the operator ({type(error).__name__}) keeps it from being read; its log has the details"
     advice = "correct it" if error.errors()[0]["loc"][0] == "spec" else "run the version that wrote it"
     return f"this version of the operator cannot read {first_error(error)}: {advice}; until then it is left alone"
 
@@ -133,7 +158,7 @@ def packed(obj: Object, known: Object | None = None) -> Object:
         if obj["kind"] == Kind.REASSIGNMENT_RECORD:
             return obj if active(Part.parse(obj).record) else Packed(obj)
         settled = Settled.of(parse_resource(obj))
-    except ValidationError:
+    except Exception:  # `once` says why
         return obj
     return Packed(obj, settled) if settled else obj
 

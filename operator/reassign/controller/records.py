@@ -70,6 +70,16 @@ class Part:
         return has_finalizer(self.obj)
 
 
+def has_our_name(obj: Object) -> bool:
+    """Whether a ReassignmentRecord is named `<uid>-<part>`, as the operator names each; one that is not is logged."""
+    meta, part = obj["metadata"], obj["spec"]["part"]
+    ours = meta["name"].removesuffix(f"-{part}") not in ("", meta["name"])
+    if not ours:
+        resource = f"{meta['namespace']}/{meta['name']}"
+        log.warning("ignored: no record of the operator has this name", kind=obj["kind"], resource=resource, part=part)
+    return ours
+
+
 def owner_of(obj: Object) -> Owner:
     """The owner of a ReassignmentRecord.
 

@@ -31,7 +31,7 @@ from reassign.controller.reading import (
     place,
     version,
 )
-from reassign.controller.records import Owner, Part, owner_of
+from reassign.controller.records import Owner, Part, has_our_name, owner_of
 from reassign.core.duplicates import as_served
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -81,7 +81,7 @@ class Store:
         self._forget(uid)
         self._objects[uid] = obj
         self._referring.setdefault(place(obj), {})[uid] = obj
-        if obj["kind"] == Kind.REASSIGNMENT_RECORD:
+        if obj["kind"] == Kind.REASSIGNMENT_RECORD and has_our_name(obj):
             owner = owner_of(obj)
             self._parts.setdefault(owner.uid, {})[uid] = obj
             self._joined.pop(owner.uid, None)
@@ -94,9 +94,9 @@ class Store:
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
             self._joined.pop(owner, None)
-            self._parts[owner].pop(uid)
-            if not self._parts[owner]:
-                del self._parts[owner]
+            self._parts.get(owner, {}).pop(uid, None)
+            if not self._parts.get(owner):
+                self._parts.pop(owner, None)
                 self._gone.pop(owner, None)
 
     def _forget(self, uid: str) -> Object | None:

@@ -30,7 +30,7 @@ def deletion_deadline_passed(obj: Object, now: datetime) -> bool:
     deleted, deadline = obj["metadata"].get("deletionTimestamp"), obj["spec"].get("deletionDeadlineSeconds")
     if not deleted or not deadline or not has_finalizer(obj):
         return False
-    return now >= datetime.fromisoformat(deleted) + timedelta(seconds=deadline)
+    return now - datetime.fromisoformat(deleted) >= timedelta(seconds=deadline)
 
 
 def conditions_before(obj: Object) -> tuple[Condition, ...]:

@@ -42,7 +42,7 @@ def begins_anew(resource: Resource) -> bool:
 def deadline_passed(resource: Resource, now: datetime) -> bool:
     """Whether nothing new starts any more."""
     seconds, started = resource.spec.deadline_seconds, start_time(resource, now)
-    return seconds is not None and started is not None and now >= started + timedelta(seconds=seconds)
+    return seconds is not None and started is not None and now - started >= timedelta(seconds=seconds)
 
 
 def _may_start(resource: Resource) -> bool:

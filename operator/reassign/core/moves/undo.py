@@ -58,7 +58,7 @@ def released(resource: Resource, record: Record, now: datetime) -> bool | None:
         return False
     deadline = resource.spec.deletion_deadline_seconds
     holds = resource.record_lost or active(record)
-    if holds and resource.deleted and deadline and now >= resource.deleted + timedelta(seconds=deadline):
+    if holds and resource.deleted and deadline and now - resource.deleted >= timedelta(seconds=deadline):
         return True
     return None
 

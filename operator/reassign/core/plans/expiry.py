@@ -35,4 +35,4 @@ def needs(plan: Plan, wave: str) -> bool:
 
 
 def _passed(ended: datetime | None, seconds: int | None, now: datetime) -> bool:
-    return ended is not None and seconds is not None and now >= ended + timedelta(seconds=seconds)
+    return ended is not None and seconds is not None and now - ended >= timedelta(seconds=seconds)
