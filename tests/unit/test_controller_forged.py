@@ -131,6 +131,16 @@ def test_a_forged_time_of_a_cluster_stops_neither_undo_nor_brake(world: World, f
     world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 
 
+@pytest.mark.parametrize("time", [TOO_LATE, TOO_EARLY])
+def test_a_forged_throttle_stops_no_undo_before_the_cluster_has_a_record(world: World, time: str) -> None:
+    del world.kube.objects["uid-uid-main-0"]
+    world.change_status("main", lambda status: set_throttle(status, time))
+    world.restart()
+    world.delete("move")
+    world.tick(until=lambda: OURS not in world.kafka.reassignments)
+    assert "uid-uid-main-0" in world.kube.objects
+
+
 @forged_times
 def test_a_forged_status_of_another_cluster_stops_nothing(world: World, time: str) -> None:
     other = _object("KafkaCluster", "other", {"bootstrapServers": "elsewhere:9092"})
@@ -180,10 +190,11 @@ def test_a_bug_in_reading_an_object_concerns_that_one_alone(logged: list[Any]) -
             raise ZeroDivisionError
         return "read"
 
-    bad = once({}, parse, _object("PartitionReassignment", "bad", {"clusterRef": {"name": "main"}}))
+    spec = {"clusterRef": {"name": "main"}}
+    bad = once({}, parse, _object("PartitionReassignment", "bad", spec))
     assert isinstance(bad, Problem)
     assert (bad.reason, "ZeroDivisionError" in bad.message) == (Reason.CANNOT_BE_READ, True)
-    assert once({}, parse, _object("PartitionReassignment", "good", {})) == "read"
+    assert once({}, parse, _object("PartitionReassignment", "good", spec)) == "read"
     assert isinstance(logged[0]["exc_info"], ZeroDivisionError)
 
 
@@ -210,7 +221,7 @@ def test_a_record_without_the_name_of_one_is_ignored_and_logged_once(
     world.delete("move")
     world.tick(until=lambda: OURS not in world.kafka.reassignments)
     world.store.put(deepcopy(world.kube.objects[f"uid-{name}"]))
-    assert [line["name"] for line in logged if line["event"].startswith("ignored")] == [name]
+    assert [line["resource"] for line in logged if line["event"].startswith("ignored")] == [f"kafka/{name}"]
     world.store.drop(f"uid-{name}")
     assert world.store.get(f"uid-{name}") is None
 

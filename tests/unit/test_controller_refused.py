@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reassign.api.common import FINALIZER
+from reassign.api.common import API_VERSION, FINALIZER
 from reassign.controller.loop import WAITING_SECONDS
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.lease import LeaseLost
@@ -150,7 +150,7 @@ def test_an_owner_that_cannot_be_asked_for_holds_nothing_else(world: World) -> N
     topics = [{"topic": "theirs", "topicId": "id-theirs", "partitions": [entry]}]
     spec = {"part": 0, "clusterRef": {"namespace": "kafka", "name": "main"}, "topics": topics}
     part = _object("ReassignmentRecord", "uid-gone-0", spec)
-    owner = {"apiVersion": part["apiVersion"], "kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
+    owner = {"apiVersion": API_VERSION, "kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
     part["metadata"] |= {"namespace": "team-b", "finalizers": [FINALIZER], "ownerReferences": [owner]}
     world.put(part)
     refuse(world, FORBIDDEN, "get")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
 from reassign.controller.attempts import Attempts
@@ -54,7 +56,10 @@ def throttle_in_status(cluster: Object | None) -> ThrottleStatus | None:
     """The record of the throttles of a KafkaCluster that has none of its own."""
     if cluster is None or not _served_before(cluster):
         return None
-    throttle = ThrottleStatus.parse(cluster["status"].get("throttle") or {})
+    try:
+        throttle = ThrottleStatus.parse(cluster["status"].get("throttle") or {})
+    except ValidationError:  # that version wrote none such
+        return None
     return throttle if throttle.brokers or throttle.topics else None
 
 

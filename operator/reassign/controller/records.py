@@ -75,7 +75,8 @@ def has_our_name(obj: Object) -> bool:
     meta, part = obj["metadata"], obj["spec"]["part"]
     ours = meta["name"].removesuffix(f"-{part}") not in ("", meta["name"])
     if not ours:
-        log.warning("ignored: no record of the operator has this name", name=meta["name"], part=part)
+        resource = f"{meta['namespace']}/{meta['name']}"
+        log.warning("ignored: no record of the operator has this name", kind=obj["kind"], resource=resource, part=part)
     return ours
 
 
