@@ -56,7 +56,7 @@ FIRING = [
     Case(
         "LeaseFlapping",
         {
-            f'kafka_reassign_lease_transitions{{{LEASE},pod="a"}}': "NaN 7 7 8 9 stale",
+            f'kafka_reassign_lease_transitions{{{LEASE},pod="a"}}': "7 7 7 8 9 stale",
             f'kafka_reassign_lease_transitions{{{LEASE},pod="b"}}': "_x5 10 11x90",
         },
         6,
@@ -76,7 +76,12 @@ QUIET = [
         FAILED + '"ClusterUnreachable"}': "1+1x90",
         f"kafka_reassign_throttles_left_over{{{MAIN},{POD}}}": "0 4 4 0x90",
         f'kafka_reassign_partitions_blocked{{{MAIN},{POD},reason="BrokerFenced"}}': "3x50 0x40",
-    }
+    },
+    # the Lease is deleted, and made again
+    {
+        f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1x90",
+        f"kafka_reassign_lease_transitions{{{LEASE},{POD}}}": "9x30 0x60",
+    },
 ]
 QUIET_MINUTES = range(0, 90, 5)
 

@@ -13,7 +13,7 @@ from reassign.controller import metrics
 from reassign.controller.listing import Scope
 from reassign.core.model.problem import Problem
 from reassign.core.model.verdict import Stall
-from reassign.errors import Reason
+from reassign.errors import ApiServerError, Reason
 from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
 from tests.unit.test_controller_loop import LATER, OURS, World
@@ -122,6 +122,19 @@ def test_an_unreachable_kafka_is_down_and_counts_as_a_failure(world: World) -> N
     world.tick()
     assert series(world)["kafka_up"] == 0
     assert series(world)["reconciliations_failed_total{reason=ClusterUnreachable}"] == 1
+
+
+def test_a_record_that_cannot_be_written_is_no_outage_of_kafka(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> None:
+        raise ApiServerError("500: failed calling webhook")
+
+    monkeypatch.setattr(world.kube, "create", refuse)
+    world.change_status("main", lambda status: status.pop("clusterId"))
+    for part in world.store.parts("uid-main"):
+        world.store.drop(part.obj["metadata"]["uid"])
+    world.tick()
+    assert world.ready("main")["reason"] == "ApiServerUnavailable"
+    assert series(world)["kafka_up"] == 1
 
 
 def test_conditions_that_are_true_are_counted_by_kind(world: World) -> None:

@@ -36,7 +36,6 @@ from reassign.core.cluster import (
     cluster_status,
     hold_now,
     orphaned_throttles,
-    permission_of,
     policy_of,
 )
 from reassign.core.duplicates import duplicate_of
@@ -173,9 +172,9 @@ class ClusterLoop:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
-        self.outage.begin()
         if unmarked and cluster.status.cluster_id is None:  # with an id, statuses would count
             return await self._stand_still(cluster, unmarked, resources)
+        self.outage.begin()
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
             in_doubt = doubts(resources, throttle, self.memory)
@@ -183,7 +182,9 @@ class ClusterLoop:
             self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
             observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         except Exception as error:
-            return await self._stand_still(cluster, self.unserved.problem_of(error), resources)
+            problem = self.unserved.problem_of(error)
+            said = self.outage.failed(problem)
+            return await self._stand_still(cluster, problem, resources) if said else MOVING_SECONDS
         self.outage.observed()
         if cluster.status.cluster_id is None:
             # the id first: of two KafkaClusters that are made at once, each then sees the other
@@ -294,11 +295,5 @@ class ClusterLoop:
         )
 
     async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
-        """Say that the cluster cannot be used, on it and on whatever waits for it."""
-        if not self.outage.failed(problem):
-            return MOVING_SECONDS
-        await self.unserved.have_wait(resources, problem, permission_of(cluster))
-        await self.plans.serve_cluster(cluster, resources, problem, self.observer.connection, self.wake.set)
-        if self.key[0] not in self.store.unreadable_namespaces:
-            await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
+        await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import Plan
 from reassign.errors import ApiServerError, ReassignError
+from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Object, has_finalizer
 
 log = structlog.get_logger()
@@ -89,6 +90,20 @@ class Unserved:
             said = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
                 await self.reporter.stand_still(resource, said, self.reporter.now())
+
+    async def stand_still(
+        self,
+        cluster: KafkaCluster,
+        problem: Problem,
+        resources: Sequence[Resource],
+        connection: Connection | None,
+        wake: Callable[[], object],
+    ) -> None:
+        """Say that the cluster cannot be used, on it and on whatever waits for it."""
+        await self.have_wait(resources, problem, permission_of(cluster))
+        await self.plans.serve_cluster(cluster, resources, problem, connection, wake)
+        if self.key[0] not in self.store.unreadable_namespaces:
+            await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
         """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
