@@ -29,22 +29,13 @@ class Buildah:
         return run(["buildah", *places, "--storage-driver", self._driver, *arguments])
 
     def build(self, name: str, context: Path, *options: str | Path) -> None:
-        """Build an image of this name from the context; of its repository only the last two images stay."""
-        self(
-            "build",
-            "--isolation=chroot",
-            "--layers",
-            "--quiet",
-            "--identity-label=false",
-            "--tag",
-            name,
-            *options,
-            context,
-        )
+        """Build an image of this name from the context; earlier images of its repository go."""
+        settings = ("--isolation=chroot", "--layers", "--quiet", "--identity-label=false")
+        self("build", *settings, "--tag", name, *options, context)
         repository = name.rpartition(":")[0]
-        listed = self("images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}").split()
-        for old in listed[2:]:
-            self("rmi", old)
+        for other in self("images", "--format", "{{.Name}}:{{.Tag}}").split():
+            if other.rpartition(":")[0] == repository and other != name:
+                self("rmi", other)
 
     def push(self, name: str, archive: Path) -> None:
         """Write the image of this name to an archive, as `docker save` does."""
