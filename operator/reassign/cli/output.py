@@ -92,12 +92,12 @@ def table(*columns: str, numbers: Collection[str] = (), long: Collection[str] = 
     return made
 
 
-def write_picture(parts: Iterable[RenderableType], width: int = WIDTH) -> None:
-    """Write tables and text with a blank line between them, coloured on a terminal, else as wide as `width`."""
+def write_picture(parts: Iterable[RenderableType], width: int | None = None) -> None:
+    """Write tables and text with a blank line between them, coloured on a terminal, else in this width or WIDTH."""
     from rich.console import Console
 
     terminal = bool(sys.stdout) and sys.stdout.isatty()
-    console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else width)
+    console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else width or WIDTH)
     with console.capture() as captured:  # where rich cannot write, it ends the process
         for i, part in enumerate(parts):
             console.print(*([""] if i else []), part, sep="\n")
