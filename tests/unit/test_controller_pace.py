@@ -68,9 +68,9 @@ def test_nothing_is_asked_while_nothing_is_in_flight() -> None:
 
 
 def test_nothing_is_asked_while_no_move_of_ours_is_followed(pace: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace_module, "MOVING_SECONDS", 0.01)
-    assert asked(pace, 0.02, [True]) == 0
-    assert asked(pace, 0.01, [True]) == 1
+    monkeypatch.setattr(pace_module, "MOVING_SECONDS", 0.5)
+    assert asked(pace, 0.6, [True]) == 0
+    assert asked(pace, 0.5, [True]) == 1
 
 
 def test_slow_moves_are_not_polled_within_a_pause(pace: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
