@@ -178,6 +178,8 @@ def test_a_bug_in_counting_one_cluster_leaves_the_series_of_others(
         ("/apis/kafka.reassign.dev/v1alpha1/namespaces/kafka/kafkaclusters/main/status", "kafkaclusters/status"),
         ("/apis/kafka.reassign.dev/v1alpha1/namespaces/kafka/kafkaclusters/main", "kafkaclusters"),
         ("/api/v1/namespaces/kafka/configmaps", "configmaps"),
+        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "selfsubjectaccessreviews"),
+        ("/api/v1/namespaces/kafka", ""),
     ],
 )
 def test_written_bytes_are_named_by_resource_and_subresource(path: str, resource: str) -> None:

@@ -124,7 +124,7 @@ def test_nothing_is_begun_whose_record_cannot_be_written(world: World, monkeypat
         patch.setattr(world.kube, "create", refuse)
         world.tick(5)
         assert LATER not in world.kafka.reassignments
-    forget(world.loop, refused={})  # it is tried again after 15 s
+    forget(world.loop, unwritten={})  # it is tried again after 15 s
     world.tick(until=lambda: LATER in world.kafka.reassignments)
     assert record(world, "late")[LATER.topic]["originalReplicas"] == [1, 2, 3]
 

@@ -84,6 +84,47 @@ def test_a_resource_that_cannot_be_recorded_takes_no_place_from_others(world: Wo
     assert f"its record or status cannot be written: {error.message}" in ready["message"]
 
 
+def test_an_edit_that_cannot_be_recorded_is_not_said_to_be_done(world: World) -> None:
+    refuse(world, FORBIDDEN, *RECORDS, namespace="kafka")
+    moved = {"topic": "ours", "partition": 0, "replicas": [5, 2, 3]}
+    world.change("move", lambda obj: obj["spec"].update(partitions=[moved]))
+    forget(world.loop, busy={})
+    pauses(world, 4)
+    assert "Succeeded" not in world.conditions("move")
+    assert world.kafka.replicas[OURS] == (4, 2, 3)
+
+
+def test_a_refusal_holds_up_neither_the_undo_of_another_nor_its_replacement() -> None:
+    world = World()
+    allowed = [{"name": "team-b", "topics": ["ours"]}]
+    world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
+    add_elsewhere(world)  # it asks for the replicas that the other one came from
+    refuse(world, FORBIDDEN, *RECORDS)
+    world.delete("move")
+    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+    pauses(world, 3)
+    world.delete("elsewhere")
+    world.safe_tick(until=lambda: world.store.get("uid-elsewhere") is None)
+    forget(world.loop, busy={})
+    world.add("again", OURS, (1, 2, 3))
+    world.safe_tick(until=lambda: "Succeeded" in world.conditions("again"))
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, WEBHOOK], ids=["forbidden", "webhook"])
+def test_a_resource_whose_status_cannot_be_written_takes_no_place_from_others(
+    world: World, error: ReassignError
+) -> None:
+    world.change("main", lambda obj: obj["spec"]["limits"].update(partitionsInFlight=1))
+    add_elsewhere(world)
+    refuse(world, error, "write_status")
+    world.add("late", LATER, (4, 2, 3))
+    pauses(world, 4)
+    world.kafka.reassignments.pop(THEIRS)
+    world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
+    assert OURS not in world.kafka.reassignments
+
+
 def test_a_resource_of_an_unreadable_namespace_takes_no_place_from_others(world: World) -> None:
     add_elsewhere(world)
     refuse(world, FORBIDDEN, *RECORDS, *READS, "write_status", "add_finalizer", "remove_finalizer")

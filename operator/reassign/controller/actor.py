@@ -34,7 +34,7 @@ from reassign.core.model.steps import Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
-from reassign.errors import ApiServerError, ReassignError
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
 from reassign.kube.client import ClusterKey, Kind, KubeClient
 
@@ -58,8 +58,8 @@ class Actor:
     """Bytes copied by each resource that has something in flight, for the rate."""
     _copied: dict[str, int] = field(default_factory=dict)
     """Bytes copied by each resource that was judged last, of which none count twice."""
-    _unreported: set[str] = field(default_factory=set)
-    """The resources, by uid, whose last status could not be made, or written."""
+    _unreported: dict[str, ReassignError] = field(default_factory=dict)
+    """The resources, by uid, whose last status could not be made, or written, and why."""
 
     def __post_init__(self) -> None:
         self.copies = BrakeCopies(self.key, self.kube)
@@ -80,7 +80,7 @@ class Actor:
         judged = {verdict.resource.uid for verdict in decision.verdicts}
         self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
         self._copied = {uid: size for uid, size in self._copied.items() if uid in judged}
-        self._unreported &= judged
+        self._unreported = {uid: error for uid, error in self._unreported.items() if uid in judged}
         resources: dict[str, Resource] = {}
 
         async def record(verdict: Verdict) -> None:
@@ -108,11 +108,15 @@ class Actor:
     async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         """Write record and status of a resource, and remove the finalizer when everything of it is settled."""
         uid = verdict.resource.uid
-        self._unreported.add(uid)
-        resource = await self.reporter.record(verdict.resource, verdict.record, held=verdict.unsettled)
-        if not resource.owner_gone:
-            await self._report(replace(verdict, resource=resource), snapshot, policy)
-        self._unreported.discard(uid)
+        self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
+        try:
+            resource = await self.reporter.record(verdict.resource, verdict.record, held=verdict.unsettled)
+            if not resource.owner_gone:
+                await self._report(replace(verdict, resource=resource), snapshot, policy)
+        except ReassignError as error:
+            self._unreported[uid] = error
+            raise
+        del self._unreported[uid]
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
         resource = verdict.resource
@@ -172,8 +176,10 @@ class Actor:
             await self.reporter.check_unchanged(verdict.resource)
         if not verdict.must_record:
             return resource
-        if resource.uid in self._unreported:  # a move begins only where its status can be written
-            return None
+        if error := self._unreported.get(resource.uid):  # a move begins only where its status can be written
+            if isinstance(error, ConflictError):
+                return None
+            raise error
         return await self.reporter.record(resource, verdict.record, held=True)
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:

@@ -20,7 +20,7 @@ from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
-from reassign.core.model.memory import LONGEST_RETRY_SECONDS, RETRY_SECONDS, Recent, Refused
+from reassign.core.model.memory import Recent
 from reassign.core.model.permission import name_of
 from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Names, Problem
@@ -195,10 +195,9 @@ def recorded(
     begin of one whose record the API server `refused` takes no place from others for a while. What a resource holds
     that could not be judged counts as another client's.
     """
-    memory, refused = decision.memory, refused or {}
-    stuck = [v for v in decision.verdicts if v.resource.uid in refused and v.starts]
-    facts = [fact for v in stuck for fact in _refused(v, refused[v.resource.uid])]
-    memory = replace(memory, recent=memory.recent.remember(facts, memory.recent.now))
+    met = [(v, problem) for v in decision.verdicts if (problem := (refused or {}).get(v.resource.uid))]
+    recent = decision.memory.recent.put_off({v.resource.uid: problem for v, problem in met if v.starts})
+    memory = replace(decision.memory, recent=recent)
     verdicts = [
         replace(v, resource=resources[v.resource.uid]) if v.resource.uid in resources else undoing(v)
         for v in decision.verdicts
@@ -255,13 +254,6 @@ def _error(
     except Exception as error:
         return error
     return None
-
-
-def _refused(verdict: Verdict, problem: Problem) -> list[Refused]:
-    """All that waits of a resource, so that what comes next of it does not take the places either."""
-    longest = RETRY_SECONDS if problem.reason is Reason.API_SERVER_UNAVAILABLE else LONGEST_RETRY_SECONDS
-    asked, held = verdict.resource.asked, verdict.resource.record
-    return [Refused(tp, wanted.replicas, problem, longest) for tp, wanted in asked.items() if tp not in held]
 
 
 def _wait_for(resource: Resource) -> Problem:

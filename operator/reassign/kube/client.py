@@ -381,9 +381,11 @@ def _path(plural: str, namespace: str | None, name: str | None = None) -> str:
 
 
 def _written_resource(path: str) -> str:
-    """The resource, and its subresource, that a path names."""
-    _, _, named = path.partition("/namespaces/")
-    _, plural, _, *subresource = [*named.split("/"), ""]
+    """The resource, and its subresource, that a path names: one in a namespace, or what is asked of the API server."""
+    before, _, named = path.partition("/namespaces/")
+    if not named:
+        return before.rpartition("/")[2]
+    _, plural, _, *subresource = [*named.split("/"), "", ""]
     return "/".join(filter(None, (plural, *subresource)))
 
 

@@ -39,7 +39,9 @@ def copied_elsewhere(i: Input) -> Problem | None:
 
 
 def refusal(i: Input) -> Problem | None:
-    """Brokers, or other clients who repeat their move, keep it from being tried now."""
+    """Brokers, the API server, or other clients who repeat their move, keep it from being tried now."""
+    if problem := i.recent.waits(i.resource.uid):
+        return problem
     if problem := i.recent.refusal(i.tp, i.target):
         return problem
     if i.supersedes and i.in_flight:

@@ -15,6 +15,7 @@ from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Outcome, Result
 from reassign.core.model.track import Track
+from reassign.errors import Reason
 
 DIRECT_SECONDS = 7.0
 """How late a request may land that a broker carries out itself, where its answer was lost."""
@@ -27,7 +28,7 @@ clients' move to these replicas once more."""
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What brokers would not do, when to ask again, and how long that was put off."""
+    """What brokers, or the API server, would not do, when to ask again, and how long that was put off."""
 
     problem: Problem
     until: float
@@ -42,12 +43,11 @@ class Touched(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Brokers would not do this, or it could not be recorded: it is asked for again, each time after longer."""
+    """Brokers would not do this: it is asked for again after a while, each time after longer."""
 
     tp: TopicPartition
     request: Request
     problem: Problem
-    longest: float = LONGEST_RETRY_SECONDS
 
 
 class Doubted(NamedTuple):
@@ -104,11 +104,11 @@ class Recent:
     `now` is when the last observation began: what it read is not older. `busy` is when a partition was last seen in
     flight, or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker
     confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
-    first. `refused` is by partition and request, `doubts` by the replicas: why no answer came to the last request.
-    `tracks` are of moves in flight. `silence` is since when a partition waits for what brokers report of their log
-    directories. `holders` are of moves in flight, also after a resource has gone without an end to its moves. `reports`
-    are about log directories. `unanswered` are the last writes without an answer,
-    `answered` the partitions held whose last write was this process's, and had one.
+    first. `refused` is by partition and request, `unwritten` by the uid of a resource that could not be written,
+    `doubts` by the replicas: why no answer came to the last request. `tracks` are of moves in flight. `silence` is
+    since when a partition waits for what brokers report of their log directories. `holders` are of moves in flight,
+    also after a resource has gone without an end to its moves. `reports` are about log directories. `unanswered` are
+    the last writes without an answer, `answered` the partitions held whose last write was this process's, and had one.
     """
 
     now: float = 0.0
@@ -120,6 +120,7 @@ class Recent:
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
     refused: Mapping[tuple[TopicPartition, Request], Refusal] = field(default_factory=dict)
+    unwritten: Mapping[str, Refusal] = field(default_factory=dict)
     doubts: Mapping[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
     tracks: Mapping[TopicPartition, Track] = field(default_factory=dict)
     silence: Mapping[TopicPartition, float] = field(default_factory=dict)
@@ -150,6 +151,7 @@ class Recent:
             cancelled=frozenset(key for key in self.cancelled if key[1] not in in_flight),
             doubts={key: problem for key, problem in self.doubts.items() if key[0] not in in_flight},
             refused={k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS},
+            unwritten={k: r for k, r in self.unwritten.items() if began - r.until < LONGEST_RETRY_SECONDS},
             reports=self.reports.observe(began, answered),
         )
 
@@ -160,10 +162,8 @@ class Recent:
         cancelled, met = set(self.cancelled), set(self.answered)
         instructed: list[tuple[AlterLogDirs, float]] = []
 
-        def refuse(tp: TopicPartition, request: Request, problem: Problem, longest: float) -> None:
-            before = refused.get((tp, request))
-            delay = min(before.delay * 2, longest) if before else RETRY_SECONDS
-            refused[tp, request] = Refusal(problem, at + delay, delay)
+        def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
+            refused[tp, request] = _refusal(refused.get((tp, request)), problem, at, LONGEST_RETRY_SECONDS)
 
         for fact in facts:
             match fact:
@@ -174,11 +174,11 @@ class Recent:
                     else:
                         before = unanswered.get(tp)
                         unanswered[tp] = Write(None if before and before.via != via else via, at)
-                case Refused(tp, request, problem, longest):
-                    refuse(tp, request, problem, longest)
+                case Refused(tp, request, problem):
+                    refuse(tp, request, problem)
                 case Doubted(tp, replicas, problem):
                     if (tp, replicas) in doubts:  # from the second time on, it is asked for after longer
-                        refuse(tp, replicas, problem, LONGEST_RETRY_SECONDS)
+                        refuse(tp, replicas, problem)
                     doubts[tp, replicas] = problem
                 case CancelConfirmed(uid, tp):
                     cancelled.add((uid, tp))
@@ -200,6 +200,15 @@ class Recent:
             cancelled=frozenset(cancelled),
             reports=self.reports.instruct(instructed, at),
         )
+
+    def put_off(self, unwritten: Mapping[str, Problem]) -> Recent:
+        """After what was to begin of these resources, by uid, could not be written."""
+        found = dict(self.unwritten)
+        for uid, problem in unwritten.items():
+            away = problem.reason is Reason.API_SERVER_UNAVAILABLE
+            longest = RETRY_SECONDS if away else LONGEST_RETRY_SECONDS
+            found[uid] = _refusal(found.get(uid), problem, self.now, longest)
+        return replace(self, unwritten=found)
 
     def remember_changes(self, outcomes: Mapping[Change, Outcome]) -> Recent:
         """After changes of configurations."""
@@ -242,5 +251,16 @@ class Recent:
 
     def refusal(self, tp: TopicPartition, request: Request) -> Problem | None:
         """Why it is not asked for now."""
-        refusal = self.refused.get((tp, request))
+        return self._now(self.refused.get((tp, request)))
+
+    def waits(self, uid: str) -> Problem | None:
+        """Why nothing of a resource begins now, if it could not be written."""
+        return self._now(self.unwritten.get(uid))
+
+    def _now(self, refusal: Refusal | None) -> Problem | None:
         return refusal.problem if refusal and refusal.until > self.now else None
+
+
+def _refusal(before: Refusal | None, problem: Problem, at: float, longest: float) -> Refusal:
+    delay = min(before.delay * 2, longest) if before else RETRY_SECONDS
+    return Refusal(problem, at + delay, delay)

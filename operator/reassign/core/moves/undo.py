@@ -44,7 +44,7 @@ def undoing(verdict: Verdict) -> Verdict:
     before, record, waiting = verdict.resource.record, dict(verdict.record), dict(verdict.waiting)
     steps = [s for s in verdict.steps if _brings_back(record[s.tp])]
     for tp in {step.tp for step in verdict.steps} - {step.tp for step in steps}:
-        if entry := before.get(tp):
+        if (entry := before.get(tp)) and entry.active:  # one that had ended is not where it is wanted now
             record[tp] = entry
         else:
             del record[tp]
