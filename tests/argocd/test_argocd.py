@@ -91,7 +91,7 @@ def test_a_revert_waits_for_the_running_sync_and_terminate_op_ends_that(site: Si
     site.eventually("Argo CD has seen the revert", lambda: seen(site, revert))
     state = site.argocd.application(site.name)["status"]["operationState"]
     assert (state["phase"], state["syncResult"]["revision"] == revert) == ("Running", False)
-    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
+    site.argocd.terminate(site.name)
     site.eventually("Argo CD asks", lambda: asks(site))
     confirm(site.argocd, site.name)
     site.eventually("it is cancelled and gone", lambda: not site.in_flight() and site.found(1) is None)
@@ -145,7 +145,7 @@ def test_a_sync_with_waves_after_a_plan_sees_no_approval_until_it_is_ended(site:
     approval = site.commit(plan)
     site.eventually("Argo CD has seen the approval", lambda: seen(site, approval))
     assert "approvedDigest" not in planned(site)["spec"]
-    site.argocd.ask("DELETE", f"/api/v1/applications/{site.name}/operation")
+    site.argocd.terminate(site.name)
     site.eventually("it is approved", lambda: "approvedDigest" in planned(site)["spec"])
 
 

@@ -4,9 +4,20 @@ long one takes: a test asserts no time."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import settings
+from structlog.testing import capture_logs
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    """What is logged, unprinted."""
+    with capture_logs() as logs:
+        yield logs

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from reassign.controller import actor
 from reassign.core import tick
 from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
 
+pytestmark = pytest.mark.usefixtures("logged")
+
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def logged() -> Iterator[list[Any]]:
-    """What is logged, unprinted."""
-    with capture_logs() as logs:
-        yield logs
 
 
 def fails_for(monkeypatch: pytest.MonkeyPatch, where: Any, function: str, name: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from reassign.api.common import FINALIZER, YEAR_SECONDS
 from reassign.api.kafka_cluster import KafkaCluster
@@ -29,16 +28,12 @@ forged_times = pytest.mark.parametrize("time", [TOO_LATE, TOO_EARLY, "9999-12-31
 Forge = Callable[[Object, str], None]
 
 
+pytestmark = pytest.mark.usefixtures("logged")
+
+
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def logged() -> Iterator[list[Any]]:
-    """What is logged, unprinted."""
-    with capture_logs() as logs:
-        yield logs
 
 
 def set_condition(status: Object, time: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from reassign.api.kafka_cluster import BrokerThrottle, KafkaCluster, ThrottleConfig, ThrottleStatus
 from reassign.controller.handlers import Supervisor
@@ -17,16 +15,12 @@ RATE = "1e4294967302"
 """For Kubernetes 1e6: of an exponent the lowest 32 bits count."""
 
 
+pytestmark = pytest.mark.usefixtures("logged")
+
+
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def logged() -> Iterator[list[Any]]:
-    """What is logged, unprinted."""
-    with capture_logs() as logs:
-        yield logs
 
 
 def spoil(obj: Object) -> None:

@@ -93,6 +93,13 @@ def list_team(world: World) -> None:
 # the throttles
 
 
+def deletion_undoes_it(world: World) -> None:
+    """Delete the resource, and see that its move is gone and the other client's is not."""
+    world.delete("move")
+    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+
+
 def test_throttles_stay_in_a_status_until_their_record_is_written(world: World, refused: dict[str, Exception]) -> None:
     refused["uid-main"] = ApiServerError("429: too many requests")
     tick(world)
@@ -162,9 +169,7 @@ def test_a_record_that_is_refused_once_is_written_later(world: World, refused: d
     tick(world)
     assert left(world) == []
     assert record(world)[OURS.topic]["state"] == "InFlight"
-    world.delete("move")
-    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
-    assert set(world.kafka.reassignments) == {THEIRS}
+    deletion_undoes_it(world)
 
 
 def test_an_undo_needs_no_record_that_a_deleted_namespace_refuses(world: World, refused: dict[str, Exception]) -> None:
@@ -207,9 +212,7 @@ def test_a_namespace_listed_later_is_taken_over_then(world: World, restarted: bo
     tick(world)
     assert left(world) == []
     assert record(world)[OURS.topic]["state"] == "InFlight"
-    world.delete("move")
-    world.safe_tick(until=lambda: world.store.get("uid-move") is None)
-    assert set(world.kafka.reassignments) == {THEIRS}
+    deletion_undoes_it(world)
 
 
 def test_a_deletion_waits_for_a_cluster_that_is_not_known(world: World) -> None:

@@ -119,6 +119,10 @@ class ArgoCd:
                 return health.get("status", ""), health.get("message", "")
         return "", ""
 
+    def terminate(self, name: str) -> None:
+        """End the running sync of an Application, as `argocd app terminate-op` does."""
+        self.ask("DELETE", f"/api/v1/applications/{name}/operation")
+
     def ask(self, verb: str, path: str, body: object = None) -> Object:
         """A request to Argo CD's own API."""
         data = None if body is None else json.dumps(body).encode()
