@@ -1,4 +1,4 @@
-"""Numbers for people. The page's script writes those of what is opened in the same way (report.js, "numbers")."""
+"""Numbers for people. The script of a page writes those of what is opened in the same way."""
 
 from __future__ import annotations
 
