@@ -92,6 +92,11 @@ def test_what_the_user_may_not_read_is_named_and_the_rest_is_shown(
     assert ran.out.count('<rect class="Completed"') == 100
 
 
+def test_the_role_view_has_events(kubectl: Kubectl) -> None:
+    rules = kubectl.json("get", "clusterrole", "system:aggregate-to-view")["rules"]
+    assert any("events" in rule["resources"] and "" in rule["apiGroups"] for rule in rules)
+
+
 def test_a_name_that_is_not_there_names_those_that_are(march: Object, report: Report) -> None:
     said = error_of(report("april"), 2)
     assert "there is no PartitionReassignment april" in said

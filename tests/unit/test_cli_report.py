@@ -17,6 +17,7 @@ from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
 from tests.unit.cli import run
 from tests.unit.reports import BEGAN, UID, event, made
+from tests.unit.sim import START, SimKafka, drive, partitions, resource
 
 ORDERS_0, ORDERS_2 = TopicPartition("orders", 0), TopicPartition("orders", 2)
 
@@ -96,6 +97,24 @@ def test_a_state_that_the_exact_counts_leave_alone_is_known_without_records() ->
     assert known.missing == ("the times of 200 partitions are not recorded",)
     mixed = history(replace(made(300, now=400), records=[]))
     assert any("200 partitions is not known" in note for note in mixed.missing)
+
+
+def test_what_the_operator_writes_is_what_the_page_shows() -> None:
+    tps = partitions(3)
+    moved = resource(dict.fromkeys(tps, (2, 1)), concurrency={"partitions": 1})
+    driver = drive(SimKafka(dict.fromkeys(tps, (0, 1)), sizes={tp: {0: 100, 1: 100, 2: 100} for tp in tps}), moved)
+    driver.finish()
+    done = driver.resources["a"]
+    meta = {"name": "a", "namespace": "kafka", "uid": "a", "creationTimestamp": START.isoformat()}
+    obj = {"metadata": meta, "spec": done.spec.wire(), "status": done.status.wire()}
+    known = history(Sources(obj, [], [], None, driver.time))
+    assert known.missing == ()
+    assert [row.tp for row in known.rows] == tps
+    assert [row.after for row in known.rows] == [None, *tps[:2]]
+    text = render(known, "1")
+    assert text.count('<rect class="Completed"') == 3
+    assert text.count("WaitingForBudget, until") == 2
+    assert 'aria-label="Bytes copied over time: 300\u00a0B of 300\u00a0B.' in text
 
 
 # --- what is not known ---

@@ -53,7 +53,7 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
     Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
     """
     record, unanswered = _ended(verdict, verdict.record, recent, at), dict(recent.unanswered)
-    sent_at, waits = recent.clock.of(at), _waits(verdict.resource)
+    sent_at, waits = recent.clock.of(at), _waits(verdict.resource) if verdict.steps else {}
     for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel) and step.tp in record):
         via, before = recent.forwarding.via, verdict.resource.record.get(tp)
         if (write := recent.in_doubt(tp, before)) and write.via != via:
@@ -79,11 +79,13 @@ def _ended(verdict: Verdict, record: Record, recent: Recent, at: float) -> dict[
     if verdict.resource.record_lost:
         return dict(record)
     before, now = verdict.resource.record, recent.clock.of(at)
-
-    def ended(tp: TopicPartition, entry: Entry) -> bool:
-        return not (entry.active or (tp in before and before[tp].state is entry.state))
-
-    return {tp: replace(entry, ended=now) if ended(tp, entry) else entry for tp, entry in record.items()}
+    ended = {
+        tp: replace(entry, ended=now)
+        for tp, entry in record.items()
+        if (known := before.get(tp)) is not entry
+        and not (entry.active or (known is not None and known.state is entry.state))
+    }
+    return {**record, **ended}
 
 
 def settle_steps(
