@@ -13,7 +13,7 @@ import pytest
 from localplatform.controlplane import ApiServer
 from reassign.kube.client import KubeClient
 from reassign.kube.events import EventRecorder
-from tests.api.kubectl import Kubectl, Object, cluster
+from tests.api.kubectl import Kubectl, Object, cluster, reassignment
 from tests.unit.cli import Ran, error_of, run
 from tests.unit.reports import UID, made
 
@@ -97,14 +97,15 @@ def test_the_role_view_has_events(kubectl: Kubectl) -> None:
     assert any("events" in rule["resources"] and "" in rule["apiGroups"] for rule in rules)
 
 
-def test_a_name_that_is_not_there_names_those_that_are(march: Object, report: Report) -> None:
+def test_a_name_that_is_not_there_names_those_that_are(sandbox: Kubectl, report: Report) -> None:
+    sandbox.apply(reassignment("march"))
     said = error_of(report("april"), 2)
     assert "there is no PartitionReassignment april" in said
     assert "there are: march" in said
 
 
 def test_without_rights_on_the_resource_there_is_no_page(
-    api: ApiServer, sandbox: Kubectl, march: Object, report: Report, tmp_path: Path
+    api: ApiServer, sandbox: Kubectl, report: Report, tmp_path: Path
 ) -> None:
     reader = as_user(api, sandbox, tmp_path, "configmaps")
     assert 'cannot get resource "partitionreassignments"' in error_of(report("march", "--kubeconfig", reader), 3)

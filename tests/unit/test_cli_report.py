@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reassign.cli.report.history import History, Sources, history, lists_all
+from reassign.cli.report.history import History, Sources, describes_all, history
 from reassign.cli.report.page import Axis, render
 from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
@@ -84,7 +84,7 @@ def test_while_it_goes_on_the_time_line_ends_now() -> None:
 
 def test_partitions_beyond_the_status_come_from_the_records() -> None:
     sources = made(300)
-    assert not lists_all(sources.obj)
+    assert not describes_all(sources.obj)
     known = history(sources)
     assert len(known.rows) == 300
     assert all(row.began and row.ended for row in known.rows)
@@ -149,6 +149,15 @@ def test_of_a_status_that_cannot_be_read_the_rest_is_shown() -> None:
     unread = history(changed(made(), startTime="yesterday", samples="many"))
     assert (unread.status.start_time, unread.status.samples) == (None, ())
     assert len(unread.rows) == 12
+
+
+def test_forged_times_and_bytes_make_a_page_too() -> None:
+    forged = {"startTime": "0001-01-01T00:00:00Z", "completionTime": "9999-12-31T23:59:59Z"}
+    sources = made()
+    partitions = [detail | forged for detail in sources.obj["status"]["partitions"]]
+    samples = [{"time": time, "bytesCopied": 2**63 - 1} for time in forged.values()]
+    text = render(history(changed(sources, **forged, partitions=partitions, samples=samples)), "1")
+    assert text.count('<rect class="Completed"') == 12
 
 
 def test_one_that_the_operator_has_not_seen_yet_has_a_page() -> None:

@@ -378,7 +378,7 @@ class PartitionReassignmentStatus(Model):
     progress: Progress | None = None
     """Counts and bytes over all partitions; always exact."""
     samples: Annotated[tuple[CopiedSample, ...], Field(max_length=MAX_SAMPLES)] = ()
-    """Bytes copied over time, since the first move began. At most 60 samples are kept, spread over that time."""
+    """Bytes copied over time, since the first move began. At most 30 samples are kept, spread over that time."""
     adding: Count | None = None
     """Replicas being added now, over all partitions."""
     removing: Count | None = None

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -33,7 +33,7 @@ Object = dict[str, Any]
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 ENDED = (PartitionState.COMPLETED, PartitionState.CANCELLED, PartitionState.FAILED)
 LATE = datetime.max.replace(tzinfo=UTC)
-NEXT = timedelta(seconds=15)
+NEXT_SECONDS = 15
 """A partition that waits for its turn begins so soon after another one has ended."""
 
 
@@ -106,7 +106,7 @@ class History:
     missing: Sequence[str] = field(default_factory=tuple)
 
 
-def lists_all(obj: Object) -> bool:
+def describes_all(obj: Object) -> bool:
     """Whether a status describes every partition, with its times, so that no record is needed."""
     status, _ = _status(obj)
     described = {(d.topic, d.partition) for d in status.partitions}
@@ -260,16 +260,16 @@ def _in_order(rows: Mapping[TopicPartition, Row]) -> list[Row]:
     return sorted(placed, key=place)
 
 
-def _end(row: Row) -> datetime:
-    return row.ended or LATE
+def _end(row: Row) -> float:
+    return (row.ended or LATE).timestamp()
 
 
 def _placed(row: Row, ended: Sequence[Row]) -> Row:
     """The row with the last one of its brokers, else of all, that ended just before it began."""
     if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
         return row
-    first = bisect_left(ended, row.began - NEXT, key=_end)
-    before = ended[first : bisect_right(ended, row.began, key=_end)]
+    began = row.began.timestamp()
+    before = ended[bisect_left(ended, began - NEXT_SECONDS, key=_end) : bisect_right(ended, began, key=_end)]
     same = [other for other in before if other.brokers & row.brokers]
     last = next(iter((same or before)[-1:]), None)
     return replace(row, after=last.tp) if last else row

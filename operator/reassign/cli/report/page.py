@@ -20,6 +20,7 @@ from reassign.text import listed
 
 UNFOLDED = 100
 """Partitions of all topics together that are shown unfolded."""
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 STEPS = [
     timedelta(seconds=seconds)
     for unit, counts in ((1, (1, 2, 5, 10, 15, 30)), (60, (1, 2, 5, 10, 15, 30)), (3600, (1, 2, 3, 6, 12)))
@@ -95,7 +96,7 @@ class Axis:
         days = next(day * 2**n for n in range(32) if self.span / (day * 2**n) <= MARKS)
         step = next((step for step in STEPS if self.span / step <= MARKS), days)
         times = [step * i for i in range(int(self.span / step) + 1)]
-        return [Mark(_short(time / self.span * 100), _elapsed(time)) for time in times]
+        return [Mark(_short(time / self.span * 100), _elapsed(time, step)) for time in times]
 
 
 def render(history: History, version: str) -> str:
@@ -110,7 +111,6 @@ def render(history: History, version: str) -> str:
         marks=axis.marks,
         topics=_topics(lines, axis),
         unfolded=len(lines) <= UNFOLDED,
-        states=[state.value for state in PartitionState],
         waits_now=_waits_now(history.rows),
         waits_before=_waits_before(lines),
         chart=_chart(history, axis),
@@ -130,12 +130,10 @@ def _short(percent: float) -> str:
     return f"{percent:.2f}".rstrip("0").rstrip(".")
 
 
-def _elapsed(time: timedelta) -> str:
-    seconds = int(time.total_seconds())
-    unit, size = next(
-        ((name, size) for name, size in (("d", 86400), ("h", 3600), ("min", 60)) if not seconds % size), ("s", 1)
-    )
-    return f"{seconds // size}{numbers.NO_BREAK}{unit}" if seconds else "0"
+def _elapsed(time: timedelta, step: timedelta) -> str:
+    """A time in the unit that its axis has."""
+    size, unit = next((size, unit) for size, unit in UNITS if not step.total_seconds() % size)
+    return f"{time.total_seconds() / size:.0f}{numbers.NO_BREAK}{unit}" if time else "0"
 
 
 def _took(time: timedelta | None) -> str:

@@ -14,7 +14,7 @@ from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, find
 from reassign.cli.options import Kube, Ref
-from reassign.cli.report.history import Sources, history, lists_all
+from reassign.cli.report.history import Sources, describes_all, history
 from reassign.cli.report.page import render
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
@@ -55,7 +55,7 @@ async def sources(server: KubeClient, item: Item) -> Sources:
             return otherwise
 
     records: list[Object] = []
-    if not lists_all(item.obj):
+    if not describes_all(item.obj):
         what = "times of partitions that the status does not describe"
         records = await allowed(what, server.list(Kind.REASSIGNMENT_RECORD, item.namespace), [])
     events = await allowed("events", server.events(item.obj), [])
