@@ -19,6 +19,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from localplatform import operator_, parts, prerequisites
@@ -87,14 +88,15 @@ class Screenshots:
         self._save(page, "report.png")
 
     def planned_fleet(self, browser: Browser) -> None:
-        """The report with a planned cluster open."""
+        """The top of the report, and a planned cluster in it."""
         self.fleet.snapshots()
         self.fleet.plan()
-        page = browser.new_page(viewport={"width": 1160, "height": 1000})
+        page = browser.new_page(viewport={"width": 1160, "height": 920})
         page.goto(self.fleet.report.as_uri())
+        self._save(page, "fleet-report.png")
         page.locator("tr[data-state=Planned] .open").first.click()
         page.locator("tr[data-state=Planned]").first.evaluate("row => row.scrollIntoView()")
-        self._save(page, "fleet-report.png")
+        self._save(page, "fleet-report-cluster.png")
 
     def _watched(self) -> str:
         """The last whole picture that `watch` drew on a terminal within some seconds."""
@@ -109,7 +111,7 @@ class Screenshots:
                     seen += data
                     if time.monotonic() > end:
                         program.terminate()
-        return FRAME.split(seen.decode())[-2]
+        return FRAME.split(seen.decode())[-2].replace("\r", "")
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -121,7 +123,6 @@ class Screenshots:
     def _save(self, page: Page, name: str) -> None:
         picture = DOCS / name
         page.screenshot(path=picture)
-        page.close()
         size = picture.stat().st_size
         self.console.print(f"{picture.relative_to(CHECKOUT)}: {size} bytes")
         if size > MAX_BYTES:
@@ -139,11 +140,11 @@ def _terminal(browser: Browser, text: str) -> Page:
     """A page that shows what a terminal did."""
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True, color_system="truecolor")
     console.print(Text.from_ansi(text.rstrip()))
-    page = browser.new_page(viewport={"width": 860, "height": 400})
-    page.set_content(console.export_html(inline_styles=True))
+    page = browser.new_page(viewport={"width": 910, "height": 400})
+    page.set_content(console.export_html(theme=SVG_EXPORT_THEME, inline_styles=True))
     box = page.locator("pre").bounding_box()
     assert box
-    page.set_viewport_size({"width": 860, "height": int(box["height"]) + 32})
+    page.set_viewport_size({"width": 910, "height": int(box["height"]) + 32})
     return page
 
 

@@ -20,6 +20,8 @@ from reassign.text import listed
 
 UNFOLDED = 100
 """Partitions of all topics together that are shown unfolded."""
+FOLD = 500
+"""Partitions of one topic that unfold together."""
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 STEPS = [
     timedelta(seconds=seconds)
@@ -58,9 +60,10 @@ class Line(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """The partitions of one topic; `counts` by state, and `bars` from the first beginning to the last end."""
+    """The partitions of one topic, or a `part` of many; `counts` by state, `bars` from first beginning to last end."""
 
     name: str
+    part: str
     lines: Sequence[Line]
     counts: Sequence[tuple[str, int]]
     bars: Sequence[Bar]
@@ -162,19 +165,30 @@ def _line(row: Row, history: History, axis: Axis) -> Line:
 
 
 def _topics(lines: Iterable[Line], axis: Axis) -> list[Topic]:
-    """In the order in which their first partitions began."""
+    """In the order in which their first partitions began, as are the partitions of each."""
     found: dict[str, list[Line]] = {}
     for line in lines:
         found.setdefault(line.row.tp.topic, []).append(line)
-    return [_topic(name, of, axis) for name, of in found.items()]
+    return [
+        _topic(name, _part(at, len(of)), of[at : at + FOLD], axis)
+        for name, of in found.items()
+        for at in range(0, len(of), FOLD)
+    ]
 
 
-def _topic(name: str, lines: Sequence[Line], axis: Axis) -> Topic:
+def _part(at: int, total: int) -> str:
+    """Which of the partitions of a topic one fold has, where it has several."""
+    last = numbers.count(min(at + FOLD, total))
+    return f"{numbers.count(at + 1)} to {last} of {numbers.count(total)}" if total > FOLD else ""
+
+
+def _topic(name: str, part: str, lines: Sequence[Line], axis: Axis) -> Topic:
     counts = Counter(line.row.state.value if line.row.state else "not known" for line in lines)
     drawn = [bar for line in lines for bar in line.bars if bar.kind != "wait"]
     left = min((float(bar.x) for bar in drawn), default=0)
     right = max((float(bar.x) + float(bar.width) for bar in drawn), default=0)
-    return Topic(name, lines, counts.most_common(), [Bar("topic", _short(left), _short(right - left))] if drawn else [])
+    bars = [Bar("topic", _short(left), _short(right - left))] if drawn else []
+    return Topic(name, part, lines, counts.most_common(), bars)
 
 
 def _waits_now(rows: Iterable[Row]) -> list[Wait]:
