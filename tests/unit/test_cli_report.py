@@ -16,7 +16,7 @@ from reassign.cli.report.page import Axis, render
 from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
 from tests.unit.cli import run
-from tests.unit.reports import BEGAN, UID, event, made
+from tests.unit.reports import BEGAN, UID, at, event, made
 from tests.unit.sim import START, SimKafka, drive, partitions, resource
 
 ORDERS_0, ORDERS_2 = TopicPartition("orders", 0), TopicPartition("orders", 2)
@@ -67,6 +67,15 @@ def test_a_partition_that_waited_for_its_turn_names_the_one_that_ended() -> None
     for row in known.rows:
         if row.after:
             assert row_of(known, row.after).ended == row.began
+
+
+@pytest.mark.parametrize(("ended", "after"), [(6, ORDERS_0), (21, ORDERS_0), (4, None), (23, None)])
+def test_a_turn_comes_when_another_one_ends_and_not_long_after(ended: int, after: TopicPartition | None) -> None:
+    sources = made()
+    partitions = [each | {} for each in sources.obj["status"]["partitions"]]
+    assert partitions[0]["partition"] == 0
+    partitions[0]["completionTime"] = at(ended)
+    assert row_of(history(changed(sources, partitions=partitions)), ORDERS_2).after == after
 
 
 def test_what_waited_for_anything_else_names_no_other_partition() -> None:

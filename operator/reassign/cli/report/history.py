@@ -33,8 +33,9 @@ Object = dict[str, Any]
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 ENDED = (PartitionState.COMPLETED, PartitionState.CANCELLED, PartitionState.FAILED)
 LATE = datetime.max.replace(tzinfo=UTC)
-NEXT_SECONDS = 15
-"""A partition that waits for its turn begins so soon after another one has ended."""
+BEFORE_SECONDS, AFTER_SECONDS = 15, 2
+"""A partition that waits for its turn begins so soon after another one has ended. It can begin a little earlier: a
+partition is settled once its leader is elected, and leaves its place before that."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Row:
-    """One partition. Without a state it is not described anywhere; `after` had ended just before it began."""
+    """One partition. Without a state it is not described anywhere; `after` ended when it began."""
 
     tp: TopicPartition
     state: PartitionState | None
@@ -265,14 +266,15 @@ def _end(row: Row) -> float:
 
 
 def _placed(row: Row, ended: Sequence[Row]) -> Row:
-    """The row with the last one of its brokers, else of all, that ended just before it began."""
+    """The row with the one of its brokers, else of all, that ended nearest to when it began."""
     if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
         return row
     began = row.began.timestamp()
-    before = ended[bisect_left(ended, began - NEXT_SECONDS, key=_end) : bisect_right(ended, began, key=_end)]
-    same = [other for other in before if other.brokers & row.brokers]
-    last = next(iter((same or before)[-1:]), None)
-    return replace(row, after=last.tp) if last else row
+    first = bisect_left(ended, began - BEFORE_SECONDS, key=_end)
+    near = [other for other in ended[first : bisect_right(ended, began + AFTER_SECONDS, key=_end)] if other is not row]
+    same = [other for other in near if other.brokers & row.brokers]
+    nearest = min(same or near, key=lambda other: (abs(_end(other) - began), other.tp), default=None)
+    return replace(row, after=nearest.tp) if nearest else row
 
 
 def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]:
