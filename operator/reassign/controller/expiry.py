@@ -74,11 +74,9 @@ class Expiry:
         return not needs(plan, resource.name) if plan else self._store.get(owner) is None
 
     async def _delete(self, obj: Object) -> None:
-        uid, meta = obj["metadata"]["uid"], obj["metadata"]
+        uid = obj["metadata"]["uid"]
         try:
-            left = await self._kube.delete(obj)
-        except ConflictError:
-            left = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
+            left = await self._deleted(obj)
         except ReassignError as error:
             log.warning("not deleted", **named(obj), reason=error.reason, error=error.message)
             return
@@ -87,3 +85,11 @@ class Expiry:
             log.info("deleted after its time to live", **named(obj))
         else:
             self._store.put(left)
+
+    async def _deleted(self, obj: Object) -> Object | None:
+        """What is left of an object after its deletion, or after it has changed meanwhile."""
+        meta = obj["metadata"]
+        try:
+            return await self._kube.delete(obj)
+        except ConflictError:
+            return await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])

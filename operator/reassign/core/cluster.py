@@ -99,7 +99,7 @@ def permission_of(cluster: KafkaCluster) -> Permission:
 
 def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
     """Which of its allowed namespaces cannot be read now, so that nothing new of theirs is served."""
-    names = sorted(permission_of(cluster).allowed.keys() & set(unreadable))
+    names = sorted(namespace for namespace in permission_of(cluster).allowed if namespace in unreadable)
     if not names:
         return None
     return Problem(
@@ -131,7 +131,7 @@ class ClusterHold:
     drift: Problem | None = None
     unread: Problem | None = None
     unseen: Problem | None = None
-    unreadable: frozenset[str] = frozenset()
+    unreadable: Collection[str] = ()
 
     @property
     def claimed(self) -> Problem | None:
@@ -175,7 +175,7 @@ def hold_now(
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,
-        unreadable=frozenset(unreadable),
+        unreadable=unreadable,
     )
 
 
