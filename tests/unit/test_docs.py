@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/README.md")])
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/README.md")])
 MAX_WORDS = 30
 PRIVATE_WORDS = re.compile(
     r"\b((some|no|any|every)body|whoever|mend(s|ed|ing)?|let(s|ting)? go|own(s|ed)? up|t(ake|akes|aken|aking|ook) away"
@@ -53,7 +53,7 @@ def test_pages_use_the_words_of_the_field(page: Path) -> None:
     assert [s for s in sentences(page) if PRIVATE_WORDS.search(s)] == []
 
 
-@pytest.mark.parametrize("page", ["behaviour.md", "pains.md"])
+@pytest.mark.parametrize("page", ["built/behaviour.md", "comparison/pains.md"])
 def test_every_test_that_is_named_exists(page: str) -> None:
     for cell in last_cells(page):
         file = ""
@@ -63,12 +63,12 @@ def test_every_test_that_is_named_exists(page: str) -> None:
             assert re.search(rf"^(def {test}\(|{test} = )", text, re.MULTILINE), f"{file} has no {test}"
 
 
-@pytest.mark.parametrize("page", ["behaviour.md", "pains.md"])
+@pytest.mark.parametrize("page", ["built/behaviour.md", "comparison/pains.md"])
 def test_every_row_names_tests_and_no_whole_file(page: str) -> None:
     reference = re.compile(r"`tests/[\w/]+\.py::\w+`(, `(tests/[\w/]+\.py)?::\w+`)*")
     assert [cell for cell in last_cells(page) if not reference.fullmatch(cell)] == []
 
 
 def test_the_pages_of_behaviour_and_pains_are_complete() -> None:
-    assert len(last_cells("behaviour.md")) > 200
-    assert len(last_cells("pains.md")) == 18
+    assert len(last_cells("built/behaviour.md")) > 200
+    assert len(last_cells("comparison/pains.md")) == 18

@@ -18,7 +18,7 @@ This chart installs the operator, and the definitions of its resources, in one r
 helm install kafka-reassign charts/kafka-reassign-operator --namespace kafka-reassign --create-namespace
 ```
 
-[docs/operating.md](../../docs/operating.md) describes installation, upgrade and removal.
+[Upgrading](../../docs/operations/upgrading.md) and [Uninstall](../../docs/recipes/uninstall.md) describe what follows.
 
 ## Values
 
