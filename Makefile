@@ -101,11 +101,12 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README, and Argo CD's settings
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy and README, Argo CD's settings, docs/reference
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
+	PYTHONPATH=operator:deploy/local $(PYTHON) docs/made.py
 
 docs: $(VENV)  ## build the pages as a site that opens without a network: site/index.html
 	@$(PYTHON) -m sphinx --quiet --nitpicky --fail-on-warning docs site
