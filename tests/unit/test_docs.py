@@ -67,7 +67,7 @@ def test_every_test_that_is_named_exists(page: str) -> None:
 def test_every_row_names_tests_and_no_whole_file(page: str) -> None:
     reference = re.compile(r"`tests/[\w/]+\.py::\w+`(, `(tests/[\w/]+\.py)?::\w+`)*")
     untested = [row for row in claims(page) if not reference.fullmatch(row[-1])]
-    assert [row for row in untested if row[-2:] != ["no", ""]] == []  # what we do not have needs no test
+    assert [row for row in untested if (row[1], row[-1]) != ("no", "")] == []  # what we do not have needs no test
 
 
 def test_the_pages_of_claims_are_complete() -> None:
