@@ -28,7 +28,8 @@ NAME = "kafka-reassign-operator"
 class Helm:
     """Runs helm with a home of its own; a failure is an error that quotes what it said."""
 
-    def __init__(self, home: Path, kubeconfig: Path | None = None) -> None:
+    def __init__(self, home: Path, kubeconfig: Path | None = None, cwd: Path | None = None) -> None:
+        self._cwd = cwd
         self._environment = os.environ | {
             "HELM_CACHE_HOME": str(home / "cache"),
             "HELM_CONFIG_HOME": str(home / "config"),
@@ -44,6 +45,7 @@ class Helm:
             text=True,
             timeout=60,
             check=False,
+            cwd=self._cwd,
         )
         if finished.returncode:
             raise RefusedError(f"helm {' '.join(arguments)}: {finished.stderr}{finished.stdout}")

@@ -18,12 +18,10 @@ This chart installs the operator, and the definitions of its resources, in one r
 helm install kafka-reassign charts/kafka-reassign-operator --namespace kafka-reassign --create-namespace
 ```
 
-[docs/operating.md](../../docs/operating.md) describes installation, upgrade and removal.
+[Upgrading](../../docs/operations/upgrading.md) and [Uninstall](../../docs/recipes/uninstall.md) describe what follows.
 
 ## Values
 
-| value | default | meaning |
-| --- | --- | --- |
 """
 
 
@@ -51,8 +49,13 @@ def _values(properties: dict[str, Any], defaults: dict[str, Any], prefix: str) -
 
 def readme() -> str:
     """The whole page."""
+    return HEAD + table()
+
+
+def table() -> str:
+    """The values alone."""
     rows = (f"| `{value.path}` | `{json.dumps(value.default)}` | {value.meaning} |\n" for value in values())
-    return HEAD + "".join(rows)
+    return "| value | default | meaning |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 if __name__ == "__main__":

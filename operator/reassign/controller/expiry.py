@@ -15,7 +15,7 @@ from reassign.controller.reading import named
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.core.plans.expiry import expired, needs, plan_expired
-from reassign.core.report.events import Event
+from reassign.core.report.events import Event, Happened
 from reassign.errors import ConflictError, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
@@ -25,7 +25,7 @@ AT_ONCE = 100
 """Objects that are deleted in one go: other work of the process waits meanwhile."""
 KEPT = Event(
     True,
-    "NotDeleted",
+    Happened.NOT_DELETED,
     "ttlSecondsAfterFinished has passed, but Argo CD tracks this object and would make it again: "
     "remove it from Git, or remove the field",
 )
