@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -64,6 +64,10 @@ demo-fleet: up  ## watch sixty made clusters and the platform's planned on Spark
 demo-gitops: ARGOCD = 1
 demo-gitops: up  ## watch a real Argo CD carry out what is committed, show a mistake, and ask before it cancels
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_gitops
+
+screenshots: BROKERS = 4
+screenshots: up  ## write the pictures in docs/, each of what a run on the platform made
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.screenshots
 
 soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak

@@ -40,6 +40,7 @@ REASSIGNMENT_STATUS: Object = {
         "bytesPerSecond": 2**33,
         "estimatedCompletionTime": NOW,
     },
+    "samples": [{"time": NOW, "bytesCopied": 0}, {"time": NOW, "bytesCopied": 2**49}],
     "adding": 7,
     "removing": 8,
     "partitions": [
@@ -54,6 +55,9 @@ REASSIGNMENT_STATUS: Object = {
             "removingReplicas": [0],
             "bytesCopied": 2**49,
             "bytesTotal": 2**50,
+            "startTime": NOW,
+            "completionTime": NOW,
+            "waitedFor": "WaitingForBudget",
             "reason": "Moving",
             "message": "half of it is there",
         }

@@ -32,6 +32,9 @@ def test_a_broker_is_drained_and_that_is_rolled_back_from_a_shell(world: World, 
     world.stock_tool_says({(orders, number): replicas for number, replicas in before.items()})
     assert world.plugin("resume", name) == f"kpr/{name} resumed\n"
     assert world.plugin("watch", name).splitlines()[-1].startswith("Completed: all 2 partitions")
+    page = world.plugin("report", name)
+    assert page.count('<rect class="Completed"') == 2
+    assert "<td>ReassignmentCompleted</td>" in page
     targets = {entry["partition"]: entry["replicas"] for entry in wave["spec"]["partitions"]}
     assert all(3 not in replicas for replicas in targets.values())
     world.stock_tool_says({(orders, number): replicas for number, replicas in (before | targets).items()})

@@ -5,69 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from localplatform import prerequisites
 from reassign.fleet.report.model import Fleet
-from reassign.fleet.report.numbers import percent, size
 from reassign.fleet.report.page import render
+from reassign.page.numbers import percent, size
+from tests.browser import (
+    ADDRESSES,
+    HOSTILE,
+    Opened,
+    browser,
+    contrast,
+    opened_page,
+    pages,
+    table,
+    texts_and_grounds,
+)
 from tests.fleet.made_report import made
+
+__all__ = ["browser", "opened_page"]
 
 Show = Callable[..., Page]
 LINE = 4  # pixels that the lines around rectangles may add
-HOSTILE = """</script><script>alert(1)</script><img src=x onerror="alert(2)">'"`&amp;{{7*7}}\u202e"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    prerequisites.require(["browser"])
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
-    """Open the report of this data from a file; at the end it asked for nothing, and the browser had no complaint."""
-    asked: list[str] = []
-    said: list[str] = []
-
-    def opened(data: Fleet, **options: object) -> Page:
-        file = tmp_path / "report.html"
-        file.write_text(render(data), encoding="utf-8")
-
-        def only_the_file(route: Route) -> None:
-            if route.request.url == file.as_uri():
-                route.continue_()
-            else:
-                asked.append(route.request.url)
-                route.abort()
-
-        page = browser.new_page(**{"viewport": {"width": 1440, "height": 900}} | options)
-        page.route("**/*", only_the_file)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.goto(file.as_uri())
-        return page
-
-    yield opened
-    for context in browser.contexts:
-        context.close()
-    assert (asked, said) == ([], [])
-
-
-def table(page: Page, name: str) -> list[list[str]]:
-    """The rows of the table of this name, as their cells are written."""
-    rows = page.get_by_role("table", name=name, exact=True).locator("tbody tr")
-    return [[cell.strip() for cell in row.locator("th, td").all_inner_texts()] for row in rows.all()]
+def show(opened_page: Opened) -> Show:
+    """Open the report of this data."""
+    return lambda data, **options: opened_page(render(data), **options)
 
 
 def listed(page: Page) -> list[str]:
@@ -465,22 +436,7 @@ def test_headings_leave_out_no_level(show: Show) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_contrast(show: Show, scheme: str) -> None:
     page = all_open(show, color_scheme=scheme)
-    pairs = page.evaluate(
-        """() => {
-            const found = new Map(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-            while (walk.nextNode()) {
-                const one = walk.currentNode.parentElement;
-                const seen = one.checkVisibility() && !one.closest("script, title, option");
-                if (!walk.currentNode.data.trim() || !seen) continue;
-                const style = getComputedStyle(one), wave = one.matches(".inside") && document.querySelector(".wave");
-                let back = one;
-                while (getComputedStyle(back).backgroundColor === "rgba(0, 0, 0, 0)") back = back.parentElement;
-                const under = wave ? getComputedStyle(wave).fill : getComputedStyle(back).backgroundColor;
-                found.set([one instanceof SVGElement ? style.fill : style.color, under].join(" on "), one.textContent);
-            }
-            return [...found].map(([colours, text]) => [...colours.split(" on "), text]);
-        }"""
-    )
+    pairs = texts_and_grounds(page)
     assert len(pairs) >= 6
     assert [one for one in pairs if contrast(one[0], one[1]) < 4.5] == []
 
@@ -500,18 +456,6 @@ def test_what_charts_draw_has_contrast_and_differs_in_more_than_colour(show: Sho
     assert style(".bound", "strokeDasharray") != "none"
     signs = page.locator(".state").evaluate_all("all => all.map(one => getComputedStyle(one, '::before').content)")
     assert len(set(signs)) == 4
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, "contrast ratio"; colours as `rgb(1, 2, 3)`."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 # What it must stand
@@ -566,7 +510,7 @@ def test_a_script_that_came_in_would_not_run(browser: Browser, tmp_path: Path) -
 
 def test_it_names_no_address_that_a_browser_would_ask() -> None:
     text = render(made(3))
-    assert re.findall(r"(?:src|href)=\"(?!#)|url\(|@import", text) == []
+    assert re.findall(ADDRESSES, text) == []
     assert 'content="default-src &#39;none&#39;; ' in text
 
 
@@ -615,7 +559,3 @@ def test_in_print_is_what_is_open_and_all_of_it(show: Show) -> None:
     assert clipped == 0
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-
-
-def pages(page: Page) -> int:
-    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))

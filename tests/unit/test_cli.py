@@ -24,7 +24,7 @@ from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
 
 ROOT = Path(__file__).parents[2]
 PLANNING = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
-VERBS = ("list", "approve", "suspend", "resume", "cancel", "brake", "top", "watch")
+VERBS = ("list", "approve", "suspend", "resume", "cancel", "brake", "top", "watch", "report")
 COMMANDS = (*PLANNING, *VERBS, "fleet")
 FLEET = ("assess", "plan", "emit", "report", "run")
 HEAVY = {

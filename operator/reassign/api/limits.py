@@ -38,6 +38,8 @@ MAX_PARTITIONS_IN_FLIGHT = 10_000
 MAX_MOVES_PER_BROKER = 1000
 MAX_DETAILS = 100
 """Partitions that status describes one by one."""
+MAX_SAMPLES = 60
+"""Samples of bytes copied that status keeps."""
 MAX_RECORDED_TOPICS = 10_000
 MAX_RECORDED_PARTITIONS = 10_000
 """Partitions of one recorded topic in status.record, which an earlier version wrote."""

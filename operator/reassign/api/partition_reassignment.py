@@ -42,6 +42,7 @@ from reassign.api.limits import (
     MAX_RECORDED_PARTITIONS,
     MAX_RECORDED_TOPICS,
     MAX_REPLICAS,
+    MAX_SAMPLES,
     MAX_TOPIC_CHARACTERS,
 )
 
@@ -277,6 +278,15 @@ class Progress(Model):
     """When everything that does not wait for others, or for a user, is copied at this rate."""
 
 
+class CopiedSample(Model):
+    """How much was copied at one moment."""
+
+    time: Time
+    """The moment."""
+    bytes_copied: Count
+    """progress.bytesCopied then."""
+
+
 class PartitionDetail(Model):
     """One partition's move."""
 
@@ -300,6 +310,12 @@ class PartitionDetail(Model):
     """Bytes that the replicas being added hold."""
     bytes_total: Count | None = None
     """Bytes that they will hold."""
+    start_time: Time | None = None
+    """When its move began; absent while it waits, and where it had nothing to move."""
+    completion_time: Time | None = None
+    """When it was settled."""
+    waited_for: ReasonText | None = None
+    """What it waited for last before it began, as one word."""
     reason: ReasonText | None = None
     """Why the partition is in this state, as one word."""
     message: ShortText | None = None
@@ -325,6 +341,12 @@ class RecordPartition(Model):
     """The broker that the last request for it went to."""
     sent_at: RecordedTime | None = None
     """When that was."""
+    start_time: RecordedTime | None = None
+    """When its first alter was sent."""
+    completion_time: RecordedTime | None = None
+    """When it was settled."""
+    waited_for: ReasonText | None = None
+    """What it waited for last before that alter, as one word."""
 
 
 class RecordTopic(Model):
@@ -356,6 +378,8 @@ class PartitionReassignmentStatus(Model):
     """Progress in one line, for people."""
     progress: Progress | None = None
     """Counts and bytes over all partitions; always exact."""
+    samples: Annotated[tuple[CopiedSample, ...], Field(max_length=MAX_SAMPLES)] = ()
+    """Bytes copied over time, since the first move began. At most 60 samples are kept, spread over that time."""
     adding: Count | None = None
     """Replicas being added now, over all partitions."""
     removing: Count | None = None

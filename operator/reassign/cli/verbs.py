@@ -1,4 +1,4 @@
-"""The verbs on resources: list, approve, suspend, resume, cancel, brake, top and watch.
+"""The verbs on resources: list, approve, suspend, resume, cancel, brake, top, watch and report.
 
 Each acts in the name of its user: what the user may not do is refused by the API server.
 """
@@ -213,3 +213,28 @@ def watch(kube: options.Kube, name: Name, output: Words = Output.TABLE) -> None:
 
     if not run(kube, options.ref(name), output):
         raise typer.Exit(NO)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def report(
+    kube: options.Kube,
+    name: Annotated[
+        str,
+        typer.Argument(
+            parser=options.ref_text,
+            metavar="NAME",
+            help="A PartitionReassignment.",
+            autocompletion=candidates.reassignments,
+        ),
+    ],
+) -> None:
+    """Write an HTML file about a PartitionReassignment: time line, bytes, throttle, waits and events.
+
+    It opens in a browser without a network. What cannot be read is left out, and named on the page and on stderr.
+
+    Example: kubectl kafka-reassign report first-move -n kafka > first-move.html
+    """
+    from reassign.cli.report.reading import run
+
+    run(kube, options.ref(name))

@@ -194,6 +194,13 @@ class KubeClient:
         with _translating("GET", path):
             return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
+    async def events(self, obj: Object) -> Objects:
+        """The events about an object, in the form of core/v1, at most 500."""
+        meta = obj["metadata"]
+        query = [("fieldSelector", f"involvedObject.uid={meta['uid']}"), ("limit", str(MAX_NAMES))]
+        answer = await self.request("GET", f"/api/v1/namespaces/{meta['namespace']}/events", query=query)
+        return list((answer or {}).get("items") or ())
+
     async def names(self, kind: Kind, namespace: str) -> Strings:
         """The names of the objects of a kind in a namespace, sorted, at most 500: what a user chooses from."""
         query = [("limit", str(MAX_NAMES))]

@@ -41,6 +41,10 @@ class Entry:
     via: int | None = None
     """The broker that the last alter or cancel went to, and when; it is not known whether that was answered."""
     sent_at: datetime | None = None
+    began: datetime | None = None
+    """When its first alter was sent, and what it waited for last before that."""
+    ended: datetime | None = None
+    waited_for: str | None = None
 
     @property
     def active(self) -> bool:
@@ -122,6 +126,9 @@ def read_record(topics: Iterable[RecordTopic]) -> dict[TopicPartition, Entry]:
             log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
             via=p.via,
             sent_at=p.sent_at,
+            began=p.start_time,
+            ended=p.completion_time,
+            waited_for=p.waited_for,
         )
         for topic in topics
         for p in topic.partitions
@@ -147,6 +154,9 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
                 log_dirs=_log_dirs(entry),
                 via=entry.via,
                 sent_at=entry.sent_at,
+                start_time=entry.began,
+                completion_time=entry.ended,
+                waited_for=entry.waited_for,
             )
         )
     return tuple(

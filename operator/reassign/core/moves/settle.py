@@ -19,13 +19,14 @@ from reassign.core.model.memory import (
     Touched,
 )
 from reassign.core.model.problem import Problem, ids
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, Record, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Stall, Verdict, Waiting
 from reassign.errors import Reason
 
+KNOWN = frozenset(Reason)
 CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
 """Why a step was not sent: the partition is not as it was judged, so that it is judged again."""
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
@@ -51,14 +52,40 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
 
     Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
     """
-    record, unanswered = dict(verdict.record), dict(recent.unanswered)
+    record, unanswered = _ended(verdict, verdict.record, recent, at), dict(recent.unanswered)
+    sent_at, waits = recent.clock.of(at), _waits(verdict.resource) if verdict.steps else {}
     for tp in (step.tp for step in verdict.steps if isinstance(step, Alter | Cancel) and step.tp in record):
         via, before = recent.forwarding.via, verdict.resource.record.get(tp)
         if (write := recent.in_doubt(tp, before)) and write.via != via:
             via, unanswered[tp] = None, write
-        record[tp] = replace(record[tp], via=via, sent_at=recent.clock.of(at))
+        record[tp] = replace(record[tp], via=via, sent_at=sent_at)
+        if record[tp].state is RecordState.SUBMITTING:
+            record[tp] = replace(record[tp], began=sent_at, waited_for=waits.get(tp))
     answered = recent.answered.difference(step.tp for step in verdict.steps)
     return replace(verdict, record=record), replace(recent, unanswered=unanswered, answered=answered)
+
+
+def _waits(resource: Resource) -> dict[TopicPartition, str]:
+    """What the last status said that partitions wait for."""
+    return {
+        TopicPartition(d.topic, d.partition): d.reason
+        for d in resource.status.partitions
+        if d.state in (PartitionState.PENDING, PartitionState.BLOCKED) and d.reason in KNOWN
+    }
+
+
+def _ended(verdict: Verdict, record: Record, recent: Recent, at: float) -> dict[TopicPartition, Entry]:
+    """The record, with the time in the entries that are settled since it was written. Of a lost one it is not known."""
+    if verdict.resource.record_lost:
+        return dict(record)
+    before, now = verdict.resource.record, recent.clock.of(at)
+    ended = {
+        tp: replace(entry, ended=now)
+        for tp, entry in record.items()
+        if (known := before.get(tp)) is not entry
+        and not (entry.active or (known is not None and known.state is entry.state))
+    }
+    return {**record, **ended}
 
 
 def settle_steps(
@@ -94,6 +121,7 @@ def settle_steps(
     for tp, replicas in verdict.withheld.items():
         waiting[tp], refused = _withheld(tp, replicas, waiting[tp])
         facts += refused
+    record = _ended(verdict, record, recent, at)
     verdict = replace(verdict, record=record, problems=problems, waiting=waiting, stalls=stalls)
     return verdict, recent.remember(facts, at)
 

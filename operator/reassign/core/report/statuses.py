@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reassign.api.common import Condition
-from reassign.api.limits import MAX_DETAILS
+from reassign.api.limits import MAX_DETAILS, MAX_SAMPLES
 from reassign.api.partition_reassignment import (
+    CopiedSample,
     PartitionDetail,
     PartitionReassignmentStatus,
     PartitionState,
@@ -67,6 +68,7 @@ def report(
         completion_time=(ended or now) if settled else None,
         summary=conclusion.summary if conclusion else _summary(counts, progress, lines, now),
         progress=progress,
+        samples=_sampled(resource, progress, now),
         adding=sum(len(r.adding) for r in flights),
         removing=sum(len(r.removing) for r in flights),
         partitions=tuple(
@@ -122,6 +124,28 @@ def _progress(
     )
 
 
+def _sampled(resource: Resource, progress: Progress, now: datetime) -> tuple[CopiedSample, ...]:
+    """The samples with one more, where the bytes have changed, or moves have begun or ended: then the status is written
+    in any case. Of too many, the one whose neighbours are nearest to each other goes.
+    """
+    status, copied = resource.status, progress.bytes_copied
+    samples = () if begins_anew(resource) else status.samples
+    moving = bool(progress.partitions_in_flight)
+    if copied is None or not (moving or samples):
+        return samples
+    moved = bool(status.progress and status.progress.partitions_in_flight)
+    if samples and samples[-1].bytes_copied == copied and moving is moved:
+        return samples
+    samples = (*samples, CopiedSample(time=now, bytes_copied=copied))
+    if len(samples) <= MAX_SAMPLES:
+        return samples
+    gaps = [
+        (after.time - before.time, i + 1) for i, (before, after) in enumerate(zip(samples, samples[2:], strict=False))
+    ]
+    _, least = min(gaps)
+    return samples[:least] + samples[least + 1 :]
+
+
 def _removed(verdict: Verdict) -> bool:
     """Whether a partition that was counted no longer is: its bytes go out of the total."""
     before, now = (
@@ -171,6 +195,9 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
         removing_replicas=in_flight.removing if in_flight else None,
         bytes_copied=line.bytes.copied if line.bytes and moving else None,
         bytes_total=line.bytes.total if line.bytes and moving else None,
+        start_time=entry.began if entry else None,
+        completion_time=entry.ended if entry else None,
+        waited_for=entry.waited_for if entry else None,
         reason=line.problem.reason if line.problem else None,
         message=line.problem.message if line.problem else None,
     )

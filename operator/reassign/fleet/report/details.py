@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reassign.fleet.report.model import RESOURCES, UNITS, ByBroker, Cluster, Load, Loads, Quarantined
-from reassign.fleet.report.numbers import moment
 from reassign.fleet.report.rank import Rank
+from reassign.page.numbers import moment
 
 STEPS = 2**16
 """The most bytes that a broker has are written in this many steps: no picture and no table shows more."""

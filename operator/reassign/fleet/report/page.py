@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from reassign.core.model.progress import duration
-from reassign.fleet.report import numbers
 from reassign.fleet.report.details import details
 from reassign.fleet.report.model import UNITS, Cluster, Fleet, Quarantined, State
 from reassign.fleet.report.rank import KINDS, WELL, Rank, days_until_full, to_move, worst_first
+from reassign.page import numbers
+from reassign.page.document import rendered
 
 STATES: dict[State, tuple[str, str]] = {
     "Planned": ("Planned", "replicas or leaders are to move"),
@@ -74,7 +68,7 @@ class Row(NamedTuple):
 
 
 def render(data: Fleet) -> str:
-    """The report as one HTML document; its own style and script are the only ones that a browser runs in it."""
+    """The report as one HTML document."""
     ranked = worst_first(data["clusters"])
     found: dict[str, list[Quarantined]] = {}
     for entry in data["quarantine"]:
@@ -84,8 +78,8 @@ def render(data: Fleet) -> str:
         Row(cluster, rank, _cells(columns, cluster), details(cluster, rank, found.get(cluster["cluster"], [])))
         for cluster, rank in ranked
     ]
-    style, script = _text("report.css"), _text("report.js")
-    return _environment().get_template("report.html.jinja").render(
+    return rendered(
+        "reassign.fleet.report",
         fleet=data,
         totals=_totals(data["clusters"]),
         states=_states(data["clusters"]),
@@ -96,45 +90,11 @@ def render(data: Fleet) -> str:
         rows=rows,
         columns=columns,
         goals=list(UNITS.items()),
-        style=Markup(style),
-        script=Markup(script),
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'",
-    )  # fmt: skip
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("reassign.fleet.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        STATES=STATES,
+        EXAMPLES=EXAMPLES,
+        part=numbers.part,
+        ratio=numbers.ratio,
     )
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
-    environment.filters |= {
-        "count": numbers.count,
-        "size": numbers.size,
-        "moment": numbers.moment,
-        "duration": duration,
-    }
-    environment.globals |= {
-        "STATES": STATES,
-        "UNITS": numbers.UNITS,
-        "EXAMPLES": EXAMPLES,
-        "part": numbers.part,
-        "ratio": numbers.ratio,
-        "counted": numbers.counted,
-    }
-    return environment
-
-
-def _text(name: str) -> str:
-    return files("reassign.fleet.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _columns(clusters: list[Cluster]) -> list[Column]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reassign.api.goal import COUNTED, By
 from reassign.fleet.report.model import Balance, Cluster
-from reassign.fleet.report.numbers import counted, percent
+from reassign.page.numbers import counted, percent
 from reassign.text import listed
 
 SOON = 14

@@ -1,8 +1,9 @@
-"""Numbers for people. The page's script writes those of what is opened in the same way (report.js, "numbers")."""
+"""Numbers for people. The script of a page writes those of what is opened in the same way."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import ceil, floor, log10
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 NO_BREAK = "\u00a0"
@@ -61,3 +62,10 @@ def moment(time: str) -> str:
     """An ISO 8601 time, to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
     read = datetime.fromisoformat(time)
     return f"{read.astimezone(UTC) if read.tzinfo else read:%Y-%m-%d %H:%M} UTC"
+
+
+def steps(greatest: float) -> list[float]:
+    """Round steps of an axis from 0, three to six of them, the last at or above `greatest`."""
+    power = 10.0 ** floor(log10(greatest / 4))
+    step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if greatest / step <= 4.5)
+    return [step * i for i in range(ceil(greatest / step - 1e-9) + 1)]

@@ -1,0 +1,308 @@
+"""What is known of a PartitionReassignment over time, from its objects and events; pure.
+
+Nothing is guessed: what no object says is None, and `missing` has a sentence about it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import (
+    PartitionDetail,
+    PartitionReassignmentSpec,
+    PartitionReassignmentStatus,
+    PartitionState,
+)
+from reassign.api.reassignment_plan import PLAN_LABEL
+from reassign.api.reassignment_record import ReassignmentRecord
+from reassign.core.model.record import Entry, read_record
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.verdict import STATES
+from reassign.errors import Reason
+from reassign.text import counted, first_error
+
+Object = dict[str, Any]
+WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
+ENDED = (PartitionState.COMPLETED, PartitionState.CANCELLED, PartitionState.FAILED)
+LATE = datetime.max.replace(tzinfo=UTC)
+NEXT = timedelta(seconds=15)
+"""A partition that waits for its turn begins so soon after another one has ended."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The objects, as the API server has them at `now`; `missing` says what could not be read."""
+
+    obj: Object
+    records: Sequence[Object]
+    events: Sequence[Object]
+    cluster: Object | None
+    now: datetime
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One partition. Without a state it is not described anywhere; `after` had ended just before it began."""
+
+    tp: TopicPartition
+    state: PartitionState | None
+    original: tuple[int, ...] | None
+    target: tuple[int, ...]
+    began: datetime | None = None
+    ended: datetime | None = None
+    waited_for: str | None = None
+    after: TopicPartition | None = None
+    reason: str | None = None
+    message: str | None = None
+    bytes_copied: int | None = None
+    bytes_total: int | None = None
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        """Those that it is moved from or to."""
+        return frozenset(self.target) ^ frozenset(self.original or ())
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to an object, at first and at last."""
+
+    first: datetime
+    last: datetime
+    count: int
+    warning: bool
+    reason: str
+    note: str
+    about: str
+
+
+@dataclass(frozen=True)
+class History:
+    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on."""
+
+    namespace: str
+    name: str
+    plan: str | None
+    now: datetime
+    began: datetime
+    ended: datetime
+    cluster_name: str
+    spec: PartitionReassignmentSpec | None
+    status: PartitionReassignmentStatus
+    cluster: KafkaCluster | None
+    rows: Sequence[Row]
+    events: Sequence[Event]
+    uid: str
+    deleted: datetime | None = None
+    missing: Sequence[str] = field(default_factory=tuple)
+
+
+def lists_all(obj: Object) -> bool:
+    """Whether a status describes every partition, with its times, so that no record is needed."""
+    status, _ = _status(obj)
+    described = {(d.topic, d.partition) for d in status.partitions}
+    return described >= {(entry["topic"], entry["partition"]) for entry in obj["spec"]["partitions"]}
+
+
+def history(sources: Sources) -> History:
+    """Return what is known."""
+    obj, meta = sources.obj, sources.obj["metadata"]
+    status, unread = _status(obj)
+    records, lost = _records(sources.records, meta["uid"])
+    rows = _in_order(_counted(_rows(obj["spec"], status, records), status))
+    cluster, cluster_unread = _cluster(sources.cluster)
+    created, ended = _time(meta["creationTimestamp"]), status.completion_time or sources.now
+    known = [status.start_time, *(row.began for row in rows), *(row.ended for row in rows)]
+    known += [sample.time for sample in status.samples]
+    times = [time for time in known if time]
+    missing = [*sources.missing, *unread, *lost, *cluster_unread, *_gaps(rows, status)]
+    ref = obj["spec"]["clusterRef"]
+    return History(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        plan=(meta.get("labels") or {}).get(PLAN_LABEL),
+        now=sources.now,
+        began=min(times, default=created),
+        ended=max([ended, *times]),
+        cluster_name=f"{ref.get('namespace', meta['namespace'])}/{ref['name']}",
+        spec=_spec(obj),
+        status=status,
+        cluster=cluster,
+        rows=rows,
+        events=sorted(map(_event, sources.events), key=lambda event: (event.first, event.reason)),
+        uid=meta["uid"],
+        deleted=_time(meta["deletionTimestamp"]) if "deletionTimestamp" in meta else None,
+        missing=tuple(missing),
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
+    """The status, and what is not readable of it: fields that this version cannot read are left out."""
+    status: Object = obj.get("status") or {}
+    try:
+        return PartitionReassignmentStatus.parse(status), []
+    except ValidationError as error:
+        unread = {str(each["loc"][0]) for each in error.errors()}
+        said = f"this version cannot read the status: {first_error(error)}; run the version that wrote it"
+        left, further = _status({"status": {name: status[name] for name in status.keys() - unread}})
+        return left, [said, *further]
+
+
+def _spec(obj: Object) -> PartitionReassignmentSpec | None:
+    try:
+        return PartitionReassignmentSpec.parse(obj["spec"])
+    except ValidationError:
+        return None
+
+
+def _cluster(obj: Object | None) -> tuple[KafkaCluster | None, list[str]]:
+    try:
+        return (KafkaCluster.parse(obj) if obj else None), []
+    except ValidationError as error:
+        return None, [f"this version cannot read the KafkaCluster: {first_error(error)}"]
+
+
+def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition, Entry], list[str]]:
+    """What the parts of a record say, and which of them cannot be read, or are lost."""
+    found: dict[TopicPartition, Entry] = {}
+    parts, missing = set(), []
+    for obj in objects:
+        if owner not in {each["uid"] for each in obj["metadata"].get("ownerReferences") or ()}:
+            continue
+        try:
+            record = ReassignmentRecord.parse(obj)
+        except ValidationError as error:
+            missing.append(f"this version cannot read {obj['metadata']['name']}: {first_error(error)}")
+            continue
+        parts.add(record.spec.part)
+        found |= read_record(record.spec.topics)
+    if lost := max(parts, default=-1) + 1 - len(parts) - len(missing):
+        missing.append(f"{counted(lost, 'ReassignmentRecord')} of this resource cannot be found")
+    return found, missing
+
+
+def _rows(
+    spec: Object, status: PartitionReassignmentStatus, record: Mapping[TopicPartition, Entry]
+) -> dict[TopicPartition, Row]:
+    """A row for each partition that is named, described or recorded. The status, which is newer, goes before."""
+    rows = {
+        tp: Row(tp, None, None, tuple(entry["replicas"]))
+        for entry in spec["partitions"]
+        if (tp := TopicPartition(entry["topic"], entry["partition"]))
+    }
+    for tp, entry in record.items():
+        reason = entry.problem.reason if entry.problem else None
+        message = entry.problem.message if entry.problem else None
+        times = entry.began, entry.ended, entry.waited_for
+        rows[tp] = Row(tp, STATES[entry.state], entry.original, entry.target, *times, None, reason, message)
+    for detail in status.partitions:
+        tp = TopicPartition(detail.topic, detail.partition)
+        rows[tp] = _described(tp, detail, rows.get(tp))
+    return rows
+
+
+def _described(tp: TopicPartition, detail: PartitionDetail, row: Row | None) -> Row:
+    return Row(
+        tp,
+        detail.state,
+        detail.original_replicas or (row.original if row else None) or detail.current_replicas,
+        detail.target_replicas or (row.target if row else ()),
+        detail.start_time,
+        detail.completion_time,
+        detail.waited_for,
+        None,
+        detail.reason,
+        detail.message,
+        detail.bytes_copied,
+        detail.bytes_total,
+    )
+
+
+def _counted(rows: Mapping[TopicPartition, Row], status: PartitionReassignmentStatus) -> Mapping[TopicPartition, Row]:
+    """The rows, where the exact counts leave one state for all partitions that nothing describes: with that state."""
+    unknown = [row for row in rows.values() if row.state is None]
+    if not unknown or not (progress := status.progress):
+        return rows
+    found = Counter(row.state for row in rows.values())
+    counts = {
+        PartitionState.COMPLETED: progress.partitions_completed,
+        PartitionState.IN_FLIGHT: progress.partitions_in_flight,
+        PartitionState.PENDING: progress.partitions_pending,
+        PartitionState.BLOCKED: progress.partitions_blocked,
+        PartitionState.FAILED: progress.partitions_failed,
+    }
+    left = [state for state, count in counts.items() if count - found[state] == len(unknown)]
+    return {**rows, **{row.tp: replace(row, state=left[0]) for row in unknown}} if len(left) == 1 else rows
+
+
+def _in_order(rows: Mapping[TopicPartition, Row]) -> list[Row]:
+    """Each with the partition whose end made room for it; the first to begin first, and what waits last."""
+    ended = sorted((row for row in rows.values() if row.began and row.ended), key=lambda row: (_end(row), row.tp))
+    placed = [_placed(row, ended) for row in rows.values()]
+
+    def place(row: Row) -> tuple[bool, datetime, bool, TopicPartition]:
+        time = row.began or row.ended
+        return time is None, time or LATE, row.state is None, row.tp
+
+    return sorted(placed, key=place)
+
+
+def _end(row: Row) -> datetime:
+    return row.ended or LATE
+
+
+def _placed(row: Row, ended: Sequence[Row]) -> Row:
+    """The row with the last one of its brokers, else of all, that ended just before it began."""
+    if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
+        return row
+    first = bisect_left(ended, row.began - NEXT, key=_end)
+    before = ended[first : bisect_right(ended, row.began, key=_end)]
+    same = [other for other in before if other.brokers & row.brokers]
+    last = next(iter((same or before)[-1:]), None)
+    return replace(row, after=last.tp) if last else row
+
+
+def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]:
+    """What no object says."""
+    gaps = []
+    if unknown := sum(row.state is None for row in rows):
+        gaps.append(f"the state of {counted(unknown, 'partition')} is not known: a status describes at most 100")
+    moved = [row for row in rows if row.state in (PartitionState.IN_FLIGHT, PartitionState.CANCELLING, *ENDED)]
+    if timeless := sum(row.began is None and row.ended is None for row in moved):
+        gaps.append(f"the times of {counted(timeless, 'partition')} are not recorded")
+    if moved and not status.samples:
+        gaps.append(
+            "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it"
+        )
+    return gaps
+
+
+def _event(obj: Object) -> Event:
+    """An event in either of its forms, as core/v1 shows them."""
+    series = obj.get("series") or {}
+    made = obj["metadata"].get("creationTimestamp")
+    first = obj.get("eventTime") or obj.get("firstTimestamp") or obj.get("lastTimestamp") or made
+    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or first
+    about = obj.get("involvedObject") or {}
+    return Event(
+        first=_time(first),
+        last=_time(last),
+        count=series.get("count") or obj.get("count") or 1,
+        warning=obj.get("type") == "Warning",
+        reason=obj.get("reason") or "",
+        note=obj.get("message") or "",
+        about=f"{about.get('kind', '')} {about.get('name', '')}",
+    )

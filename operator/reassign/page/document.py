@@ -1,0 +1,67 @@
+"""A page as one HTML file: what every page has, around a template, a style and a script of the page's package.
+
+A browser runs the page's own style and script alone: their hashes are in its Content-Security-Policy.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reassign.core.model.progress import duration
+from reassign.page import numbers
+
+SHARED = "reassign.page"
+
+
+def rendered(package: str, **values: Any) -> str:
+    """Return the page that report.html.jinja of a package makes of these values, in the style of its report.css.
+
+    Its report.js, if there is one, is the page's script.
+    """
+    style = _text(SHARED, "page.css") + _text(package, "report.css")
+    script = _text(package, "report.js")
+    scripts = f"script-src '{_hash(script)}'; " if script else ""
+    return (
+        _environment(package)
+        .get_template("report.html.jinja")
+        .render(
+            **values,
+            style=Markup(style),
+            script=Markup(script),
+            policy=f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'",
+        )
+    )
+
+
+def _environment(package: str) -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader(SHARED, ".")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
+    environment.filters |= {
+        "count": numbers.count,
+        "size": numbers.size,
+        "moment": numbers.moment,
+        "duration": duration,
+    }
+    environment.globals |= {"counted": numbers.counted}
+    return environment
+
+
+def _text(package: str, name: str) -> str:
+    file = files(package).joinpath(name)
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

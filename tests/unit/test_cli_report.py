@@ -1,0 +1,231 @@
+"""The page about one PartitionReassignment: what it knows, what it says that it does not know, and what it stands."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reassign.cli.report.history import History, Sources, history, lists_all
+from reassign.cli.report.page import Axis, render
+from reassign.core.model.snapshot import TopicPartition
+from tests.browser import ADDRESSES, HOSTILE
+from tests.unit.cli import run
+from tests.unit.reports import BEGAN, UID, event, made
+from tests.unit.sim import START, SimKafka, drive, partitions, resource
+
+ORDERS_0, ORDERS_2 = TopicPartition("orders", 0), TopicPartition("orders", 2)
+
+
+def row_of(known: History, tp: TopicPartition) -> Any:
+    return next(row for row in known.rows if row.tp == tp)
+
+
+def changed(sources: Sources, **status: Any) -> Sources:
+    obj = deepcopy(sources.obj)
+    obj["status"] |= status
+    return replace(sources, obj=obj)
+
+
+def named(topic: str) -> Sources:
+    """One whose topic, and whatever else is text, is of this name."""
+    sources = made(3, (topic,), now=10)
+    obj, cluster = deepcopy(sources.obj), deepcopy(sources.cluster)
+    assert cluster
+    obj["metadata"] |= {"name": topic, "labels": {"kafka.reassign.dev/plan": topic}}
+    obj["spec"]["clusterRef"] = {"name": topic}
+    obj["status"]["summary"] = topic
+    for one in (*obj["status"]["partitions"], *obj["status"]["conditions"]):
+        one |= {"reason": "Named", "message": topic}
+    events = [event(topic, topic, 3, involvedObject={"kind": topic, "name": topic})]
+    return replace(sources, obj=obj, events=events)
+
+
+# --- what is known ---
+
+
+def test_rows_have_the_times_of_the_status_in_the_order_of_their_beginning() -> None:
+    known = history(made())
+    begins = [row.began for row in known.rows]
+    assert begins == sorted(begins)  # type: ignore[type-var]
+    first = row_of(known, ORDERS_0)
+    assert (first.began, first.ended) == (BEGAN, BEGAN + timedelta(seconds=20))
+    assert (known.began, known.ended) == (BEGAN, max(row.ended for row in known.rows if row.ended))
+    assert known.missing == ()
+
+
+def test_a_partition_that_waited_for_its_turn_names_the_one_that_ended() -> None:
+    known = history(made())
+    assert row_of(known, ORDERS_0).after is None
+    third = row_of(known, ORDERS_2)
+    assert (third.waited_for, third.after) == ("WaitingForBudget", ORDERS_0)
+    for row in known.rows:
+        if row.after:
+            assert row_of(known, row.after).ended == row.began
+
+
+def test_what_waited_for_anything_else_names_no_other_partition() -> None:
+    sources = made()
+    partitions = [each | {"waitedFor": "BrokerFenced"} for each in sources.obj["status"]["partitions"]]
+    assert {row.after for row in history(changed(sources, partitions=partitions)).rows} == {None}
+
+
+def test_while_it_goes_on_the_time_line_ends_now() -> None:
+    known = history(made(now=50))
+    assert known.ended == known.now == BEGAN + timedelta(seconds=50)
+    states = {row.state.value for row in known.rows if row.state}
+    assert states == {"Completed", "InFlight", "Pending", "Blocked"}
+
+
+def test_partitions_beyond_the_status_come_from_the_records() -> None:
+    sources = made(300)
+    assert not lists_all(sources.obj)
+    known = history(sources)
+    assert len(known.rows) == 300
+    assert all(row.began and row.ended for row in known.rows)
+    assert known.missing == ()
+
+
+def test_a_state_that_the_exact_counts_leave_alone_is_known_without_records() -> None:
+    known = history(replace(made(300), records=[]))
+    assert {row.state and row.state.value for row in known.rows} == {"Completed"}
+    assert known.missing == ("the times of 200 partitions are not recorded",)
+    mixed = history(replace(made(300, now=400), records=[]))
+    assert any("200 partitions is not known" in note for note in mixed.missing)
+
+
+def test_what_the_operator_writes_is_what_the_page_shows() -> None:
+    tps = partitions(3)
+    moved = resource(dict.fromkeys(tps, (2, 1)), concurrency={"partitions": 1})
+    driver = drive(SimKafka(dict.fromkeys(tps, (0, 1)), sizes={tp: {0: 100, 1: 100, 2: 100} for tp in tps}), moved)
+    driver.finish()
+    done = driver.resources["a"]
+    meta = {"name": "a", "namespace": "kafka", "uid": "a", "creationTimestamp": START.isoformat()}
+    obj = {"metadata": meta, "spec": done.spec.wire(), "status": done.status.wire()}
+    known = history(Sources(obj, [], [], None, driver.time))
+    assert known.missing == ()
+    assert [row.tp for row in known.rows] == tps
+    assert [row.after for row in known.rows] == [None, *tps[:2]]
+    text = render(known, "1")
+    assert text.count('<rect class="Completed"') == 3
+    assert text.count("WaitingForBudget, until") == 2
+    assert 'aria-label="Bytes copied over time: 300\u00a0B of 300\u00a0B.' in text
+
+
+# --- what is not known ---
+
+
+def test_a_part_of_a_record_that_is_lost_or_unreadable_is_named() -> None:
+    sources = made(300)
+    known = history(replace(sources, records=sources.records[1:]))
+    assert "1 ReassignmentRecord of this resource cannot be found" in known.missing
+    broken = deepcopy(sources.records[1])
+    broken["spec"]["topics"][0]["partitions"][0]["state"] = "Teleporting"
+    known = history(replace(sources, records=[sources.records[0], broken, sources.records[2]]))
+    assert any(note.startswith(f"this version cannot read {UID}-1: spec.topics.0") for note in known.missing)
+    assert sum(row.began is not None for row in known.rows) >= 200
+
+
+def test_a_record_of_another_resource_of_that_name_does_not_count() -> None:
+    sources = made(300)
+    others = deepcopy(sources.records)
+    for record in others:
+        record["metadata"]["ownerReferences"][0]["uid"] = "an-earlier-one"
+    assert sum(row.began is not None for row in history(replace(sources, records=others)).rows) == 100
+
+
+def test_of_a_status_that_cannot_be_read_the_rest_is_shown() -> None:
+    sources = made(300)
+    known = history(changed(sources, partitions=[{"topic": "orders", "partition": 0, "state": "Teleporting"}]))
+    (note,) = known.missing
+    assert "this version cannot read the status: partitions.0.state" in note
+    assert all(row.began for row in known.rows)
+    assert "kafka/march" in render(known, "1")
+    unread = history(changed(made(), startTime="yesterday", samples="many"))
+    assert (unread.status.start_time, unread.status.samples) == (None, ())
+    assert len(unread.rows) == 12
+
+
+def test_one_that_the_operator_has_not_seen_yet_has_a_page() -> None:
+    sources = made()
+    obj = sources.obj | {"status": {"observedGeneration": -1}}
+    known = history(replace(sources, obj=obj, events=[], cluster=None, missing=("events are not shown",)))
+    assert {row.state for row in known.rows} == {None}
+    assert known.began == BEGAN - timedelta(seconds=30)
+    text = render(known, "1")
+    assert all(said in text for said in ("Not seen yet", "events are not shown", "Not recorded."))
+
+
+def test_what_an_earlier_version_moved_has_no_times_and_the_page_says_so() -> None:
+    sources = made()
+    without = ("startTime", "completionTime", "waitedFor")
+    partitions = [{k: v for k, v in d.items() if k not in without} for d in sources.obj["status"]["partitions"]]
+    known = history(changed(sources, partitions=partitions, samples=[]))
+    assert known.missing == (
+        "the times of 12 partitions are not recorded",
+        "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it",
+    )
+    assert '<rect class="Completed"' not in render(known, "1")
+
+
+# --- the page ---
+
+
+def test_bars_are_as_long_as_their_times() -> None:
+    axis = Axis(BEGAN, BEGAN + timedelta(seconds=200))
+    bar = axis.bar("InFlight", BEGAN + timedelta(seconds=50), BEGAN + timedelta(seconds=150))
+    assert (bar.x, bar.width) == ("25", "50")
+    assert axis.bar("Completed", axis.began, axis.began).width == "0.2"
+    late = BEGAN + timedelta(days=9)
+    assert axis.bar("Completed", late, late).x == "99.8"
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 59, 61, 3599, 7200, 86400, 10 * 86400, 4000 * 86400])
+def test_an_axis_has_a_few_round_times(seconds: int) -> None:
+    marks = Axis(BEGAN, BEGAN + timedelta(seconds=seconds)).marks
+    assert 2 <= len(marks) <= 7
+    assert marks[0] == ("0", "0")
+    assert all(float(mark.at) <= 100 for mark in marks)
+
+
+def test_names_that_are_markup_are_escaped() -> None:
+    text = render(history(named(HOSTILE)), HOSTILE)
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
+    assert "<script" not in text
+    assert "<img" not in text
+
+
+def test_it_names_no_address_and_runs_no_script() -> None:
+    text = render(history(made(now=50)), "1")
+    assert re.findall(ADDRESSES, text) == []
+    assert 'content="default-src &#39;none&#39;; style-src &#39;sha256-' in text
+    assert "script-src" not in text
+
+
+def test_two_thousand_partitions_with_long_names_take_less_than_two_megabytes() -> None:
+    topics = tuple(f"{'t' * 70}{i:04}" for i in range(200))
+    sources = made(2000, topics, at_once=50, now=400)
+    long = [each | {"message": "m" * 1024} for each in sources.obj["status"]["partitions"]]
+    assert len(render(history(changed(sources, partitions=long)), "1").encode()) < 2 * 2**20
+
+
+# --- the command ---
+
+
+def test_a_plan_has_no_report() -> None:
+    ran = run("report", "krp/drain-5", "-n", "kafka")
+    assert ran.code == 2
+    assert "has no report: name one of its waves" in ran.err
+
+
+def test_a_terminal_gets_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("reassign.cli.report.reading.sys", terminal)
+    ran = run("report", "march", "-n", "kafka")
+    assert ran.code == 2
+    assert "redirect it" in ran.err
