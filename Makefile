@@ -101,9 +101,10 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README, and Argo CD's settings
+crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README and the table of its tests, and Argo CD's settings
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
+	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
 

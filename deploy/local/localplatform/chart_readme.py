@@ -20,7 +20,16 @@ helm install kafka-reassign charts/kafka-reassign-operator --namespace kafka-rea
 
 [docs/operating.md](../../docs/operating.md) describes installation, upgrade and removal.
 
+```console
+helm test kafka-reassign --namespace kafka-reassign
+```
+
+This starts a pod of the operator's own image. It asks the operator's Service, by its DNS name, whether the operator is
+ready. Without a Service there is no such test.
+
 ## Values
+
+[docs/chart-values.md](../../docs/chart-values.md) shows how each value is tested.
 
 | value | default | meaning |
 | --- | --- | --- |
