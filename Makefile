@@ -105,9 +105,10 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy and README, Argo CD's settings, docs/reference
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, README and tests of values, Argo CD's settings, docs/reference
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
+	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
 	PYTHONPATH=operator:deploy/local $(PYTHON) docs/made.py

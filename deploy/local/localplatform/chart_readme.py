@@ -20,7 +20,16 @@ helm install kafka-reassign charts/kafka-reassign-operator --namespace kafka-rea
 
 [Upgrading](../../docs/operations/upgrading.md) and [Uninstall](../../docs/recipes/uninstall.md) describe what follows.
 
+```console
+helm test kafka-reassign --namespace kafka-reassign
+```
+
+This starts a pod of the operator's own image. It asks the operator's Service, by its DNS name, whether the operator is
+ready. Without a Service there is no such test.
+
 ## Values
+
+[Tests of the values](../../docs/built/chart-values.md) shows how each is tested.
 
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -11,13 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from localplatform.controlplane import binaries
+from reassign import __version__
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 WITHOUT = {"kopf", "pyspark", "prometheus-client", "pandas"}
 
 
-def run(*command: str | Path) -> str:
-    finished = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+def run(*command: str | Path, **env: str) -> str:
+    finished = subprocess.run(
+        [*map(str, command)], cwd=ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=300
+    )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
 
@@ -45,9 +51,13 @@ def test_the_command_line_brings_neither_kopf_nor_spark(installed: Path) -> None
     names = {line.split("==")[0].split(" @")[0].lower() for line in listed.splitlines()}
     assert "typer" in names
     assert names.isdisjoint(WITHOUT)
-    help_ = run(installed / "kubectl-kafka_reassign", "--help")
-    assert "verify" in help_
-    assert run(installed / "kubectl-kafka_reassign", "--version").startswith("kafka-reassign ")
+
+
+def test_kubectl_finds_what_is_installed_as_its_plugin(installed: Path) -> None:
+    path = {"PATH": f"{installed}:/usr/bin:/bin"}
+    assert run(binaries() / "kubectl", "kafka-reassign", "--version", **path) == f"kafka-reassign {__version__}\n"
+    assert "verify" in run(binaries() / "kubectl", "kafka-reassign", "--help", **path)
+    assert "kubectl-kafka_reassign" in run(binaries() / "kubectl", "plugin", "list", **path)
 
 
 def test_the_wheel_has_the_package_alone_and_dependencies_are_ranges(dist: Path) -> None:
