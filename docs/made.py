@@ -78,7 +78,7 @@ This page lists each reason of a condition, an event or a partition, and what to
 | nothing | the operator is at work |
 | time | the wait ends by itself. The resource is `Reconciling`, and `Stalled` too after `stallTimeoutSeconds` |
 | you | the resource is `Stalled` at once |
-| your word | you asked for the wait. It never times out |
+| your wish | you asked for the wait. It never times out |
 
 [Conditions](conditions.md) shows what your tools make of each state.
 """
@@ -93,7 +93,7 @@ WAITS = (
     (waits.GOES_ON, "nothing"),
     (waits.PASSES, "time"),
     (waits.NEEDS_USER, "you"),
-    (waits.WISHED, "your word"),
+    (waits.WISHED, "your wish"),
 )
 
 

@@ -20,7 +20,7 @@ PAGES = sorted(
     ]
 )
 BLOCK = re.compile(r"^( *)```(\S*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-SPAN = re.compile(r"`(kubectl (?:kafka-reassign [^`]+ [^`]+|\w+ [^-`][^`]*))`")
+SPAN = re.compile(r"`(kubectl (?:kafka-reassign [^`]+ [^`]+|\w+ [^-`][^`]*)|make [a-z][^`]*)`")
 PLACEHOLDERS = {
     "NAMESPACE": "kafka",
     "OPERATOR": "kafka-reassign",
@@ -74,7 +74,7 @@ def manifests() -> list[tuple[Block, dict[str, Any]]]:
 
 
 def commands() -> list[Command]:
-    """Those of all blocks, and kubectl's within sentences that name what they act on; each once for a page."""
+    """Those of all blocks, and those of kubectl and make within sentences, where complete; each once for a page."""
     found: dict[Command, None] = {}
     for block in blocks():
         shown = {"sh": block.text, "console": "\n".join(re.findall(r"^\$ (.*)", block.text, re.MULTILINE))}

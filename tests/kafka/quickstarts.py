@@ -84,8 +84,7 @@ def strimzi_secrets(brokers: Brokers, cluster: str, user: str, folder: Path) -> 
     issue(brokers.certificates, user)
     certificate, key = (brokers.certificates / f"{user}.{end}" for end in ("crt", "key"))
     authority, p12 = brokers.certificates / "ca.crt", folder / "user.p12"
-    words = ["openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", p12, "-passout", "pass:secret"]
-    run(words)
+    run(["openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", p12, "-passout", "pass:secret"])
     clients = make_authority(folder / "clients")
     return {
         f"{cluster}-cluster-ca-cert": {

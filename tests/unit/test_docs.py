@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests import pages
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/README.md")])
@@ -51,6 +54,22 @@ def test_no_sentence_has_more_than_thirty_words(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_use_the_words_of_the_field(page: Path) -> None:
     assert [s for s in sentences(page) if PRIVATE_WORDS.search(s)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if ROOT / "docs" not in page.parents], ids=str)
+def test_a_link_of_a_page_beside_the_site_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_a_page_that_the_code_names_exists() -> None:
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    texts = [ROOT / file for file in files if file.endswith((".py", ".yaml", ".tpl", ".txt", ".toml", ".json"))]
+    named = {name for file in texts for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())}
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 @pytest.mark.parametrize("page", WITH_TESTS)
