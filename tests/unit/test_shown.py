@@ -21,7 +21,7 @@ ELSEWHERE = {
     "tests/kafka/test_authorization.py": {"kafka-acls.sh", "kafka-configs.sh"},
     "tests/e2e/test_brake.py": {"kafka-reassign-partitions.sh"},
     "tests/kafka/test_survey.py": {"kafka-topics.sh"},
-    "tests/unit/test_distribution.py": {"pip", "pipx"},
+    "tests/api/test_distribution.py": {"pip", "pipx"},
     "tests/e2e/test_readme.py": {"source"},
 }
 """Where a test runs these programs as the pages do."""

@@ -150,6 +150,7 @@ class ClusterLoop:
 
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; in how many seconds to tick again, or None when the KafkaCluster is released."""
+        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
@@ -158,7 +159,6 @@ class ClusterLoop:
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         unmarked = await self._met(self.take_over.run(cluster))
-        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
