@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds lock lock-debian image release
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
@@ -105,11 +105,16 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write crds/ and the chart's copy from the models, the chart's README, and Argo CD's settings
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, README and tests of values, Argo CD's settings, docs/reference
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
+	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
+	PYTHONPATH=operator:deploy/local $(PYTHON) docs/made.py
+
+docs: $(VENV)  ## build the pages as a site that opens without a network: site/index.html
+	@$(PYTHON) -m sphinx --quiet --nitpicky --fail-on-warning docs site
 
 image: $(VENV)  ## build the operator's image for this machine's architecture, and say where its archive is
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.image
@@ -121,5 +126,5 @@ lock-debian: $(VENV)  ## write deploy/debian.lock, the Debian packages of the im
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.debian
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml
-	.venv/bin/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-annotate --no-header \
+	.venv/bin/uv pip compile pyproject.toml --all-extras --group dev --group docs --generate-hashes --no-annotate --no-header \
 	  --python-version 3.11 --quiet --output-file requirements.lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from localplatform.controlplane import ApiServer, binaries
@@ -18,17 +19,23 @@ class RefusedError(AssertionError):
 class Kubectl:
     """Runs kubectl; a failure is an error that quotes what it said."""
 
-    def __init__(self, server: ApiServer, namespace: str = "default") -> None:
-        self.namespace = namespace
+    def __init__(self, server: ApiServer, namespace: str = "default", cwd: Path | None = None) -> None:
+        self.namespace, self._cwd = namespace, cwd
         self._command = [
             str(binaries() / "kubectl"),
             f"--kubeconfig={server.kubeconfig}",
-            f"--namespace={namespace}",
+            *([f"--namespace={namespace}"] if namespace else []),
         ]
 
     def __call__(self, *arguments: str, input: str | None = None) -> str:
         finished = subprocess.run(
-            [*self._command, *arguments], input=input, capture_output=True, text=True, timeout=200, check=False
+            [*self._command, *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+            cwd=self._cwd,
         )
         if finished.returncode:
             raise RefusedError(f"kubectl {' '.join(arguments)}: {finished.stderr}")

@@ -3,7 +3,10 @@
 import json
 import os
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +31,8 @@ NAME = "kafka-reassign-operator"
 class Helm:
     """Runs helm with a home of its own; a failure is an error that quotes what it said."""
 
-    def __init__(self, home: Path, kubeconfig: Path | None = None) -> None:
+    def __init__(self, home: Path, kubeconfig: Path | None = None, cwd: Path | None = None) -> None:
+        self._cwd = cwd
         self._environment = os.environ | {
             "HELM_CACHE_HOME": str(home / "cache"),
             "HELM_CONFIG_HOME": str(home / "config"),
@@ -44,6 +48,7 @@ class Helm:
             text=True,
             timeout=60,
             check=False,
+            cwd=self._cwd,
         )
         if finished.returncode:
             raise RefusedError(f"helm {' '.join(arguments)}: {finished.stderr}{finished.stdout}")
@@ -175,6 +180,39 @@ def test_pods_roll_and_are_spread_over_nodes(helm: Helm) -> None:
     (spread,) = deployment()["template"]["spec"]["topologySpreadConstraints"]
     assert spread["labelSelector"] == deployment()["selector"]
     assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+
+
+def test_the_pod_of_helm_test_asks_until_the_operator_is_ready(helm: Helm) -> None:
+    (pod,) = of_kind(helm.template(), "Pod")
+    (container,) = pod["spec"]["containers"]
+    script, url = container["args"]
+    assert (container["command"], url) == (["python3", "-c"], f"http://{NAME}.system.svc:8080/readyz")
+    selector = of_kind(helm.template(), "Service")[0]["spec"]["selector"]
+    assert not selector.items() <= pod["metadata"]["labels"].items()
+    asked: list[str] = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200 if len(asked) > 1 else 503)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def ran(script: str, url: str) -> tuple[int, str]:
+        ended = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/readyz"
+        assert ran(script, url) == (0, f"{url} 200 \n")
+        server.shutdown()
+    assert asked == ["/readyz", "/readyz"]
+    code, said = ran(script.replace("+ 60", "+ 0"), url)
+    assert code == 1
+    assert said.startswith(f"{url}: ")
 
 
 # --- Snapshots ---

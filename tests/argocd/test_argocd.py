@@ -1,4 +1,4 @@
-"""What docs/fleet.md says of Argo CD, against the real one."""
+"""What docs/fleets/manifests.md says of Argo CD, against the real one."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def example(world: World) -> Iterator[World]:
 def carry_out(section: str, names: str) -> None:
     """Run the commands of a section of the README, those of the block that has this name."""
     story = (CHECKOUT / "README.md").read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    (commands,) = (block for block in story.split("```")[1::2] if names in block)
+    (commands,) = (block.removeprefix("sh\n") for block in story.split("```")[1::2] if names in block)
     run(["bash", "-euo", "pipefail", "-c", f"cd {CHECKOUT}\n{commands}"])
 
 

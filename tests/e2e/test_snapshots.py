@@ -10,6 +10,7 @@ import pytest
 
 from localplatform import node, operator_
 from localplatform.operator_ import CHART, NAMESPACE, RELEASE
+from tests.e2e.chart_modes import SNAPSHOTS
 from tests.e2e.world import MB, World
 
 NAME = f"{RELEASE}-snapshots"
@@ -22,10 +23,9 @@ def volume(world: World, tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     persistent = node.volume(folder, NAME, NAMESPACE, "ReadWriteOnce")
     world.api.kubectl("apply", "-f", "-", input=json.dumps(persistent))
-    snapshots = {"enabled": True, "clusters": [{"namespace": world.namespace, "name": world.cluster}]}
     try:
-        values = f"--set-json=snapshots={json.dumps(snapshots)}"
-        operator_.helm(world.api, "upgrade", RELEASE, CHART, "--reuse-values", values)
+        values = [f"--set-json={name}={json.dumps(value)}" for name, value in SNAPSHOTS.items()]
+        operator_.helm(world.api, "upgrade", RELEASE, CHART, "--reuse-values", *values)
         yield folder
     finally:
         operator_.helm(world.api, "upgrade", RELEASE, CHART, "--reuse-values", "--set=snapshots.enabled=false")

@@ -18,7 +18,7 @@ from reassign.fleet.quality import REJECTED, Checked
 from reassign.fleet.tables import read
 from tests.fleet import broken
 
-DOCS = Path(__file__).parents[2] / "docs" / "fleet.md"
+DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
 MISNAMED = {"FolderName": "foldername_Old"}
 

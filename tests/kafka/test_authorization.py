@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -14,13 +16,15 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
-from reassign.core.model.configs import ConfigResource, ConfigResourceType
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
 from reassign.errors import ClusterError, Reason
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka import claim
 from reassign.kafka.connection import Connection, Sasl, Tls
+from tests.kafka import quickstarts
 from tests.kafka.harness import Kafka, eventually
 from tests.unit.throttling import Operator
 
@@ -209,3 +213,83 @@ def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, s
         ConfigResource(ConfigResourceType.TOPIC, tp.topic),
     ):
         assert superuser.configs(place) == {place: {}}
+
+
+def may_do_everything(user: Kafka, superuser: Kafka) -> None:
+    """Observe, snapshot, throttle, move, elect and claim."""
+    tp = TopicPartition(superuser.topic([0, 1], megabytes=1), 0)
+    eventually(lambda: tp.topic in user.observe(tp.topic).topics)
+    _, notes = asyncio.run(snapshot(user.client, None))
+    assert notes == []
+    topic, broker = ConfigResource(ConfigResourceType.TOPIC, tp.topic), ConfigResource(ConfigResourceType.BROKER, "0")
+    wanted = {ConfigKey(topic, LEADER_REPLICAS): "0:0", ConfigKey(broker, LEADER_RATE): "5000"}
+    for key, value in wanted.items():
+        assert user.change(Change(key, Op.SET, value)).result is Result.APPLIED
+    eventually(lambda: user.configs(topic, broker) == {topic: {LEADER_REPLICAS: "0:0"}, broker: {LEADER_RATE: "5000"}})
+    for key in wanted:
+        assert user.change(Change(key, Op.DELETE)).result is Result.APPLIED
+    assert user.perform(Alter(tp, (1, 0)), Elect(tp)) == [APPLIED, APPLIED]
+    membership = claim.Membership("installation", "uid", "id", lambda: None)
+    user.client.keep(membership)
+    eventually(lambda: membership.state.decided)
+    assert membership.state.problem is None
+    membership.stop()
+
+
+@contextmanager
+def connected(strict: Brokers, connection: Connection) -> Iterator[Kafka]:
+    found = Kafka(strict, connection)
+    eventually(lambda: may_observe(found))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def no_acls_left(superuser: Kafka) -> Iterator[None]:
+    yield
+    anything = ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    superuser.workload.ask(lambda admin: admin.delete_acls([AclBindingFilter(*anything)]))
+
+
+@pytest.mark.usefixtures("no_acls_left")
+def test_the_quickstarts_with_passwords_give_all_that_is_needed(
+    strict: Brokers, superuser: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, authority = "docs/quickstart/plain.md", strict.certificates / "ca.crt"
+    quickstarts.run_tools(page, strict, PASSWORD=strict.password)
+    secrets = {"kafka-ca": {"ca.crt": authority.read_bytes()}, "kafka-mover": {"password": strict.password.encode()}}
+    with connected(strict, quickstarts.connection(page, strict.scram_bootstrap_servers, secrets)) as user:
+        may_do_everything(user, superuser)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))  # in place of the authorities that a system trusts
+    secrets = {"msk-mover": {"username": USER.encode(), "password": strict.password.encode()}}
+    connection = quickstarts.connection("docs/quickstart/msk.md", strict.scram_bootstrap_servers, secrets)
+    with connected(strict, connection) as user:
+        may_do_everything(user, superuser)
+
+
+@pytest.mark.usefixtures("no_acls_left")
+def test_the_secrets_and_the_user_of_strimzi_are_taken_as_they_are(
+    strict: Brokers, superuser: Kafka, tmp_path: Path
+) -> None:
+    page = "docs/quickstart/strimzi.md"
+    user = quickstarts.manifest(page, "KafkaUser")
+    superuser.workload.ask(lambda admin: admin.create_acls(quickstarts.acls_of(user)))
+    cluster = quickstarts.manifest(page, "Kafka")["metadata"]["name"]
+    secrets = quickstarts.strimzi_secrets(strict, cluster, user["metadata"]["name"], tmp_path)
+    with connected(strict, quickstarts.connection(page, strict.mutual_tls_bootstrap_servers, secrets)) as found:
+        may_do_everything(found, superuser)
+
+
+def test_throttles_that_are_left_are_deleted_as_the_page_says(strict: Brokers, superuser: Kafka) -> None:
+    name = superuser.topic([0])
+    topic, broker = ConfigResource(ConfigResourceType.TOPIC, name), ConfigResource(ConfigResourceType.BROKER, "0")
+    left = {topic: (LEADER_REPLICAS, FOLLOWER_REPLICAS), broker: (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)}
+    for resource, configs in left.items():
+        for config in configs:
+            value = "0:0" if resource is topic else "5000"
+            assert superuser.change(Change(ConfigKey(resource, config), Op.SET, value)).result is Result.APPLIED
+    eventually(
+        lambda: {key: {*found} for key, found in superuser.configs(*left).items()} == {k: {*v} for k, v in left.items()}
+    )
+    quickstarts.run_tools("docs/concepts/throttles.md", strict, TOPIC=name, ID="0")
+    eventually(lambda: superuser.configs(*left) == {topic: {}, broker: {}})

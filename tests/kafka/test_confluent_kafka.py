@@ -1,7 +1,7 @@
 """What keeps a call on kafka-python: each test expects of confluent-kafka what it cannot do yet.
 
 When a release can do it, the test passes, which `strict` makes a failure: then that call moves to confluent-kafka.
-docs/how-it-works.md has the same reasons, under "Two client libraries". The issues are upstream's.
+docs/built/writers.md has the same reasons, under "Two client libraries". The issues are upstream's.
 """
 
 import pytest

@@ -16,7 +16,7 @@ from reassign.controller.metrics import Metrics
 from tests.monitoring.rules import ALERTS, alerts, metrics, queries
 from tests.unit.test_controller_metrics import documented
 
-RUNBOOKS = CHECKOUT / "docs" / "runbooks.md"
+RUNBOOKS = CHECKOUT / "docs" / "operations" / "runbooks.md"
 MAIN, LEASE = 'kafka_cluster="kafka/main"', 'lease="operator/writer"'
 POD = 'pod="a"'
 """A label that the scrape adds."""
@@ -154,4 +154,4 @@ def test_each_alert_says_what_it_means_and_has_a_section_of_the_runbooks() -> No
     assert sections == [rule["alert"] for rule in alerts()]
     for rule in alerts():
         assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
-        assert rule["annotations"]["runbook_url"] == f"docs/runbooks.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == f"docs/operations/runbooks.md#{rule['alert'].lower()}"

@@ -1,4 +1,4 @@
-"""What docs/conditions.md shows: states that the simulators bring about, and what each tool says of them.
+"""What docs/reference/conditions.md shows: states that the simulators bring about, and what each tool says of them.
 
 Printed by `python -m tests.unit.kstatus_table`.
 """

@@ -40,7 +40,7 @@ from tests.unit.verbs import (
     wave_of,
 )
 
-DOCS = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
 ITEMS = [Item(obj) for obj in (moving(), ended(), suspended())]
 
 

@@ -15,7 +15,7 @@ from reassign.controller import expiry
 from reassign.controller.expiry import Expiry
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.expiry import expired, needs, plan_expired
-from reassign.errors import ConflictError
+from reassign.errors import ApiServerError, ConflictError
 from tests.unit.plan_sim import approved
 from tests.unit.sim import START
 from tests.unit.test_controller_loop import OURS, Object, World, forget
@@ -227,3 +227,23 @@ def test_a_reopened_resource_is_not_expired() -> None:
     assert expired(resource, later)
     assert not expired(replace(resource, generation=resource.generation + 1), later)
     assert not expired(replace(resource, has_finalizer=True), later)
+
+
+def test_one_that_cannot_be_asked_for_keeps_no_other(logged: list[Any]) -> None:
+    sweeper = Sweeper()
+    sweeper.finish()
+    kube, asked = sweeper.world.kube, list[str]()
+
+    async def delete(obj: Object) -> Object | None:
+        raise ConflictError("another version")
+
+    async def get(*name: str) -> Object | None:
+        asked.append(name[-1])
+        raise ApiServerError("it did not answer")
+
+    kube.delete, kube.get = delete, get  # type: ignore[method-assign, assignment]
+    logged.clear()
+    sweeper.sweep(TTL)
+    assert asked == ["move"]
+    assert [line["event"] for line in logged] == ["not deleted"]
+    assert not sweeper.gone

@@ -1,4 +1,4 @@
-"""Metrics: what they say of a KafkaCluster that is served, and that docs/operating.md describes each of them."""
+"""Metrics: what they say of a KafkaCluster that is served, and that the page of them describes each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
 from tests.unit.test_controller_loop import LATER, OURS, World
 
-PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `(kafka_reassign_\w+)` \| (\w+) \| (.*?) ?\| .+ \|$", re.MULTILINE)
 
 

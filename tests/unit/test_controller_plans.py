@@ -27,6 +27,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans.model import Plan, Planned
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
+from reassign.kube.lease import LeaseLost
 from reassign.manifests.objects import digest
 from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
@@ -715,3 +716,14 @@ async def _ticks_until(world: Planning, true: Callable[[], bool]) -> None:
 def test_the_planner_status_survives_what_the_api_server_says(world: Planning) -> None:
     world.tick(until=lambda: world.says("AwaitingApproval"))
     assert ReassignmentPlanStatus.parse(world.status).wire() == world.status
+
+
+def test_a_lost_lease_is_no_bug_of_a_plan(world: Planning, monkeypatch: pytest.MonkeyPatch, logged: list[Any]) -> None:
+    async def lost(*_: object) -> None:
+        raise LeaseLost("another process has the Lease")
+
+    monkeypatch.setattr(world.loop.plans, "_serve", lost)
+    logged.clear()
+    asyncio.run(world.loop._safe_tick())
+    assert [line["event"] for line in logged] == ["nothing is written any more"]
+    assert not world.says("InternalError")

@@ -403,6 +403,8 @@ def test_records_taken_over_in_part_are_taken_over_whole(world: World, monkeypat
         return await create(obj)
 
     monkeypatch.setattr(world.kube, "create", fails_once)
+    world.safe_tick(until=lambda: len(parts(world)) == 1)
+    world.loop.take_over._refused.clear()  # some seconds later
     world.safe_tick(until=lambda: len(parts(world)) == 2)
     world.delete("move")
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})

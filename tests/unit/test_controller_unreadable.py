@@ -132,12 +132,31 @@ def test_an_unreadable_cluster_is_reported_on_it_and_on_its_resources(world: Wor
     assert world.conditions("main") == {"Ready": "Connected"}
 
 
+def drop_move(world: World) -> None:
+    """The resource is gone, and its record too."""
+    for part in world.store.parts("uid-move"):
+        world.store.drop(part.obj["metadata"]["uid"])
+    world.store.drop("uid-move")
+
+
+def test_a_cluster_that_cannot_be_read_waits_for_the_record_of_a_resource_that_is_gone(world: World) -> None:
+    world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
+    world.delete("main")
+    del world.kube.objects["uid-move"]
+    world.store.drop("uid-move")
+    world.tick(2)
+    assert world.store.get("uid-main")
+    world.change("main", lambda obj: obj["spec"].update(limits={}))
+    connect(world.loop, world.brokers, world.store.parse_cluster(world.store.get("uid-main") or {}))
+    world.tick(until=lambda: OURS not in world.kafka.reassignments)
+
+
 def test_a_cluster_that_cannot_be_read_goes_when_nothing_refers_to_it(world: World) -> None:
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.delete("main")
     world.tick(2)
     assert world.store.get("uid-main")
-    world.store.drop("uid-move")
+    drop_move(world)
     world.tick()
     assert world.store.get("uid-main") is None
 
@@ -149,7 +168,7 @@ def test_an_unreadable_cluster_with_throttles_goes_when_orphaned(world: World) -
     asyncio.run(world.loop.reporter.records.write_throttle(cluster, throttle))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.delete("main")
-    world.store.drop("uid-move")
+    drop_move(world)
     world.tick(2)
     assert world.store.get("uid-main")
     world.change("main", lambda obj: obj["spec"].update(deletionPolicy="Orphan"))

@@ -358,3 +358,39 @@ def test_a_new_writer_lists_anew_what_a_listing_under_way_has_read() -> None:
 
     asyncio.run(run())
     assert store.uids() == {"uid-move"}
+
+
+def test_nothing_begins_while_no_namespace_can_be_read(world: World) -> None:
+    kube: Any = Kube()
+    kube.errors[None] = REFUSED
+    world.kube.unwritable.add("uid-main")
+    listing = Listing(world.store, kube, ())
+
+    async def run() -> None:
+        async for _ in listing.take_over():
+            pass
+
+    asyncio.run(run())
+    world.add("later", LATER, (4, 2, 3))
+    world.tick(3)
+    assert OURS in world.kafka.reassignments
+    assert LATER not in world.kafka.reassignments
+    kube.errors.clear()
+    listing.expire()
+    monkey = world.store.take_over
+    world.store.take_over = lambda *_: None  # type: ignore[method-assign]
+    asyncio.run(run())
+    world.store.take_over = monkey  # type: ignore[method-assign]
+    world.kube.unwritable.clear()
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def test_a_cluster_is_kept_while_the_owner_of_a_record_cannot_be_asked_for(world: World) -> None:
+    in_team_a(world)
+    world.tick()
+    world.store.drop("uid-move")
+    world.store.unreadable_namespaces.add("team-a")
+    world.delete("main")
+    world.tick(2)
+    assert "team-a/move" in world.ready("main")["message"]
+    assert OURS in world.kafka.reassignments

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from reassign.api.throttle_configs import FOLLOWER_RATE
-from reassign.controller import migration
+from reassign.controller import attempts, migration
 from reassign.controller.handlers import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.configs import broker
@@ -166,6 +167,7 @@ def test_a_record_that_is_refused_once_is_written_later(world: World, refused: d
     assert left(world) == ["uid-move"]
     assert world.kube.objects["uid-move"]["status"]["record"]
     refused.clear()
+    world.loop.take_over._refused.clear()  # some seconds later
     tick(world)
     assert left(world) == []
     assert record(world)[OURS.topic]["state"] == "InFlight"
@@ -283,3 +285,39 @@ def test_nothing_begins_while_too_much_is_left(world: World, monkeypatch: pytest
     tick(world)
     assert parts(world, "main") == []
     assert LATER not in world.kafka.reassignments
+
+
+def test_a_refused_record_is_asked_for_ever_less_often(
+    world: World, refused: dict[str, Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, asked, write = 1000.0, 0, world.loop.reporter.records.write
+
+    async def counted(*args: Any, **options: Any) -> None:
+        nonlocal asked
+        asked += 1
+        await write(*args, **options)
+
+    monkeypatch.setattr(world.loop.reporter.records, "write", counted)
+    monkeypatch.setattr(migration, "time", SimpleNamespace(monotonic=lambda: now))
+    refused["uid-move"] = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota: count/reassignmentrecords")
+    cluster = world.store.readable_clusters()[0]
+    for _ in range(600):
+        asyncio.run(world.loop.take_over.run(cluster))
+        now += 1
+    assert 5 <= asked <= 7
+    assert left(world) == ["uid-move"]
+    refused.clear()
+    now += 300
+    asyncio.run(world.loop.take_over.run(cluster))
+    assert left(world) == []
+
+
+def test_the_record_of_throttles_waits_for_no_other_record(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(*_: object, **__: object) -> None:
+        raise ApiServerError("a webhook did not answer")
+
+    monkeypatch.setattr(attempts, "API_SECONDS", 0.0)
+    monkeypatch.setattr(world.loop.reporter.records, "write", slow)
+    tick(world)
+    assert recorded_throttle(world) == [9]
+    assert left(world) == ["uid-move"]

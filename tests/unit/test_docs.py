@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import pages
+
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/README.md")])
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/README.md")])
 MAX_WORDS = 30
+WITH_TESTS = ["built/behaviour.md", "comparison/pains.md", "comparison/peers.md", "security/threats.md"]
 PRIVATE_WORDS = re.compile(
     r"\b((some|no|any|every)body|whoever|mend(s|ed|ing)?|let(s|ting)? go|own(s|ed)? up|t(ake|akes|aken|aking|ook) away"
     r"|mistakes?|look(s|ed|ing)?|ticks?|lack(s|ed|ing)?|(is|are|was|were) over)\b",
@@ -34,12 +38,11 @@ def sentences(page: Path) -> Iterator[str]:
         yield from re.split(r"(?<=[.!?])\)?(?:\*\*)?\s+", re.sub(r"^(#+|[-*+]|\d+\.) ", "", flat))
 
 
-def last_cells(page: str) -> list[str]:
-    """The last column of a page's tables."""
-    text = (ROOT / "docs" / page).read_text()
-    cells = re.findall(r"^\| .+ \| (.+) \|$", text, re.MULTILINE)
-    assert cells[:2] == ["test", "---"]
-    return [cell for cell in cells if cell not in ("test", "---")]
+def claims(page: str) -> list[list[str]]:
+    """The rows of a page's tables whose last column is `test`, cell by cell."""
+    tables = re.findall(r"(?:^\|.*\|\n)+", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    rows = ([[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()] for table in tables)
+    return [row for head, _, *body in rows if head[-1] == "test" for row in body]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -53,9 +56,25 @@ def test_pages_use_the_words_of_the_field(page: Path) -> None:
     assert [s for s in sentences(page) if PRIVATE_WORDS.search(s)] == []
 
 
-@pytest.mark.parametrize("page", ["behaviour.md", "pains.md"])
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if ROOT / "docs" not in page.parents], ids=str)
+def test_a_link_of_a_page_beside_the_site_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_a_page_that_the_code_names_exists() -> None:
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    texts = [ROOT / file for file in files if file.endswith((".py", ".yaml", ".tpl", ".txt", ".toml", ".json"))]
+    named = {name for file in texts for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())}
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("page", WITH_TESTS)
 def test_every_test_that_is_named_exists(page: str) -> None:
-    for cell in last_cells(page):
+    for *_, cell in claims(page):
         file = ""
         for named, test in re.findall(r"`(tests/[\w/]+\.py)?(?:::(\w+))?`", cell):
             file = named or file
@@ -63,12 +82,14 @@ def test_every_test_that_is_named_exists(page: str) -> None:
             assert re.search(rf"^(def {test}\(|{test} = )", text, re.MULTILINE), f"{file} has no {test}"
 
 
-@pytest.mark.parametrize("page", ["behaviour.md", "pains.md"])
+@pytest.mark.parametrize("page", WITH_TESTS)
 def test_every_row_names_tests_and_no_whole_file(page: str) -> None:
     reference = re.compile(r"`tests/[\w/]+\.py::\w+`(, `(tests/[\w/]+\.py)?::\w+`)*")
-    assert [cell for cell in last_cells(page) if not reference.fullmatch(cell)] == []
+    untested = [row for row in claims(page) if not reference.fullmatch(row[-1])]
+    assert [row for row in untested if (row[1], row[-1]) != ("no", "")] == []  # what we do not have needs no test
 
 
-def test_the_pages_of_behaviour_and_pains_are_complete() -> None:
-    assert len(last_cells("behaviour.md")) > 200
-    assert len(last_cells("pains.md")) == 18
+def test_the_pages_of_claims_are_complete() -> None:
+    rows = {page: len(claims(page)) for page in WITH_TESTS}
+    assert rows.pop("built/behaviour.md") > 200
+    assert rows == {"comparison/pains.md": 18, "comparison/peers.md": 23, "security/threats.md": 14}

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.kstatus import check, helm_wait, kstatus, kubectl_wait
 from tests.unit.kstatus_table import STATES, lines
 
-PAGE = (Path(__file__).parents[2] / "docs" / "conditions.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "conditions.md").read_text()
 
 
 def obj(*conditions: str, observed: int | None = 2, ready: str | None = None, deleted: bool = False) -> Any:

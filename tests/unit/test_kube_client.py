@@ -6,11 +6,12 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 
 from reassign.errors import ApiServerError, Reason, ReassignError
@@ -37,6 +38,44 @@ def answering(status: int, message: str) -> KubeClient:
     kube = KubeClient()
     kube._send = refuse  # type: ignore[method-assign]
     return kube
+
+
+def serving(content_type: str, body: bytes) -> KubeClient:
+    """A client that is always answered this, with 200."""
+
+    async def answer(*_: object, **__: object) -> Any:
+        return SimpleNamespace(status=200, headers={"content-type": content_type}, data=body)
+
+    kube = KubeClient()
+    kube._send = answer  # type: ignore[method-assign]
+    kube._api = ApiClient(type.__call__(Configuration))  # type: ignore[no-untyped-call]
+    return kube
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/html", b"<html>Please log in</html>"),
+        ("application/json", b'{"kind": "Parti'),
+        ("application/json", b"[]"),
+        ("application/octet-stream", b"\0"),
+        ("application/json", b"\xff"),
+    ],
+)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda kube: kube.list(Kind.PARTITION_REASSIGNMENT),
+        lambda kube: kube.metadata(Kind.KAFKA_CLUSTER, "kafka", "main"),
+    ],
+    ids=["list", "get"],
+)
+def test_what_is_not_json_is_no_bug(
+    content_type: str, body: bytes, read: Callable[[KubeClient], Coroutine[Any, Any, object]]
+) -> None:
+    kube = serving(content_type, body)
+    with pytest.raises(ApiServerError, match=r"GET .* was not answered in JSON"):
+        asyncio.run(read(kube))
 
 
 def refusal(kube: KubeClient, path: str = "/path") -> ReassignError:

@@ -63,6 +63,10 @@ class ApiServer:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def unowned(self, key: object) -> set[object]:
+        """Every owner of a record is known."""
+        return set()
+
     async def answer_for_unreadable(self, key: object) -> None:
         """Everything can be read."""
 

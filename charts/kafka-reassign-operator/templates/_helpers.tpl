@@ -25,6 +25,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "operator.labels" -}}
 {{ include "operator.selector" . }}
+{{ include "operator.commonLabels" . }}
+{{- end -}}
+
+{{- define "operator.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}

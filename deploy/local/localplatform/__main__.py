@@ -1,7 +1,6 @@
 """The command line: `python -m localplatform prepare|up|down [api|node|brokers|operator]`."""
 
 import argparse
-import os
 import sys
 
 from confluent_kafka import KafkaException
@@ -15,8 +14,8 @@ def main() -> int:
     parser.add_argument("action", choices=["prepare", "up", "down"])
     parser.add_argument("part", choices=parts.PARTS, nargs="?", help="with what it needs; default: everything")
     chosen = parser.parse_args()
-    platform = kind if os.environ.get("PLATFORM") == "kind" else parts
-    actions = {"prepare": parts.prepare, "up": platform.up, "down": platform.down}
+    platform = kind if kind.chosen() else parts
+    actions = {"prepare": platform.prepare, "up": platform.up, "down": platform.down}
     try:
         actions[chosen.action](chosen.part)
     except PlatformError as error:

@@ -137,7 +137,7 @@ class ArgoCd:
 
 
 def start(processes: Processes, server: ApiServer, directory: Path) -> ArgoCd:
-    """Start it beside an API server, configured as docs/fleet.md says; wait until it answers."""
+    """Start it beside an API server, configured as docs/fleets/manifests.md says; wait until it answers."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     _configure(server)
     ports = {name: str(free_port()) for name in ("redis", "repo", "server", *(f"unused-{n}" for n in range(6)))}

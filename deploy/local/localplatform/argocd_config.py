@@ -14,7 +14,7 @@ FOLDER = CHECKOUT / "deploy" / "argocd"
 GROUP = "kafka.reassign.dev"
 CUSTOMIZATIONS = FOLDER / "resource_customizations" / GROUP
 CONFIG_MAP = """\
-# How Argo CD sees whether our resources are well, and what its users may do with them: docs/fleet.md.
+# How Argo CD sees whether our resources are well, and what its users may do with them: docs/fleets/manifests.md.
 # Made by `make crds` from resource_customizations.
 # kubectl -n argocd patch configmap argocd-cm --patch-file deploy/argocd/argocd-cm.yaml
 """

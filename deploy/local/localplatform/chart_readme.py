@@ -18,12 +18,19 @@ This chart installs the operator, and the definitions of its resources, in one r
 helm install kafka-reassign charts/kafka-reassign-operator --namespace kafka-reassign --create-namespace
 ```
 
-[docs/operating.md](../../docs/operating.md) describes installation, upgrade and removal.
+[Upgrading](../../docs/operations/upgrading.md) and [Uninstall](../../docs/recipes/uninstall.md) describe what follows.
+
+```console
+helm test kafka-reassign --namespace kafka-reassign
+```
+
+This starts a pod of the operator's own image. It asks the operator's Service, by its DNS name, whether the operator is
+ready. Without a Service there is no such test.
 
 ## Values
 
-| value | default | meaning |
-| --- | --- | --- |
+[Tests of the values](../../docs/built/chart-values.md) shows how each is tested.
+
 """
 
 
@@ -51,8 +58,13 @@ def _values(properties: dict[str, Any], defaults: dict[str, Any], prefix: str) -
 
 def readme() -> str:
     """The whole page."""
+    return HEAD + table()
+
+
+def table() -> str:
+    """The values alone."""
     rows = (f"| `{value.path}` | `{json.dumps(value.default)}` | {value.meaning} |\n" for value in values())
-    return HEAD + "".join(rows)
+    return "| value | default | meaning |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 if __name__ == "__main__":

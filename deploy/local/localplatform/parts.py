@@ -42,13 +42,13 @@ def up(part: str | None = None) -> None:
         prerequisites.require(wanted)
         _take_machine()
         processes = machine.processes()
-        if ("brokers" in wanted and not _brokers_healthy(processes)) or not _cluster_healthy(processes):
+        if ("brokers" in wanted and not brokers_healthy(processes, BROKERS)) or not _cluster_healthy(processes):
             _stop_cluster(processes)
         machine.add_bridge()
         steps: dict[str, Callable[[Processes], None]] = {
             "api": _start_api,
             "node": _start_node,
-            "brokers": _start_brokers,
+            "brokers": lambda processes: start_brokers(processes, BROKERS, ADDRESS),
             "operator": _start_operator,
             "argocd": _start_argocd,
         }
@@ -85,13 +85,21 @@ def down(part: str | None = None) -> None:
         if part is None:
             _remove_everything()
         elif part == "brokers":
-            _stop_brokers(processes)
+            _stop_brokers(processes, BROKERS)
         elif part == "operator":
             if server := _api_server(processes):
                 operator_.uninstall(server)
         else:
             _stop_cluster(processes)
     say("stopped")
+
+
+def running() -> tuple[ApiServer, brokers.Brokers]:
+    """What `up` has started."""
+    server = ApiServer.load(API)
+    if server is None:
+        raise PlatformError("the platform is not up: make up")
+    return server, brokers.load(machine.processes(), BROKERS)
 
 
 def _everything() -> str:
@@ -172,7 +180,7 @@ def _start_operator(processes: Processes) -> None:
         node.import_image(image.archive)
     found = brokers.load(processes, BROKERS)
     operator_.install(server, found, image)
-    _add_example(found)
+    add_example(found)
 
 
 def _start_argocd(processes: Processes) -> None:
@@ -185,7 +193,7 @@ def _start_argocd(processes: Processes) -> None:
     say(f"Argo CD: {found.url}, its repository: {found.repository.url}")
 
 
-def _add_example(found: brokers.Brokers) -> None:
+def add_example(found: brokers.Brokers) -> None:
     """The topic that the manifests in deploy/examples move, with enough in it to watch."""
     work = Workload(found.bootstrap_servers)
     if found.count >= 4 and not work.replicas("orders"):
@@ -200,25 +208,26 @@ def _running_api_server(processes: Processes) -> ApiServer:
     return server
 
 
-def _brokers_healthy(processes: Processes) -> bool:
+def brokers_healthy(processes: Processes, directory: Path) -> bool:
     """Whether brokers and controllers run, or can be made to with their data, and are those that were asked for."""
     try:
-        found = brokers.load(processes, BROKERS)
+        found = brokers.load(processes, directory)
     except PlatformError:
         return False
     count, version = _asked("BROKERS", str(found.count)), _asked("KAFKA_VERSION", found.version)
     return any(map(found.alive, brokers.CONTROLLERS)) and (count, version) == (str(found.count), found.version)
 
 
-def _start_brokers(processes: Processes) -> None:
-    if _brokers_healthy(processes):
-        found = brokers.load(processes, BROKERS)
+def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
+    """Start the brokers that were asked for, or those of them that are down; pods reach them at this address."""
+    if brokers_healthy(processes, directory):
+        found = brokers.load(processes, directory)
         for node in (*brokers.CONTROLLERS, *found.ids):
             if not found.alive(node):
                 say(f"node {node} of Kafka is down: starting it")
                 found.restart(node)
         return
-    _stop_brokers(processes)
+    _stop_brokers(processes, directory)
     count, version = _asked("BROKERS", "4"), _asked("KAFKA_VERSION", brokers.DEFAULT_VERSION)
     if not count.isdigit() or not 1 <= int(count) <= 20:
         raise PlatformError(f"BROKERS={count}: a number from 1 to 20 is needed")
@@ -226,18 +235,18 @@ def _start_brokers(processes: Processes) -> None:
     say(f"starting {count} brokers of Kafka {version}")
     brokers.start(
         processes,
-        BROKERS,
+        directory,
         version=version,
         brokers=int(count),
         base_port=int(_asked("KAFKA_PORT", str(brokers.PLATFORM_PORT))),
-        bridge=ADDRESS,
+        bridge=bridge,
         secure=True,
     )
 
 
-def _stop_brokers(processes: Processes) -> None:
+def _stop_brokers(processes: Processes, directory: Path) -> None:
     processes.stop(*(process.name for process in processes.all() if process.name.startswith("kafka-")))
-    machine.remove_folder(BROKERS)
+    machine.remove_folder(directory)
 
 
 def _asked(name: str, default: str) -> str:

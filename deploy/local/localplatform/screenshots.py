@@ -34,7 +34,7 @@ from localplatform.processes import run
 from localplatform.story import tell
 from localplatform.workload import Workload
 
-DOCS = CHECKOUT / "docs"
+PICTURES = CHECKOUT / "docs" / "pictures"
 NAME, MB = "march", 10**6
 TOPICS = {"orders": (8, 8 * MB), "payments": (6, 5 * MB)}
 RATE, AT_ONCE = "512Ki", 5
@@ -121,7 +121,7 @@ class Screenshots:
         return [str(parts.plugin() / "kubectl-kafka_reassign"), verb, NAME, "-n", operator_.CLUSTER_NAMESPACE]
 
     def _save(self, page: Page, name: str) -> None:
-        picture = DOCS / name
+        picture = PICTURES / name
         page.screenshot(path=picture)
         size = picture.stat().st_size
         self.console.print(f"{picture.relative_to(CHECKOUT)}: {size} bytes")

@@ -10,7 +10,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.table import Table
 
-from localplatform import brokers, machine, parts
+from localplatform import kind, parts
 from localplatform.brokers import Brokers, rack
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
@@ -32,10 +32,8 @@ def tell(story: Callable[[ApiServer, Brokers, Console], Story]) -> int:
     """Run a demo on the platform there is; its exit code."""
     console = Console(highlight=False, soft_wrap=True)
     try:
-        server = ApiServer.load(parts.API)
-        if server is None:
-            raise PlatformError("the platform is not up: make up")
-        story(server, brokers.load(machine.processes(), parts.BROKERS), console).run()
+        server, cluster = (kind if kind.chosen() else parts).running()
+        story(server, cluster, console).run()
     except (PlatformError, TimeoutError) as error:
         console.print(f"[red]the demo failed:[/] {error}", soft_wrap=True)
         return 1

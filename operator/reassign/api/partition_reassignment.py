@@ -173,15 +173,16 @@ class PartitionReassignmentSpec(Model):
             list_map_keys=("topic", "partition"),
         ),
     ]
-    """The partitions to move, each once, 1 to 2000. It can be edited at any time: an entry that is added is
-    moved, an entry that is removed while in flight is cancelled, and an entry whose replicas change is
-    cancelled and moved to its new replicas."""
+    """The partitions to move, each once, 1 to 2000. It can be edited at any time. An entry that is added is
+    moved. An entry that is removed while in flight is cancelled. An entry whose replicas change is cancelled, and
+    moved to its new replicas."""
     replication_factor_change: ReplicationFactorChange = ReplicationFactorChange.FORBID
     """Whether an entry may have more or fewer replicas than its partition has now: Forbid blocks such an
     entry, Allow moves it."""
     when_in_flight: WhenInFlight = WhenInFlight.WAIT
     """What to do with a partition that someone else is moving: Wait until that move ends; Fail the entry; or
-    Supersede: cancel the other move once every check of this one holds, and start this one when that is confirmed.
+    Supersede the other move. That is cancelled once every check of this one holds, and this one starts when that is
+    confirmed.
     What was cancelled so is not resubmitted when this entry or resource is removed. A move to the same replicas in
     the same order is taken over as it is. The same holds for a replica that someone else is copying to another log
     directory than the one named in logDirs."""
@@ -390,8 +391,8 @@ class PartitionReassignmentStatus(Model):
 
 
 class PartitionReassignment(Resource):
-    """Moves the replicas of partitions to the brokers that it names, follows them until they are in sync, and
-    brings what is still in flight back to its original replicas when it is deleted."""
+    """Moves the replicas of partitions to the brokers that it names, and follows them until they are in sync. When it
+    is deleted, what is still in flight goes back to its original replicas."""
 
     KIND = "PartitionReassignment"
     PLURAL = "partitionreassignments"

@@ -15,7 +15,7 @@ from reassign.controller.reading import named
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.core.plans.expiry import expired, needs, plan_expired
-from reassign.core.report.events import Event
+from reassign.core.report.events import Event, Happened
 from reassign.errors import ConflictError, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
 
@@ -25,7 +25,7 @@ AT_ONCE = 100
 """Objects that are deleted in one go: other work of the process waits meanwhile."""
 KEPT = Event(
     True,
-    "NotDeleted",
+    Happened.NOT_DELETED,
     "ttlSecondsAfterFinished has passed, but Argo CD tracks this object and would make it again: "
     "remove it from Git, or remove the field",
 )
@@ -74,11 +74,9 @@ class Expiry:
         return not needs(plan, resource.name) if plan else self._store.get(owner) is None
 
     async def _delete(self, obj: Object) -> None:
-        uid, meta = obj["metadata"]["uid"], obj["metadata"]
+        uid = obj["metadata"]["uid"]
         try:
-            left = await self._kube.delete(obj)
-        except ConflictError:
-            left = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
+            left = await self._deleted(obj)
         except ReassignError as error:
             log.warning("not deleted", **named(obj), reason=error.reason, error=error.message)
             return
@@ -87,3 +85,11 @@ class Expiry:
             log.info("deleted after its time to live", **named(obj))
         else:
             self._store.put(left)
+
+    async def _deleted(self, obj: Object) -> Object | None:
+        """What is left of an object after its deletion, or after it has changed meanwhile."""
+        meta = obj["metadata"]
+        try:
+            return await self._kube.delete(obj)
+        except ConflictError:
+            return await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])

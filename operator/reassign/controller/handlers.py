@@ -24,6 +24,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+from reassign.kube.lease import LeaseLost
 
 log = structlog.get_logger()
 
@@ -168,6 +169,8 @@ class Supervisor:
             await work
         except ReassignError as error:
             log.warning("sweep failed", reason=error.reason, error=error.message)
+        except LeaseLost as error:
+            log.warning("nothing is written any more", error=str(error))
         except Exception:
             log.exception("sweep failed unexpectedly")
 

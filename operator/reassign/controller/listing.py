@@ -13,7 +13,8 @@ import structlog
 
 from reassign.controller.reading import packed
 from reassign.controller.store import Store
-from reassign.controller.watches import ALL, Watches
+from reassign.controller.watches import Watches
+from reassign.core.model.permission import ALL_NAMESPACES
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason, ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
@@ -59,12 +60,12 @@ class Listing:
     def __init__(
         self, store: Store, kube: KubeClient, namespaces: Sequence[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.scopes = {namespace: Scope(namespace) for namespace in namespaces or (ALL,)}
+        self.scopes = {namespace: Scope(namespace) for namespace in namespaces or (ALL_NAMESPACES,)}
         self._store, self._kube, self._clock = store, kube, clock
         store.unlisted.update(namespaces)
 
     def watches(self, namespace: str) -> bool:
-        return ALL in self.scopes or namespace in self.scopes
+        return ALL_NAMESPACES in self.scopes or namespace in self.scopes
 
     def waiting(self) -> bool:
         """Whether the API server has yet to list or to refuse one of them, or refuses all."""

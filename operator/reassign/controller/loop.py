@@ -19,7 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import take_over
+from reassign.controller.migration import TakeOver
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
@@ -56,9 +56,8 @@ from reassign.kube.lease import LeaseLost
 
 log = structlog.get_logger()
 
-CONFLICT_SECONDS = 0.5
+CONFLICT_SECONDS, IDLE_SECONDS = 0.5, 15.0
 WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
-IDLE_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -79,6 +78,7 @@ class ClusterLoop:
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
+    take_over: TakeOver = field(init=False)
     outage: Outage = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
@@ -94,6 +94,7 @@ class ClusterLoop:
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
+        self.take_over = TakeOver(self.key, self.store, self.reporter, self.health)
         self.outage = Outage(self.name, self.metrics)
 
     @property
@@ -149,6 +150,7 @@ class ClusterLoop:
 
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; in how many seconds to tick again, or None when the KafkaCluster is released."""
+        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
@@ -156,8 +158,7 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        unmarked = await self._met(take_over(self.key, cluster, self.store, self.reporter, self.health))
-        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
+        unmarked = await self._met(self.take_over.run(cluster))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded

@@ -28,23 +28,38 @@ PREFIX = "kafka_reassign"
 CLUSTER = ("kafka_cluster",)
 
 FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]], ...] = (
-    ("partitions", "Partitions of resources that are neither suspended nor ended.", "state", lambda f: f.partitions),
+    (
+        "partitions",
+        "Partitions by state, of resources that are neither suspended nor ended. Dry runs do not count.",
+        "state",
+        lambda f: f.partitions,
+    ),
     ("partitions_blocked", "Partitions that a check keeps from starting.", "reason", lambda f: f.blocked),
     (
         "partitions_stalled",
-        "Partitions in flight that have not come nearer for stallTimeoutSeconds.",
+        "Partitions in flight that have not come nearer for `stallTimeoutSeconds`.",
         "reason",
         lambda f: f.stalled,
     ),
     (
         "remaining_bytes",
-        "Bytes that are still to be copied, as far as they are known.",
+        "Bytes that are still to be copied, as far as sizes are known.",
         "",
         lambda f: f.remaining_bytes,
     ),
     ("foreign_partitions_in_flight", "Partitions that other clients are moving.", "", lambda f: f.foreign),
-    ("throttle_bytes_per_second", "The rate that is set on brokers; 0 for none.", "field", lambda f: f.throttles),
-    ("throttles_left_over", "Brokers and topics whose throttle no move needs any more.", "", lambda f: f.left_over),
+    (
+        "throttle_bytes_per_second",
+        "The rate that is set on brokers, by the field of `throttle`; 0 for none.",
+        "field",
+        lambda f: f.throttles,
+    ),
+    (
+        "throttles_left_over",
+        "Brokers and topics whose throttle no move needs any more, and that is not restored yet.",
+        "",
+        lambda f: f.left_over,
+    ),
 )
 """Name, text, further label, and what is counted of one cluster, by that label."""
 
@@ -62,30 +77,31 @@ class Metrics:
         self._conditions: dict[str, Conditions] = {}
         self._decided: dict[str, Decision] = {}
         """The last decision about each cluster: what it shows is counted when it is asked for."""
-        self._gauge("build_info", "The version that runs.", ("version",)).labels(__version__).set(1)
+        self._gauge("build_info", "1, for the version that runs.", ("version",)).labels(__version__).set(1)
         self.kafka_up = self._gauge(
-            "kafka_up", "Whether the last reconciliation could observe the Kafka cluster.", CLUSTER
+            "kafka_up", "1 when the last reconciliation could observe the Kafka cluster, 0 when it could not.", CLUSTER
         )
         self.reconciliations = self._counter(
             "reconciliations", "Reconciliations of a Kafka cluster and its resources.", CLUSTER
         )
         self.reconciliations_failed = self._counter(
             "reconciliations_failed",
-            "Errors that ended a reconciliation or a part of it; Kafka that cannot be observed is one.",
+            "Errors that ended a reconciliation or a part of it. A Kafka cluster that cannot be observed counts. "
+            "`InternalError` is a bug of the operator.",
             (*CLUSTER, "reason"),
         )
         self.reconciliation_duration = Histogram(
             "reconciliation_duration_seconds",
-            "How long one reconciliation took, with what was done.",
+            "How long one reconciliation took.",
             CLUSTER,
             namespace=PREFIX,
             registry=self.registry,
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
-        self.copied_bytes = self._counter("copied_bytes", "Bytes that moves have copied.", CLUSTER)
+        self.copied_bytes = self._counter("copied_bytes", "Bytes that our moves have copied.", CLUSTER)
         self.partitions_in_flight_limit = self._gauge(
             "partitions_in_flight_limit",
-            "Partitions that may be in flight at once: limits.partitionsInFlight, or what limits.pacing makes of it.",
+            "Partitions that may be in flight at once: `limits.partitionsInFlight`, or fewer by `limits.pacing`.",
             CLUSTER,
         )
         self.throttle_drift = self._counter(
@@ -101,30 +117,33 @@ class Metrics:
             self.throttle_drift,
         )
         self.kafka_writes = self._counter(
-            "kafka_writes", "Changes asked of Kafka: an Alter or Cancel of a partition, an Elect, a Config.", ("kind",)
+            "kafka_writes", "Changes asked of Kafka: `Alter`, `AlterLogDirs`, `Cancel`, `Elect`, `Config`.", ("kind",)
         )
         self.api_write_bytes = self._counter(
-            "api_write_bytes", "Bytes of the bodies that were sent to the API server to write.", ("resource",)
+            "api_write_bytes", "Bytes sent to the API server to write, by resource and subresource.", ("resource",)
         )
         self.status_patches = self._counter("status_patches", "Statuses written to the API server.", ())
         self.loops_restarted = self._counter("loops_restarted", "Loops that were stuck and were started anew.", ())
         self.undos_given_up = self._counter(
-            "undos_given_up", "Records of resources that are gone, as is their KafkaCluster, released as they were.", ()
+            "undos_given_up",
+            "ReassignmentRecords released as they were, because their resource and KafkaCluster were both gone for ten "
+            "minutes. The log names the partitions left in flight.",
+            (),
         )
         self.namespace_readable = self._gauge(
-            "namespace_readable", "Whether a watched namespace can be read; * stands for all.", ("watched_namespace",)
+            "namespace_readable", "1 for a watched namespace that can be read, `*` for all.", ("watched_namespace",)
         )
-        self.lease_held = self._gauge(
-            "lease_held", "Whether this process holds the Lease, so that it is the one that writes.", ("lease",)
-        )
+        self.lease_held = self._gauge("lease_held", "1 for the pod that holds the Lease and writes.", ("lease",))
         self.lease_renewed = self._gauge(
-            "lease_renewed_timestamp_seconds", "When this process last renewed the Lease; 0 for never.", ("lease",)
+            "lease_renewed_timestamp_seconds", "When this pod last renewed the Lease, 0 for never.", ("lease",)
         )
         self.lease_transitions = self._gauge(
-            "lease_transitions", "How often the Lease has changed its holder, as the API server has it.", ("lease",)
+            "lease_transitions",
+            "How often the Lease has changed its holder. NaN until this pod has read it.",
+            ("lease",),
         )
         self.standby_ready = self._gauge(
-            "standby_ready", "Whether this process waits for the Lease, and could take over at once.", ("lease",)
+            "standby_ready", "1 for a pod that waits for the Lease and could take over at once.", ("lease",)
         )
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
@@ -143,7 +162,9 @@ class Metrics:
                 for value, count in counted.items() if isinstance(counted, Mapping) else [(None, counted)]:
                     family.add_metric((cluster, value) if value is not None else (cluster,), count)
             yield family
-        resources = _family("resources", "Resources for which a condition is True.", "kind", "condition")
+        resources = _family(
+            "resources", "Resources for which this condition is True, the KafkaCluster included.", "kind", "condition"
+        )
         for cluster, conditions in self._conditions.items():
             for labels, count in conditions().items():
                 resources.add_metric((cluster, *labels), count)

@@ -6,6 +6,8 @@ ends that: it names what could not be taken over before it was made.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,13 +18,15 @@ from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
 from reassign.controller.attempts import Attempts
 from reassign.core.model.record import ACTIVE, read_record
 from reassign.core.model.resource import Resource
-from reassign.errors import Reason, ReassignError
+from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Object, cluster_key
 
 if TYPE_CHECKING:
     from reassign.controller.reporter import Reporter
     from reassign.controller.server import Health
     from reassign.controller.store import Store
+
+RETRY_SECONDS, MAX_RETRY_SECONDS = 15.0, 300.0
 
 
 def in_status(store: Store, obj: Object) -> bool:
@@ -63,24 +67,46 @@ def throttle_in_status(cluster: Object | None) -> ThrottleStatus | None:
     return throttle if throttle.brokers or throttle.topics else None
 
 
-async def take_over(key: ClusterKey, cluster: KafkaCluster, store: Store, reporter: Reporter, health: Health) -> None:
-    """Write the records of what is in statuses, then that of the KafkaCluster, with its throttles and what is left.
+class TakeOver:
+    """Takes over what is in the statuses of a KafkaCluster and of its resources."""
 
-    Raises ReassignError when the KafkaCluster has no record afterwards.
-    """
-    uid = cluster.metadata.uid
-    if store.has_record(uid) and not _left(store, uid):
-        return
-    attempts = Attempts(reporter, lambda: health.tick("/".join(key)))
-    for resource in store.resources(key):
-        if (obj := store.get(resource.uid)) and in_status(store, obj):
+    def __init__(self, key: ClusterKey, store: Store, reporter: Reporter, health: Health) -> None:
+        self._key, self._store, self._reporter, self._health = key, store, reporter, health
+        self._refused: dict[str, tuple[float, float]] = {}
+        """When to try again what the API server refused, and the seconds until then, by uid."""
+
+    async def run(self, cluster: KafkaCluster) -> None:
+        """Write the records of what is in statuses, then that of the KafkaCluster, with its throttles and what is left.
+
+        Raises ReassignError when the KafkaCluster has no record afterwards.
+        """
+        uid = cluster.metadata.uid
+        if self._store.has_record(uid) and not _left(self._store, uid):
+            return
+        with suppress(ApiServerError):  # what was not written is left
+            await self._write_records()
+        left = sorted(_still_left(self._key, uid, self._store))
+        if len(left) > MAX_LEFT_IN_STATUSES:
+            message = f"the records of {len(left)} PartitionReassignments cannot be written: see the operator's log"
+            raise ReassignError(Reason.CANNOT_BE_WRITTEN, message)
+        await self._reporter.records.mark(cluster, self._store.throttle(uid), left)
+
+    async def _write_records(self) -> None:
+        attempts = Attempts(self._reporter, lambda: self._health.tick("/".join(self._key)))
+        began, before = time.monotonic(), self._refused
+        self._refused = {}
+        for resource in self._store.resources(self._key):
+            if not ((obj := self._store.get(resource.uid)) and in_status(self._store, obj)):
+                continue
+            due, pause = before.get(resource.uid, (began, RETRY_SECONDS / 2))
+            if due > began:
+                self._refused[resource.uid] = due, pause
+                continue
             async with attempts.at(resource):
-                await reporter.records.write(resource, resource.record, held=resource.has_finalizer)
-    left = sorted(_still_left(key, uid, store))
-    if len(left) > MAX_LEFT_IN_STATUSES:
-        message = f"the records of {len(left)} PartitionReassignments cannot be written: see the operator's log"
-        raise ReassignError(Reason.CANNOT_BE_WRITTEN, message)
-    await reporter.records.mark(cluster, store.throttle(uid), left)
+                await self._reporter.records.write(resource, resource.record, held=resource.has_finalizer)
+            if resource.uid in attempts.refused:
+                pause = min(2 * pause, MAX_RETRY_SECONDS)
+                self._refused[resource.uid] = began + pause, pause
 
 
 def _still_left(key: ClusterKey, uid: str, store: Store) -> set[str]:

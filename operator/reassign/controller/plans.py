@@ -47,6 +47,7 @@ from reassign.core.throttle.desired import out_of_bounds
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
+from reassign.kube.lease import LeaseLost
 
 log = structlog.get_logger()
 
@@ -138,7 +139,7 @@ class Plans:
         try:
             try:
                 return await self._serve(plan, sight)
-            except (ConflictError, ApiServerError):
+            except (ConflictError, ApiServerError, LeaseLost):
                 raise
             except ReassignError as error:
                 await self._say(plan, Problem(error.reason, error.message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from contextlib import suppress
 
 import structlog
@@ -33,8 +34,11 @@ def main() -> None:
     """Run until a signal stops it."""
     settings = Settings()
     set_up_logs(settings.log_level)
-    with suppress(asyncio.CancelledError):
-        asyncio.run(run(settings))
+    try:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(run(settings))
+    except ReassignError as error:
+        sys.exit(f"error: {error.message} ({error.reason})")
 
 
 async def run(settings: Settings) -> None:

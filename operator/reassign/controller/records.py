@@ -158,6 +158,8 @@ class Records:
         The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
         """
         for owner in self._store.unowned(key):
+            if owner.namespace in self._store.unreadable_namespaces:
+                continue
             named = {"kind": str(owner.kind), "resource": f"{owner.namespace}/{owner.name}", "generation": None}
             try:
                 found = await refresh(self._kube, self._store, *owner)

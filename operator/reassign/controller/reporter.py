@@ -32,7 +32,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.undo import released
 from reassign.core.plans.model import Plan, Unread
-from reassign.core.report.events import Event, cancellations, halvings, plan_transitions, rebuilt, transitions
+from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
 from reassign.errors import ApiServerError, ConflictError, Reason
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
@@ -46,12 +46,12 @@ PROGRESS_SECONDS = 5.0
 PROGRESS_BYTES_PER_SECOND = 1_000_000
 UNREAD_AT_DEADLINE = Event(
     True,
-    "CancelAbandoned",
+    Happened.CANCEL_ABANDONED,
     "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
 )
 LEFT_UNKNOWN = Event(
     True,
-    "ReassignmentOrphaned",
+    Happened.REASSIGNMENT_ORPHANED,
     "its ReassignmentRecords were lost: what is in flight of its partitions counts as another client's, and goes on",
 )
 
@@ -91,17 +91,17 @@ class Reporter:
 
     async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
         left = sorted(str(tp) for tp, entry in record.items() if entry.active)
+        first = ", ".join(left[:20])
         if at_deadline:
-            note = (
-                f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {', '.join(left[:20])}"
-            )
-            event = Event(True, "CancelAbandoned", note)
+            note = f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {first}"
+            event = Event(True, Happened.CANCEL_ABANDONED, note)
         elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
-            event = Event(True, "OrderNotRestored", "the brokers refused the original order of some partitions")
+            note = "the brokers refused the original order of some partitions"
+            event = Event(True, Happened.ORDER_NOT_RESTORED, note)
         elif left:
-            event = Event(False, "ReassignmentOrphaned", f"{len(left)} partitions go on moving: {', '.join(left[:20])}")
+            event = Event(False, Happened.REASSIGNMENT_ORPHANED, f"{len(left)} partitions go on moving: {first}")
         else:
-            event = Event(False, "ReassignmentReleased", "nothing of it is in flight any more")
+            event = Event(False, Happened.REASSIGNMENT_RELEASED, "nothing of it is in flight any more")
         if resource.owner_gone:
             log.warning("undone without its resource", note=event.note)
         elif resource.record_lost and not record:

@@ -33,6 +33,7 @@ from reassign.controller.reading import (
 )
 from reassign.controller.records import Owner, Part, has_our_name, owner_of
 from reassign.core.duplicates import as_served
+from reassign.core.model.permission import ALL_NAMESPACES, Namespaces
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
@@ -61,7 +62,7 @@ class Store:
         self._joined: dict[str, Resource | Settled | Problem] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
-        self.unreadable_namespaces: set[str] = set()
+        self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
         self.turned: dict[str, datetime] = {}
         """When one of them became unreadable, or readable again."""
@@ -172,7 +173,10 @@ class Store:
 
     def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
         parsed, namespace = once(self._parsed_clusters, KafkaCluster.parse, obj), obj["metadata"]["namespace"]
-        if isinstance(parsed, Problem) or (since := self.turned.get(namespace)) is None:
+        if (
+            isinstance(parsed, Problem)
+            or (since := self.turned.get(namespace, self.turned.get(ALL_NAMESPACES))) is None
+        ):
             return parsed
         return as_served(parsed, since, readable=namespace not in self.unreadable_namespaces)
 
@@ -225,10 +229,10 @@ class Store:
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
-        """The owners that are not known, can be asked for, and have a record of what may be in flight, or throttled."""
+        """The owners that are not known, and have a record of what may be in flight, or throttled."""
         unknown = (parts for uid, parts in self._parts.items() if uid not in self._objects and uid not in self._gone)
         records = (obj for parts in unknown for obj in parts.values() if has_finalizer(obj) and cluster_key(obj) == key)
-        return {owner for owner in map(owner_of, records) if owner.namespace not in self.unreadable_namespaces}
+        return set(map(owner_of, records))
 
     def is_gone(self, owner: Owner, since: datetime) -> None:
         """A GET has said so."""

@@ -57,7 +57,8 @@ class Unserved:
     def unsettled(self, cluster: KafkaCluster | None, resources: Iterable[Resource]) -> list[str]:
         """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.
 
-        The waves of a plan that has not begun do not; what cannot be read may, a whole namespace among it.
+        The waves of a plan that has not begun do not; what cannot be read may, a whole namespace among it, and what
+        cannot be asked for.
         """
         moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
         unread = [
@@ -69,7 +70,8 @@ class Unserved:
         plans = [p for p in referring if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
         allowed = permission_of(cluster).allowed if cluster else self.store.unlisted
         unlisted = [f"{namespace}/*" for namespace in sorted(self.store.unlisted.intersection(allowed))]
-        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans)] + unlisted
+        unasked = sorted(self.store.unowned(self.key))
+        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans, *unasked)] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
         """What is said of an error in connecting or observing, which is counted; an unforeseen one is a bug."""

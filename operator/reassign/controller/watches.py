@@ -21,14 +21,11 @@ import kopf
 import structlog
 
 from reassign.api.common import GROUP, VERSION
+from reassign.core.model.permission import ALL_NAMESPACES
 from reassign.kube.client import PAGE_OBJECTS, Kind, Object
-
-__all__ = ["ALL", "Watches"]
 
 log = structlog.get_logger()
 
-ALL = ""
-"""What stands for all namespaces, where one is named."""
 PAUSE_SECONDS = 5.0
 IDLE_SECONDS = 0.1
 """How long kopf keeps an object in memory after an event about it."""
@@ -60,7 +57,7 @@ class Watches:
 
     def __init__(self, namespaces: Sequence[str], receive: Receive) -> None:
         self._namespaces, self._receive = namespaces, receive
-        self._awaited = {(namespace, kind.plural) for namespace in namespaces or (ALL,) for kind in Kind}
+        self._awaited = {(namespace, kind.plural) for namespace in namespaces or (ALL_NAMESPACES,) for kind in Kind}
         self._streaming: set[tuple[str, str]] = set()
         self._login_at = 0.0
         self._own = asyncio.get_running_loop()
@@ -126,7 +123,7 @@ class Watches:
         """A watch begins where its list ends: one that is answered has listed."""
         if "watch" in end.url.query and end.response.status == 200:
             *_rest, before, namespace, plural = end.url.path.split("/")
-            self._streaming.add((namespace if before == "namespaces" else ALL, plural))
+            self._streaming.add((namespace if before == "namespaces" else ALL_NAMESPACES, plural))
 
 
 def _kopf_settings() -> kopf.OperatorSettings:

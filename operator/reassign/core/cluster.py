@@ -27,7 +27,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
-from reassign.core.report.events import Event
+from reassign.core.report.events import Event, Happened
 from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, Reason
 from reassign.text import counted, listed
@@ -76,7 +76,7 @@ def orphaned_throttles(throttle: ThrottleStatus) -> Event:
     """What is said of the throttles that a KafkaCluster leaves behind."""
     where = where_throttled(throttle)
     note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
-    return Event(True, "ThrottlesOrphaned", note)
+    return Event(True, Happened.THROTTLES_ORPHANED, note)
 
 
 def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
@@ -99,7 +99,7 @@ def permission_of(cluster: KafkaCluster) -> Permission:
 
 def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
     """Which of its allowed namespaces cannot be read now, so that nothing new of theirs is served."""
-    names = sorted(permission_of(cluster).allowed.keys() & set(unreadable))
+    names = sorted(namespace for namespace in permission_of(cluster).allowed if namespace in unreadable)
     if not names:
         return None
     return Problem(
@@ -131,7 +131,7 @@ class ClusterHold:
     drift: Problem | None = None
     unread: Problem | None = None
     unseen: Problem | None = None
-    unreadable: frozenset[str] = frozenset()
+    unreadable: Collection[str] = ()
 
     @property
     def claimed(self) -> Problem | None:
@@ -175,7 +175,7 @@ def hold_now(
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,
-        unreadable=frozenset(unreadable),
+        unreadable=unreadable,
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.core.cluster import check_identity
 from reassign.core.model.snapshot import Snapshot
-from reassign.errors import ApiServerError, MissingReferenceError, Reason, ReassignError
+from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.inspect.connect import connection_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
@@ -58,18 +58,8 @@ def _refuse() -> None:
 @asynccontextmanager
 async def api_server(login: Login = DEFAULT_LOGIN) -> AsyncIterator[KubeClient]:
     """Connect to the API server that the user's kubeconfig names, or, in a pod without one, to its own."""
-    kube = KubeClient(login=login)
-    try:
-        await kube.__aenter__()
-    except Exception as error:  # the library raises anything for a kubeconfig that is not one
-        why = str(error).partition("\n")[0] or type(error).__name__
-        raise ApiServerError(
-            f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, or see `kubectl config`"
-        ) from None
-    try:
+    async with KubeClient(login=login) as kube:
         yield kube
-    finally:
-        await kube.__aexit__(None, None, None)
 
 
 async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaCluster:

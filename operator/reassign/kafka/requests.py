@@ -1,7 +1,7 @@
 """The requests of this product, as kafka-python encodes them: one function each, from a line to plain values.
 
 librdkafka has none of AlterPartitionReassignments, ListPartitionReassignments, DescribeLogDirs and AlterReplicaLogDirs,
-and no fenced brokers in DescribeCluster. docs/how-it-works.md says why the others come this way too, and
+and no fenced brokers in DescribeCluster. docs/built/writers.md says why the others come this way too, and
 tests/kafka/test_confluent_kafka.py fails when a release of confluent-kafka ends one of the reasons.
 """
 

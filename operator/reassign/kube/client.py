@@ -61,6 +61,8 @@ _JSON_HEADERS = {"Accept": _JSON, "Content-Type": _JSON}
 _METADATA_ONLY = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _LIST_OF_METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 MAX_NAMES = 500
+NO_JSON = 0
+"""The status of what is not answered in JSON, such as the page of a proxy in between: the library has it too."""
 
 
 class Kind(StrEnum):
@@ -116,18 +118,29 @@ class KubeClient:
         return self._clock.now()
 
     async def __aenter__(self) -> Self:
-        configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
+        try:
+            configuration = await self._configuration()
+        except Exception as error:  # the library raises anything for a kubeconfig that is not one
+            why = str(error).partition("\n")[0] or type(error).__name__
+            raise ApiServerError(
+                f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, "
+                "or see `kubectl config`"
+            ) from None
+        trace = aiohttp.TraceConfig()
+        trace.on_request_chunk_sent.append(self._sent)
+        configuration.trace_configs = [trace]
+        self._api = ApiClient(configuration)
+        return self
+
+    async def _configuration(self) -> Configuration:
+        configuration: Configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
         named, context = self._login
         kubeconfig = named or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
             await load_kube_config(kubeconfig, context, configuration)  # type: ignore[no-untyped-call]
-        trace = aiohttp.TraceConfig()
-        trace.on_request_chunk_sent.append(self._sent)
-        configuration.trace_configs = [trace]
-        self._api = ApiClient(configuration)
-        return self
+        return configuration
 
     async def _sent(self, _: object, __: object, chunk: aiohttp.TraceRequestChunkSentParams) -> None:
         self._written(_written_resource(chunk.url.path), len(chunk.chunk))
@@ -174,7 +187,7 @@ class KubeClient:
                 raise _ExpiredError
             if answer.status != HTTPStatus.OK:
                 self._deserialized(answer)
-            page = from_json(cast(bytes, answer.data))
+            page = _json_object(lambda: from_json(cast(bytes, answer.data)))
             return [take(named | item) for item in page.get("items") or ()], page["metadata"].get("continue") or None
 
         query = [("limit", str(PAGE_OBJECTS)), *([("continue", token)] if token else [])]
@@ -359,8 +372,7 @@ class KubeClient:
     def _deserialized(self, response: RESTResponse) -> Object:
         """What was answered; raises ApiException for an error."""
         types = {"2XX": "object", "4XX": "object", "5XX": "object"}
-        answer: Any = self._api.response_deserialize(response, types).data
-        return cast(Object, answer)
+        return _json_object(lambda: self._api.response_deserialize(response, types).data)
 
 
 class _ExpiredError(Exception):
@@ -375,6 +387,17 @@ def _translating(verb: str, path: str) -> Iterator[None]:
         raise _translated(error, verb, path) from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise ApiServerError(f"the API server did not answer: {error or type(error).__name__}") from error
+
+
+def _json_object(read: Callable[[], object]) -> Object:
+    """What was read; raises ApiException for anything else."""
+    try:
+        answer = read()
+    except ValueError as error:
+        raise ApiException(NO_JSON) from error
+    if not isinstance(answer, dict):
+        raise ApiException(NO_JSON)
+    return answer
 
 
 def _others(obj: Object) -> Strings:
@@ -411,6 +434,10 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
     if error.status == 413 or _too_large(message):
         return ReassignError(
             Reason.RESOURCE_TOO_LARGE, f"the object is too large for the API server ({message}); split it"
+        )
+    if error.status == NO_JSON:
+        return ApiServerError(
+            f"{verb} {path} was not answered in JSON: see what stands between the operator and the API server"
         )
     if error.status in (401, 408, 429) or error.status is None or error.status >= 500:
         return ApiServerError(f"the API server answered {error.status} to {verb} {path}: {message}")

@@ -9,7 +9,7 @@ pointer on among those with the fewest. In undisturbed rings that is the next on
 
 Where a partition left the rings is not stored. It follows from the seed and the replicas up to that partition, so
 raising a replication factor plays them back. That also serves topics that were moved since they were made.
-docs/planning.md proves how evenly this spreads.
+docs/built/planning.md proves how evenly this spreads.
 """
 
 from __future__ import annotations

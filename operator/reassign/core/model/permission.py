@@ -15,6 +15,16 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.errors import Reason
 
+ALL_NAMESPACES = ""
+"""What stands for all namespaces, where one is named."""
+
+
+class Namespaces(set[str]):
+    """Names of namespaces; `ALL_NAMESPACES` among them means each."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or super().__contains__(ALL_NAMESPACES)
+
 
 def name_of(resource: Resource) -> Name:
     """The name of a resource, for its own namespace to read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from reassign.api.common import byte_limit_of
@@ -49,7 +50,7 @@ class Policy:
     execution: Execution = Execution.RUN
     permission: Permission | None = None
     throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
-    unreadable: frozenset[str] = frozenset()
+    unreadable: Collection[str] = ()
 
     @property
     def small_move_bytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from reassign.api.common import Condition, ConditionStatus
@@ -20,19 +21,67 @@ COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 """Why a move is being cancelled, in details that say what that throws away."""
 
 
+class Happened(StrEnum):
+    """What has happened. A resource that begins to wait or to stall has an event with the reason of that."""
+
+    REASSIGNMENT_STARTED = "ReassignmentStarted"
+    """Partitions of a PartitionReassignment are in flight."""
+    REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
+    """Every partition of it has its target replicas, in order and in sync."""
+    REASSIGNMENT_FAILED = "ReassignmentFailed"
+    """All that is not settled has failed. The note says why."""
+    REASSIGNMENT_DRIFTED = "ReassignmentDrifted"
+    """After its completion another client moved partitions away."""
+    CANCEL_STARTED = "CancelStarted"
+    """Partitions go back to their original replicas."""
+    MOVES_CANCELLED = "MovesCancelled"
+    """The cancel of these moves has begun. The note has what that discards."""
+    CANCEL_ABANDONED = "CancelAbandoned"
+    """`deletionDeadlineSeconds` has passed before all was undone. The note names what goes on."""
+    ORDER_NOT_RESTORED = "OrderNotRestored"
+    """After a cancel the brokers refused the original order of some replicas."""
+    REASSIGNMENT_ORPHANED = "ReassignmentOrphaned"
+    """The resource was deleted, and the moves that the note names go on."""
+    REASSIGNMENT_RELEASED = "ReassignmentReleased"
+    """The resource was deleted, and nothing of it is in flight."""
+    RECORD_REBUILT = "RecordRebuilt"
+    """Its ReassignmentRecords were removed. Moves in flight count as another client's, unless the process has seen that
+    they are the resource's own. `whenInFlight: Supersede` takes them over. Find out who removed the records."""
+    NOT_DELETED = "NotDeleted"
+    """`ttlSecondsAfterFinished` is set on what Argo CD tracks: remove the resource from Git, or the field."""
+    PLAN_MADE = "PlanMade"
+    """A plan was worked out. The note has the number of its waves and its digest."""
+    WAVE_STARTED = "WaveStarted"
+    """A wave of a plan was resumed."""
+    WAVE_COMPLETED = "WaveCompleted"
+    """A wave of a plan has succeeded."""
+    PLAN_COMPLETED = "PlanCompleted"
+    """All waves of a plan have succeeded, or nothing had to move."""
+    BUDGET_HALVED = "BudgetHalved"
+    """Partitions that are not being moved lost in-sync replicas, so fewer may be in flight."""
+    CLUSTER_UNCLAIMED = "ClusterUnclaimed"
+    """Another installation would not be noticed: grant the right that the note names, or end what it names."""
+    THROTTLE_DRIFT_REPEATED = "ThrottleDriftRepeated"
+    """Another client changed throttles in use three times or more: find it. The waits between changes grow, and no
+    throttled move begins before its throttle stands."""
+    THROTTLES_ORPHANED = "ThrottlesOrphaned"
+    """A KafkaCluster was deleted with `deletionPolicy: Orphan` while throttles were set: restore them on the brokers
+    and topics that the note names."""
+
+
 WARNINGS = (
-    ("Failed", "ReassignmentFailed"),
-    ("Drifted", "ReassignmentDrifted"),
-    ("Unclaimed", "ClusterUnclaimed"),
-    ("ThrottleDrift", "ThrottleDriftRepeated"),
+    ("Failed", Happened.REASSIGNMENT_FAILED),
+    ("Drifted", Happened.REASSIGNMENT_DRIFTED),
+    ("Unclaimed", Happened.CLUSTER_UNCLAIMED),
+    ("ThrottleDrift", Happened.THROTTLE_DRIFT_REPEATED),
 )
 """Conditions whose beginning is a warning, and its reason."""
-WAVE_EVENTS = {WaveState.RUNNING: "WaveStarted", WaveState.SUCCEEDED: "WaveCompleted"}
+WAVE_EVENTS = {WaveState.RUNNING: Happened.WAVE_STARTED, WaveState.SUCCEEDED: Happened.WAVE_COMPLETED}
 """Stalled says what has gone wrong with a wave."""
 
 
 class Event(NamedTuple):
-    """An event: `warning` or normal, a reason in the past tense, a note."""
+    """An event: `warning` or normal, an Happened or the reason of a condition, a note."""
 
     warning: bool
     reason: str
@@ -46,7 +95,7 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
     if not new:
         return []
     moves = [f"{d.topic}-{d.partition}: {d.message}" for d in new]
-    return [Event(False, "MovesCancelled", listed(moves, most=3, separator="; "))]
+    return [Event(False, Happened.MOVES_CANCELLED, listed(moves, most=3, separator="; "))]
 
 
 def rebuilt(record: Record) -> Event:
@@ -56,7 +105,7 @@ def rebuilt(record: Record) -> Event:
         f"its ReassignmentRecords were lost; {len(adopted)} partitions that are in flight to the replicas asked for "
         "count as its own now, and the order that they came from is not known"
     )
-    return Event(True, "RecordRebuilt", note)
+    return Event(True, Happened.RECORD_REBUILT, note)
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
@@ -68,11 +117,13 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     # the same words each time, so that one that starts again counts in one event
     if started == CANCELLING:
         note = "partitions go back to their original replicas; status says how far they are"
-        events.append(Event(False, "CancelStarted", note))
+        events.append(Event(False, Happened.CANCEL_STARTED, note))
     if started == IN_FLIGHT:
-        events.append(Event(False, "ReassignmentStarted", "partitions are in flight; status says how far they are"))
+        events.append(
+            Event(False, Happened.REASSIGNMENT_STARTED, "partitions are in flight; status says how far they are")
+        )
     if "Succeeded" in new and "Succeeded" not in old:
-        events.append(Event(False, "ReassignmentCompleted", new["Succeeded"].message))
+        events.append(Event(False, Happened.REASSIGNMENT_COMPLETED, new["Succeeded"].message))
     for kind, reason in WARNINGS:
         if kind in new and kind not in old:
             events.append(Event(True, reason, new[kind].message))
@@ -85,14 +136,14 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     """The events of a change of a plan's status."""
     events = []
     if after.digest and after.digest != before.digest:
-        events.append(Event(False, "PlanMade", f"waves: {len(after.waves)}; {after.digest}"))
+        events.append(Event(False, Happened.PLAN_MADE, f"waves: {len(after.waves)}; {after.digest}"))
     were = {wave.name: wave.state for wave in before.waves}
     for wave in after.waves:
         if wave.state is not were.get(wave.name, WaveState.PENDING) and wave.state in WAVE_EVENTS:
             events.append(Event(False, WAVE_EVENTS[wave.state], wave.name))
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:
-        events.append(Event(False, "PlanCompleted", new["Succeeded"].message))
+        events.append(Event(False, Happened.PLAN_COMPLETED, new["Succeeded"].message))
     return events + _standstills(before.conditions, after.conditions)
 
 
@@ -115,7 +166,7 @@ def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Even
     then, now = before.pacing, after.pacing
     if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
         return []
-    return [Event(True, "BudgetHalved", f"the budget of partitions in flight was {now.message}")]
+    return [Event(True, Happened.BUDGET_HALVED, f"the budget of partitions in flight was {now.message}")]
 
 
 def _true(conditions: Sequence[Condition]) -> dict[str, Condition]:

@@ -39,5 +39,5 @@ def unrecorded(
         f"moves in flight are throttled, and the KafkaCluster's ReassignmentRecord does not say so: {named}. "
         "Another client did that, or the record is lost: then these, and the rates of their brokers, stay when the "
         "moves are over. "
-        "Check them then, and delete by hand what is not needed (docs/operating.md, Throttles)",
+        "Check them then, and delete by hand what is not needed (docs/concepts/throttles.md)",
     )

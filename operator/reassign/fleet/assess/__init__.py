@@ -16,7 +16,7 @@ from reassign.fleet.tables import Tables, gathered
 
 
 class Assessed(NamedTuple):
-    """See docs/fleet.md for their columns."""
+    """See docs/fleets/checks.md for their columns."""
 
     broker_load: DataFrame
     rack_load: DataFrame

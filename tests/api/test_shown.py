@@ -1,0 +1,143 @@
+"""What the pages show, against a real API server: each manifest, and each command of kubectl and helm, as a dry run."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from localplatform.controlplane import ApiServer
+from reassign.api.common import FINALIZER
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.api.reassignment_plan import ReassignmentPlan
+from tests.api.kubectl import Kubectl, RefusedError, cluster, plan, reassignment
+from tests.api.test_chart import CHART, Helm
+from tests.pages import ROOT, Block, Command, manifests, of_program
+
+OURS = "kafka.reassign.dev/v1alpha1"
+STRIMZI = "kafka.strimzi.io/v1"
+NAMESPACES = ("kafka", "fleet", "kafka-reassign", "team-a")
+MODELS = {model.KIND: model for model in (KafkaCluster, PartitionReassignment, ReassignmentPlan)}
+MAKERS = {"kcl": cluster, "kpr": reassignment, "krp": plan}
+CHANGES = {"apply", "create", "delete", "patch"}
+HARMLESS = ("AlreadyExists", "NotFound", "condition not met", "already exists")
+"""What kubectl says of commands that are right, on a server without pods and operator."""
+
+EXAMPLES = [
+    (Block(str(path.relative_to(ROOT)), "yaml", path.name), yaml.safe_load(path.read_text()))
+    for path in sorted(ROOT.glob("deploy/examples/*.yaml"))
+]
+SHOWN = [(block, found) for block, found in manifests() if found.get("apiVersion") == OURS]
+VALUES = [(block, found) for block, found in manifests() if "apiVersion" not in found and "defaults" not in found]
+
+
+def cases(found: list[tuple[Block, dict[str, Any]]]) -> list[Any]:
+    return [pytest.param(block, one, id=str(block)) for block, one in found]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As a user has it: a checkout, and the files that the pages speak of."""
+    found = tmp_path_factory.mktemp("user")
+    for name in ("deploy", "charts"):
+        (found / name).symlink_to(ROOT / name)
+    (found / "ca.crt").write_text("a certificate")
+    Helm(found)("package", str(CHART), "--destination", str(found))
+    return found
+
+
+@pytest.fixture(scope="module")
+def user(api: ApiServer, folder: Path) -> Iterator[Kubectl]:
+    """kubectl there, with the namespaces of the pages; what was made in them is gone at the end."""
+    kubectl = Kubectl(api, "", cwd=folder)
+    for namespace in NAMESPACES:
+        kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    yield kubectl
+    for kind in MAKERS:
+        for found in kubectl.json("get", kind, "-n", "kafka")["items"]:
+            kubectl("patch", kind, found["metadata"]["name"], "-n", "kafka", "--type=merge", "-p", NO_FINALIZERS)
+        kubectl("delete", kind, "--all", "-n", "kafka")
+
+
+NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}})
+
+
+def test_what_is_shown_as_yaml_is_ours_strimzis_values_or_a_policy() -> None:
+    rest = [str(block) for block, found in manifests() if found.get("apiVersion", OURS) not in (OURS, STRIMZI)]
+    assert rest == []
+    assert len(SHOWN) > 15
+
+
+@pytest.mark.parametrize(("block", "manifest"), cases([*EXAMPLES, *SHOWN]))
+def test_a_manifest_is_accepted_and_can_be_read(user: Kubectl, block: Block, manifest: dict[str, Any]) -> None:
+    user("apply", "-f", "-", "--dry-run=server", "--validate=strict", input=json.dumps(manifest))
+    assert MODELS[manifest["kind"]].parse(manifest).metadata.namespace == "kafka"
+
+
+@pytest.mark.parametrize(("block", "values"), cases(VALUES))
+def test_values_of_the_chart_are_accepted(tmp_path: Path, block: Block, values: dict[str, Any]) -> None:
+    Helm(tmp_path).template(**values)
+
+
+@pytest.mark.parametrize("command", of_program("kubectl"), ids=str)
+def test_a_command_of_kubectl_is_accepted(user: Kubectl, folder: Path, command: Command) -> None:
+    words = list(command.words[1:])
+    if "kafkauser/" in str(command) or words[-2:] == ["-f", "-"]:
+        return  # the first needs Strimzi, the second another program
+    make_what_is_named(user, words)
+    if "-f" in words and words[0] == "apply":
+        write_file(folder / words[words.index("-f") + 1], command.page)
+    if words[0] in CHANGES:
+        words += ["--dry-run=server", *(["--warnings-as-errors"] if words[0] == "patch" else [])]
+    if words[0] == "wait":
+        words = [word for word in words if "--timeout" not in word] + ["--timeout=0"]
+    words = [word.replace("$digest", "sha256:" + "0a" * 32) for word in words]
+    try:
+        user(*words)
+    except RefusedError as error:
+        if not any(harmless in str(error) for harmless in HARMLESS):
+            raise
+
+
+def make_what_is_named(user: Kubectl, words: list[str]) -> None:
+    """The resources of ours that a command names, as TYPE/NAME or TYPE NAME: as a page shows them, or the least."""
+    joined = [word.partition("/")[::2] for word in words]
+    for kind, name in [*joined, *itertools.pairwise(words)]:
+        if kind in MAKERS and name and not name.startswith("-"):
+            least = MAKERS[kind](name)
+            same = (found for _, found in [*EXAMPLES, *SHOWN] if key(found) == key(least))
+            made = copy.deepcopy(next(same, least))
+            made["metadata"] |= {"namespace": "kafka", "finalizers": [FINALIZER]}
+            user("apply", "-f", "-", input=json.dumps(made))
+
+
+def key(manifest: dict[str, Any]) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
+def write_file(path: Path, page: str) -> None:
+    """The file that a page applies is one of its manifests, by its name, or all of them."""
+    if path.exists():
+        return
+    shown = [found for block, found in SHOWN if block.page == page]
+    named = [found for found in shown if found["metadata"]["name"] == path.stem]
+    assert shown
+    path.write_text(yaml.safe_dump_all(named[-1:] or shown))
+
+
+@pytest.mark.parametrize("command", of_program("helm"), ids=str)
+def test_a_command_of_helm_is_accepted(api: ApiServer, folder: Path, command: Command) -> None:
+    helm = Helm(folder, api.kubeconfig, cwd=folder)
+    _, verb, *words = command.words
+    if verb == "install":  # here the definitions are no release's
+        assert "kind: Deployment" in helm("template", *words)
+    else:
+        with pytest.raises(RefusedError, match="release: not found"):
+            helm(verb, *words)
