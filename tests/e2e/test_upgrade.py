@@ -1,4 +1,4 @@
-"""From the version that kept its records in statuses to this one, and back, by `helm upgrade` to the charts of both."""
+"""From the version that kept its records in statuses to this one, and back, by helm with the charts of both."""
 
 from __future__ import annotations
 
@@ -105,6 +105,9 @@ def begun(world: World) -> float:
 
 
 def test_going_back_with_nothing_in_flight(world: World, earlier: Version, now: Version) -> None:
+    earlier.install(world)
+    revision = operator_.revision(world.api)
+    now.install(world)
     orders = world.topic("orders", [0, 1], size=SIZE)
     settled = world.topic("settled", [0, 1])
     before = throttles(world)
@@ -114,7 +117,7 @@ def test_going_back_with_nothing_in_flight(world: World, earlier: Version, now: 
     wait_settled(world)
     assert throttles(world) == before
 
-    earlier.install(world)
+    operator_.roll_back(world.api, revision)
     world.kubectl("delete", "crd", RECORDS)
     name = world.move("later", {(orders, 0): [2, 3]}, throttle=SLOW)
     wait_in_status(world, name, [0, 1])

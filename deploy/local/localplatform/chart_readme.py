@@ -25,7 +25,8 @@ helm test kafka-reassign --namespace kafka-reassign
 ```
 
 This starts a pod of the operator's own image. It asks the operator's Service, by its DNS name, whether the operator is
-ready. Without a Service there is no such test.
+ready. Without a Service there is no such test. With `networkPolicy.metricsFrom`, allow pods of the release's namespace
+too.
 
 ## Values
 

@@ -33,6 +33,7 @@ USERS = {
     "system:kube-controller-manager": "",
     "system:kube-scheduler": "",
     "system:kube-proxy": "",
+    "system:coredns": "",
     "system:node:local": "system:nodes",
 }
 

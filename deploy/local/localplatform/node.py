@@ -1,7 +1,7 @@
-"""The node: containerd, the kubelet and kube-proxy, on which pods run as anywhere else.
+"""The node: containerd, the kubelet, kube-proxy and the cluster's DNS, on which pods run as anywhere else.
 
 Each pod has a link of its own to the host (CNI's ptp), so that all its traffic is routed and Services work
-without further kernel modules. Pods reach the brokers and the API server on the bridge, and nothing outside.
+without further kernel modules. Pods reach the brokers, the API server and the DNS on the bridge, and nothing outside.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from localplatform import cache
+from localplatform import cache, dns
 from localplatform.binaries import binaries
 from localplatform.buildah import Buildah, with_storage
 from localplatform.certificates import write_private
@@ -32,7 +32,7 @@ CGROUP = "kafka-reassign-local"
 CGROUPS = Path("/sys/fs/cgroup")
 PROXY_CONFIG = "kube-proxy.json"
 IMAGE_USER = 65532  # of deploy/Containerfile
-AGENTS = ("kube-proxy", "kubelet", "containerd")
+AGENTS = ("kube-proxy", "kubelet", dns.PROCESS, "containerd")
 
 CONTAINERD = f"""\
 version = 2
@@ -101,6 +101,7 @@ def start(processes: Processes, server: ApiServer) -> None:
     clean_up(processes)
     _start_containerd(processes)
     import_image(pause_image())
+    dns.start(processes, server, ADDRESS, STATE)
     _start_kubelet(processes, server)
     _start_proxy(processes, server)
 
@@ -199,6 +200,8 @@ def _start_kubelet(processes: Processes, server: ApiServer) -> None:
             "address": ADDRESS,
             "port": free_port(ADDRESS),
             "healthzPort": 0,
+            "clusterDNS": [ADDRESS],
+            "clusterDomain": dns.DOMAIN,
             "containerRuntimeEndpoint": f"unix://{SOCKET}",
             "podLogsDir": f"{STATE}/kubelet/logs",
             "cgroupDriver": "cgroupfs",

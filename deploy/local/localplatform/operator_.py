@@ -27,15 +27,31 @@ def install(server: ApiServer, brokers: Brokers, image: Image, chart: Path = CHA
     state = cache.key(pins)
     if not _is_installed(server) or not installed.exists() or installed.read_text() != state:
         say("installing the operator with its chart")
-        settings = {"repository": image.repository, "tag": image.tag, "pullPolicy": "Never"}
         flags = ["--create-namespace", "--wait", "--timeout=3m"]
-        flags += [f"--set=image.{name}={value}" for name, value in settings.items()]
         try:
-            helm(server, "upgrade", "--install", RELEASE, chart, *flags)
+            helm(server, "upgrade", "--install", RELEASE, chart, *flags, *image_flags(image))
         except PlatformError as error:
             raise PlatformError(f"{error}\n{_what_pods_say(server)}") from None
         installed.write_text(state)
     _apply_cluster(server, brokers)
+
+
+def image_flags(image: Image) -> list[str]:
+    """What has helm's chart take this image, which the cluster has."""
+    settings = {"repository": image.repository, "tag": image.tag, "pullPolicy": "Never"}
+    return [f"--set=image.{name}={value}" for name, value in settings.items()]
+
+
+def revision(server: ApiServer) -> int:
+    """The release's revision."""
+    (latest,) = json.loads(helm(server, "history", RELEASE, "--max=1", "--output=json"))
+    return int(latest["revision"])
+
+
+def roll_back(server: ApiServer, revision: int) -> None:
+    """Bring the operator back to an earlier revision of the release."""
+    (server.directory / "operator-installed").unlink(missing_ok=True)
+    helm(server, "rollback", RELEASE, str(revision), "--wait", "--timeout=3m")
 
 
 def _is_installed(server: ApiServer) -> bool:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from localplatform import argocd, brokers, cache, machine, node, operator_, prerequisites, prometheus
+from localplatform import argocd, brokers, cache, dns, machine, node, operator_, prerequisites, prometheus
 from localplatform.binaries import binaries
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
@@ -64,7 +64,7 @@ def prepare(part: str | None = None) -> None:
     prerequisites.require(wanted)
     builds: dict[str, list[Callable[[], Path | Image]]] = {
         "api": [binaries],
-        "node": [node.pause_image],
+        "node": [node.pause_image, dns.built],
         "brokers": [brokers.libs],
         "operator": [operator_image, fleet_image, prometheus.built],
         "argocd": [argocd.built],

@@ -142,7 +142,7 @@ def make(tag: str | None, registry: str | None) -> None:
         epoch = {"SOURCE_DATE_EPOCH": str(release.seconds)}
         run([uv, "build", "--quiet", "--no-create-gitignore", "--out-dir", DIST, tree], env=epoch)
         for target in (OPERATOR, FLEET):
-            _write_image(release, target, tree, registry)
+            write_image(DIST, release, target, tree, registry)
     (DIST / SUMS).write_text(checksums(DIST, release.files))
     found = {path.name for path in DIST.iterdir()}
     if found != {*release.files, SUMS}:
@@ -179,20 +179,21 @@ def _export(tree: Path) -> None:
     archive.unlink()
 
 
-def _write_image(release: Release, target: Target, tree: Path, registry: str | None) -> None:
+def write_image(folder: Path, release: Release, target: Target, tree: Path, registry: str | None = None) -> None:
+    """Write the archive of an image of this tree, and its bill of materials, to the folder."""
     say(f"building the image {target.stage}")
     name = f"{registry or 'docker.io/library'}/{target.repository}:{release.version}"
     arguments = [f"VERSION={release.version}", f"REVISION={release.commit}"]
 
     def work(buildah: Buildah) -> None:
         build_target(buildah, target, name, tree, arguments)
-        (DIST / release.bill_file(target)).write_text(
+        (folder / release.bill_file(target)).write_text(
             bill(target.repository, release.version, packages_of(buildah, name), release.seconds)
         )
-        buildah.push(name, DIST / "image.tar")
+        buildah.push(name, folder / "image.tar")
 
     with_storage(work)
-    unpacked, packed = DIST / "image.tar", DIST / release.image_file(target)
+    unpacked, packed = folder / "image.tar", folder / release.image_file(target)
     with (
         unpacked.open("rb") as source,
         packed.open("wb") as file,
