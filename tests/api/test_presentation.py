@@ -183,7 +183,7 @@ def test_all_kinds_are_in_one_category(sandbox: Kubectl) -> None:
 @pytest.mark.parametrize(
     ("field", "told"),
     [
-        ("kpr", "brings what is still in flight back to its original replicas when it is deleted"),
+        ("kpr", "what is still in flight goes back to its original replicas"),
         ("kpr.spec.partitions.replicas", "The first is the preferred leader."),
         ("kpr.spec.deletionPolicy", "Orphan leaves them moving"),
         ("kpr.status.partitions.addingReplicas", "Brokers whose replica is being added now."),
