@@ -21,9 +21,10 @@ exit 1
 NO_DOCKER = 'exec: "docker": executable file not found'
 
 
-def make(action: str, folder: Path, **env: str) -> tuple[int, str]:
+def make(action: str, folder: Path) -> tuple[int, str]:
     """The exit code and errors of the platform's command with PLATFORM=kind, where the folder is the PATH."""
-    env = os.environ | env | {"PLATFORM": "kind", "PATH": str(folder), "KAFKA_REASSIGN_CACHE": str(folder / "cache")}
+    ours = {"PYTHONPATH": str(CHECKOUT / "deploy" / "local"), "KAFKA_REASSIGN_CACHE": str(folder / "cache")}
+    env = os.environ | ours | {"PLATFORM": "kind", "PATH": str(folder)}
     command = [sys.executable, "-m", *action.split()]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert not (folder / "cache").exists(), "something was built"
