@@ -1,0 +1,115 @@
+"""What Spark's workers say of clusters is what the one function says, whatever cluster is beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from reassign.errors import PlanningError, Reason
+from reassign.files import snapshots
+from reassign.fleet import choose, inventory
+from reassign.fleet.answers import of_kind
+from reassign.fleet.choose import Folder
+from reassign.fleet.handout import answers, packed, said_now
+from reassign.fleet.policy import Policy, parse
+from reassign.fleet.stages import Job, Stage, run
+from tests.benchmarks.instances import Made, cluster
+from tests.fleet import broken
+from tests.fleet.answered import ask
+from tests.snapshots import in_sync
+
+TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+POLICY = """
+overrides:
+- {clusters: [c1], goal: {drainBrokers: [2]}, template: {throttle: {interBroker: 1Mi}}, waves: {maxBytes: 100Gi}}
+- {clusters: [c2], goal: {replicationFactor: 2}}
+- {clusters: [c3], goal: {drainBrokers: [77]}}
+"""
+CLUSTERS = {
+    f"c{seed}": replace(cluster(Made(300 + 30 * seed, 6, seed=seed, racks=(3,))), id=f"id-{seed}") for seed in range(4)
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fleet")
+    for name, made in CLUSTERS.items():
+        snapshots.write(snapshots.place(root, name, TAKEN), in_sync(made, TAKEN))
+    return root
+
+
+@pytest.fixture(scope="module")
+def said(spark: SparkSession, root: Path) -> pa.Table:
+    there = inventory.take(spark, str(root))
+    folders = choose.wanted(there.files)
+    return said_now(answers(spark, there.base, folders, folders.keys(), parse(POLICY, "")))
+
+
+def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
+    return of_kind(rows, kind).filter(pc.equal(of_kind(rows, kind)["cluster"], name))
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_each_cluster_has_the_planners_plan_under_its_own_policy(root: Path, said: pa.Table, name: str) -> None:
+    alone = ask(root, Folder("2026-01-31", name), policy=parse(POLICY, ""))
+    for kind in (
+        "files",
+        "verdicts",
+        "broker_load",
+        "rack_load",
+        "directory_load",
+        "cluster_load",
+        "plans",
+        "manifests",
+    ):
+        assert of(said, name, kind).equals(of(alone, name, kind)), kind
+
+
+def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
+    plans = {row["cluster"]: row["problem"] for row in of_kind(said, "plans").to_pylist()}
+    assert plans == dict.fromkeys(CLUSTERS) | {
+        "c3": {"reason": "InvalidGoal", "message": "the cluster has no broker 77: name brokers that it has"}
+    }
+    assert {row["cluster"] for row in of_kind(said, "manifests").to_pylist()} == {"c0", "c1", "c2"}
+
+
+def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: SparkSession, tmp_path: Path) -> None:
+    folder = broken.good(tmp_path / "snapshots", "main", days_ago=1)
+    copy = tmp_path / "snapshots" / f"date={broken.DAY}" / "cluster=main"
+    copy.parent.mkdir()
+    folder.rename(copy)
+    broken.good(tmp_path / "snapshots", "main", days_ago=1)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    result = run(spark, job, Stage.PLAN, lambda _: None)
+    assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
+    assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
+
+
+def test_a_file_that_goes_meanwhile_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = broken.good(tmp_path / "snapshots", "main")
+    wanted = choose.wanted
+
+    def gone(files: object) -> object:
+        (folder / "partitions.parquet").unlink()
+        return wanted(files)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(choose, "wanted", gone)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    with pytest.raises(PlanningError, match="cannot be read") as error:
+        run(spark, job, Stage.PLAN, lambda _: None)
+    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
+
+
+def test_the_largest_are_packed_first() -> None:
+    folders = {name: Folder("2026-01-31", name) for name in "abcdex"}
+    tasks = packed({folders[name]: size for name, size in {"a": 1, "b": 5, "c": 3, "d": 3, "e": 1}.items()}, 2)
+    assert tasks[folders["b"]] != tasks[folders["c"]] == tasks[folders["d"]]
+    assert packed({folders["x"]: 1}, 4) == {folders["x"]: 0}
