@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +16,12 @@ from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
-from reassign.fleet import choose, inventory
+from reassign.fleet import choose, handout, inventory
 from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import answers, packed, said_now
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import Job, Stage, run
+from reassign.fleet.stages import MARKER, Job, Stage, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
 from tests.fleet.answered import ask
@@ -106,6 +109,29 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
     with pytest.raises(PlanningError, match="cannot be read") as error:
         run(spark, job, Stage.PLAN, lambda _: None)
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
+
+
+def test_a_cluster_that_kills_its_worker_is_left_out_and_takes_no_other_along(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handout.answer
+
+    def dying(folder: Folder, *about: Any) -> pa.Table:
+        if folder.cluster == "c2":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(folder, *about)
+
+    monkeypatch.setattr(handout, "answer", dying)
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
+    result = run(spark, job, Stage.PLAN, lambda _: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
+        "c2": "WorkerLost",
+        "c3": "InvalidGoal",
+    }
+    assert "has ended, by signal 9: give" in result.left_out["c2"]["message"]
+    expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
+    assert result.summaries == {name: expected[name] for name in ("c0", "c1", "c3")}
+    assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
 
 
 def test_the_largest_are_packed_first() -> None:

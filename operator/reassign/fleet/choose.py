@@ -39,6 +39,7 @@ class Kind(StrEnum):
     NO_BROKERS = "NoBrokers"
     NO_PARTITIONS = "NoPartitions"
     OLD = "OldSnapshot"
+    LOST = "WorkerLost"
 
 
 OLD_DAYS = 2

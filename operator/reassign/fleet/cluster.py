@@ -22,7 +22,7 @@ from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
 from reassign.fleet import rules
 from reassign.fleet.answers import said
-from reassign.fleet.choose import File, Folder, Snapshot, choose
+from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
 from reassign.fleet.loads import assess
 from reassign.fleet.moments import moments
@@ -81,10 +81,19 @@ def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
         return rows | plan.rows
     except PlanningError as error:
         problem = {"reason": error.reason.value, "message": error.message}
-    except Exception as error:  # a bug, or no memory: the other clusters go on
+    except MemoryError:
+        raise  # in a process of its own it may have more
+    except Exception as error:  # a bug: the other clusters go on
         message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
         problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
     return not_planned(snapshot.cluster_id, problem)
+
+
+def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> pa.Table:
+    """Return rows of ANSWERS about a snapshot of which the process that answered for it has ended."""
+    problem = f"the process that was to answer for it has ended, {why}"
+    files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
+    return said("files", folder.cluster, folder.date, [row_of(file) for file in files])
 
 
 def not_planned(cluster_id: str, problem: Row) -> Answer:
@@ -142,13 +151,11 @@ def checked(tables: Tables) -> Answer:
         matches[match.table, match.kind, match.fault].append(match)
     verdicts, rejected = [], []
     for (table, kind, fault), found in matches.items():
-        examples = [example for match in found for example in match.examples]
         one = {"table": table, "kind": kind}
-        verdicts.append(one | {"rows": len(examples), "example": min(examples), "quarantines": fault})
-        if fault:
-            rows = (row for match in found for row in match.rows)
-            distinct = sorted(set(zip(examples, rows, strict=True)))
-            rejected += [one | {"example": example, "row": row} for example, row in distinct]
+        number, example = sum(match.number for match in found), min(match.example for match in found)
+        verdicts.append(one | {"rows": number, "example": example, "quarantines": fault})
+        distinct = sorted({row for match in found for row in match.rows})
+        rejected += [one | {"example": example, "row": row} for example, row in distinct]
     return {"verdicts": verdicts, "rejected": rejected}
 
 

@@ -36,7 +36,15 @@ class Lists(NamedTuple):
 
     def keys(self) -> Bytes:
         """Return each row's values once, as numbers that have the row above the value, sorted."""
-        return np.unique(pairs(self.row, self.value - LEAST))
+        keys = np.sort(pairs(self.row, self.value - LEAST))
+        once: Bytes = keys[np.diff(keys, prepend=-1) != 0]
+        return once
+
+    def without(self, other: Lists) -> tuple[Bytes, Bytes]:
+        """Return the rows and the values, each once, that are not in the same row of another column."""
+        keys, others = self.keys(), other.keys()
+        at = np.searchsorted(others, keys)
+        return apart(keys[others.take(at, mode="clip") != keys] if len(others) else keys)
 
 
 def pairs(row: Bytes, value: Bytes) -> Bytes:

@@ -38,17 +38,32 @@ class Rows(NamedTuple):
     row: Bytes | None = None  # None: the first is of the first, and so on
     beside: tuple[str, ...] = ()  # columns that an example shows beside those of the table
 
+    def first(self, which: Bytes) -> Bytes:
+        """Return those of these that an example comes first of, by its beginning, if they are partitions."""
+        if "partition" not in self.table.schema.names:
+            return which
+        of = self.table.select(["topic", "partition"]).take(pa.array(self._at(which)))
+        begins = pc.binary_join_element_wise(of["topic"], pc.cast(of["partition"], pa.string()), "-")
+        begins = pc.binary_join_element_wise(begins, ": ", "")
+        are_first: Bools = pc.equal(begins, pc.min(begins)).to_numpy()
+        return which[are_first]
+
+    def _at(self, which: Bytes) -> Bytes:
+        return which if self.row is None else self.row[which]
+
     def shown(self, which: Bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield the rows of the table of these, and what an example may show of each."""
-        rows = self.table.take(pa.array(which if self.row is None else self.row[which])).to_pylist()
+        rows = self.table.take(pa.array(self._at(which))).to_pylist()
         for at, row in zip(which.tolist(), rows, strict=True):
             yield row, row | {name: self.columns[name][at] for name in self.beside}
 
 
 class Rule(NamedTuple):
+    """`shown` is how an example is written, of the columns of its row."""
+
     kind: str
     matches: Callable[[Columns], Bools]
-    shown: Callable[[Mapping[str, Any]], str]
+    shown: str
     fault: bool = True
 
 
@@ -61,76 +76,37 @@ class Group(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The rows that a rule matches in a table: how many, one of them in words, and of a fault all of them as JSON."""
+    """What a rule matches in a table: how many rows, the first in words, and of a fault all in words and as JSON."""
 
     table: str
     kind: str
     fault: bool
-    examples: tuple[str, ...]
-    rows: tuple[str, ...]
+    number: int
+    example: str
+    rows: tuple[tuple[str, str], ...]
 
 
-def _note(kind: str, matches: Callable[[Columns], Bools], shown: Callable[[Mapping[str, Any]], str]) -> Rule:
+def _note(kind: str, matches: Callable[[Columns], Bools], shown: str) -> Rule:
     return Rule(kind, matches, shown, fault=False)
 
 
 # --- how rows are shown ---
 
-
-def _broker(row: Mapping[str, Any]) -> str:
-    return f"broker {row['broker']}"
-
-
-def _rack(row: Mapping[str, Any]) -> str:
-    return f"broker {row['broker']} is in {row['rack']}"
-
-
-def _directory(row: Mapping[str, Any]) -> str:
-    return f"broker {row['broker']} {row['path']}"
+_BROKER = "broker {broker}"
+_RACK = "broker {broker} is in {rack}"
+_DIRECTORY = "broker {broker} {path}"
+_VOLUME = "broker {broker} {path}: {usable_bytes} of {total_bytes} bytes are usable"
+_REPLICAS = "{topic}-{partition}: replicas {replicas}"
+_ISR = "{topic}-{partition}: replicas {replicas}, in sync {isr}"
+_LEADER = "{topic}-{partition}: leader {leader}, in sync {isr}"
+_SIZE = "{topic}-{partition}: {size_bytes} bytes"
+_PLACE = "{topic}-{partition}: broker {member} {place}"
 
 
-def _volume(row: Mapping[str, Any]) -> str:
-    return f"{_directory(row)}: {_known(row['usable_bytes'])} of {_known(row['total_bytes'])} bytes are usable"
-
-
-def _partition(row: Mapping[str, Any]) -> str:
-    return f"{row['topic']}-{row['partition']}"
-
-
-def _replicas(row: Mapping[str, Any]) -> str:
-    return f"{_partition(row)}: replicas {_list(row['replicas'])}"
-
-
-def _isr(row: Mapping[str, Any]) -> str:
-    return f"{_replicas(row)}, in sync {_list(row['isr'])}"
-
-
-def _leader(row: Mapping[str, Any]) -> str:
-    return f"{_partition(row)}: leader {row['leader']}, in sync {_list(row['isr'])}"
-
-
-def _size(row: Mapping[str, Any]) -> str:
-    return f"{_partition(row)}: {_known(row['size_bytes'])} bytes"
-
-
-def _place(row: Mapping[str, Any]) -> str:
-    return f"{_partition(row)}: broker {row['member']} {row['place']}"
-
-
-def _twice(row: Mapping[str, Any]) -> str:
-    return f"{row['topic']}: {row['distinct']} partitions in {row['partitions']} rows"
-
-
-def _gap(row: Mapping[str, Any]) -> str:
-    return f"{row['topic']}: {row['distinct']} partitions up to {row['greatest']}"
-
-
-def _known(number: int | None) -> str:
-    return "unknown" if number is None else str(number)
-
-
-def _list(values: list[int | None]) -> str:
-    return f"[{', '.join('null' if value is None else str(value) for value in values)}]"
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join('null' if each is None else str(each) for each in value)}]"
+    return "unknown" if value is None else str(value)
 
 
 # --- what rows are made of ---
@@ -176,12 +152,11 @@ def partitions(tables: Tables) -> Rows:
     replicas, isr = lists(table["replicas"]), lists(table["isr"])
     leader, led = numbers(table["leader"])
     size, size_known = numbers(table["size_bytes"])
-    rows, keys = len(table), replicas.keys()
-    others, _ = apart(np.setdiff1d(isr.keys(), keys, assume_unique=True))
+    rows, (others, _) = len(table), isr.without(replicas)
     columns = {
         "partition": numbers(table["partition"])[0],
         "replicas": replicas.counts,
-        "distinct": np.bincount(apart(keys)[0], minlength=rows),
+        "distinct": np.bincount(apart(replicas.keys())[0], minlength=rows),
         "directories": pc.list_value_length(table["log_dirs"]).to_numpy(),
         "in_sync": isr.counts,
         "others": np.bincount(others, minlength=rows),  # in sync beside the replicas
@@ -226,7 +201,7 @@ def replicas(tables: Tables) -> Rows:
 def elsewhere(tables: Tables) -> Rows:
     """Of what is in sync beside the replicas: while a partition is in flight, those that it leaves."""
     table = tables["partitions"]
-    row, member = apart(np.setdiff1d(_keys(table, "isr"), _keys(table, "replicas"), assume_unique=True))
+    row, member = lists(table["isr"]).without(lists(table["replicas"]))
     null = member > np.iinfo(np.int32).max
     return Rows({"null": null, "unknown": (_index(tables, member) < 0) & ~null}, table, row)
 
@@ -265,10 +240,6 @@ def whole(tables: Tables) -> Rows:
     return Rows({"mebibytes": mebibytes}, pa.table({"mebibytes": mebibytes}))
 
 
-def _keys(table: pa.Table, column: str) -> Bytes:
-    return lists(table[column]).keys()
-
-
 def _index(tables: Tables, ids: Bytes) -> Bytes:
     """Return the place of each broker among the ids that are described; -1 where it is not."""
     known = np.unique(numbers(tables["brokers"]["broker"])[0])
@@ -289,67 +260,75 @@ GROUPS = (
         "brokers",
         brokers,
         (
-            Rule("BrokerTwice", lambda of: of["times"] > 1, _broker),
-            Rule("NegativeNumber", lambda of: of["broker"] < 0, _broker),
-            _note("BrokerDown", lambda of: ~of["alive"], _broker),
-            _note("UnreadableRack", lambda of: ~of["readable"], _rack),
-            _note("MixedRacks", lambda of: of["path"] & of["name"].any(), _rack),
+            Rule("BrokerTwice", lambda of: of["times"] > 1, _BROKER),
+            Rule("NegativeNumber", lambda of: of["broker"] < 0, _BROKER),
+            _note("BrokerDown", lambda of: ~of["alive"], _BROKER),
+            _note("UnreadableRack", lambda of: ~of["readable"], _RACK),
+            _note("MixedRacks", lambda of: of["path"] & of["name"].any(), _RACK),
         ),
     ),
     Group(
         "log_dirs",
         log_dirs,
         (
-            Rule("DirectoryTwice", lambda of: of["times"] > 1, _directory),
-            Rule("UnknownBroker", lambda of: ~of["known"], _directory),
-            Rule("NegativeNumber", lambda of: (of["total"] < 0) | (of["usable"] < 0), _volume),
-            Rule("UsableAboveTotal", lambda of: of["says"] & (of["usable"] > of["total"]), _volume),
-            _note("DirectoryOffline", lambda of: ~of["online"], _directory),
-            _note("CapacityUnknown", lambda of: of["online"] & ~of["says"], _volume),
+            Rule("DirectoryTwice", lambda of: of["times"] > 1, _DIRECTORY),
+            Rule("UnknownBroker", lambda of: ~of["known"], _DIRECTORY),
+            Rule("NegativeNumber", lambda of: (of["total"] < 0) | (of["usable"] < 0), _VOLUME),
+            Rule("UsableAboveTotal", lambda of: of["says"] & (of["usable"] > of["total"]), _VOLUME),
+            _note("DirectoryOffline", lambda of: ~of["online"], _DIRECTORY),
+            _note("CapacityUnknown", lambda of: of["online"] & ~of["says"], _VOLUME),
         ),
     ),
     Group(
         "partitions",
         partitions,
         (
-            Rule("NoReplicas", lambda of: of["replicas"] == 0, _replicas),
-            Rule("TooManyReplicas", lambda of: of["replicas"] > MAX_IN_FLIGHT_REPLICAS, _replicas),
-            Rule("BrokerTwiceInPartition", lambda of: of["distinct"] < of["replicas"], _replicas),
-            Rule("DirectoryCount", lambda of: of["directories"] != of["replicas"], _replicas),
-            Rule("LeaderOutsideIsr", lambda of: of["leader_out_of_sync"], _leader),
-            Rule("LeaderOutsideReplicas", lambda of: of["settled"] & of["leader_elsewhere"], _leader),
-            Rule("IsrOutsideReplicas", lambda of: of["settled"] & (of["others"] > 0), _isr),
-            Rule("NegativeNumber", lambda of: (of["partition"] < 0) | (of["size"] < 0), _size),
-            Rule("AbsurdSize", lambda of: of["size"] > MOST_REPLICA_BYTES, _size),
-            _note("SizeUnknown", lambda of: ~of["size_known"], _size),
-            _note("NoLeader", lambda of: ~of["led"], _isr),
-            _note("OutOfSync", lambda of: of["settled"] & (of["in_sync"] < of["replicas"]), _isr),
+            Rule("NoReplicas", lambda of: of["replicas"] == 0, _REPLICAS),
+            Rule("TooManyReplicas", lambda of: of["replicas"] > MAX_IN_FLIGHT_REPLICAS, _REPLICAS),
+            Rule("BrokerTwiceInPartition", lambda of: of["distinct"] < of["replicas"], _REPLICAS),
+            Rule("DirectoryCount", lambda of: of["directories"] != of["replicas"], _REPLICAS),
+            Rule("LeaderOutsideIsr", lambda of: of["leader_out_of_sync"], _LEADER),
+            Rule("LeaderOutsideReplicas", lambda of: of["settled"] & of["leader_elsewhere"], _LEADER),
+            Rule("IsrOutsideReplicas", lambda of: of["settled"] & (of["others"] > 0), _ISR),
+            Rule("NegativeNumber", lambda of: (of["partition"] < 0) | (of["size"] < 0), _SIZE),
+            Rule("AbsurdSize", lambda of: of["size"] > MOST_REPLICA_BYTES, _SIZE),
+            _note("SizeUnknown", lambda of: ~of["size_known"], _SIZE),
+            _note("NoLeader", lambda of: ~of["led"], _ISR),
+            _note("OutOfSync", lambda of: of["settled"] & (of["in_sync"] < of["replicas"]), _ISR),
         ),
     ),
     Group(
         "partitions",
         replicas,
         (
-            Rule("MissingValue", lambda of: of["null"], _replicas),
-            Rule("UnknownBroker", lambda of: of["unknown"], _replicas),
-            Rule("UnknownDirectory", lambda of: of["undescribed"], _place),
+            Rule("MissingValue", lambda of: of["null"], _REPLICAS),
+            Rule("UnknownBroker", lambda of: of["unknown"], _REPLICAS),
+            Rule("UnknownDirectory", lambda of: of["undescribed"], _PLACE),
         ),
     ),
     Group(
         "partitions",
         elsewhere,
         (
-            Rule("MissingValue", lambda of: of["null"], _isr),
-            Rule("UnknownIsrBroker", lambda of: of["unknown"], _isr),
+            Rule("MissingValue", lambda of: of["null"], _ISR),
+            Rule("UnknownIsrBroker", lambda of: of["unknown"], _ISR),
         ),
     ),
     Group(
         "partitions",
         topics,
         (
-            Rule("PartitionTwice", lambda of: of["distinct"] < of["partitions"], _twice),
-            Rule("PartitionGap", lambda of: of["distinct"] <= of["greatest"], _gap),
-            Rule("TopicName", lambda of: ~of["legal"], lambda row: str(row["topic"])),
+            Rule(
+                "PartitionTwice",
+                lambda of: of["distinct"] < of["partitions"],
+                "{topic}: {distinct} partitions in {partitions} rows",
+            ),
+            Rule(
+                "PartitionGap",
+                lambda of: of["distinct"] <= of["greatest"],
+                "{topic}: {distinct} partitions up to {greatest}",
+            ),
+            Rule("TopicName", lambda of: ~of["legal"], "{topic}"),
         ),
     ),
     Group(
@@ -359,7 +338,7 @@ GROUPS = (
             Rule(
                 "TooManyBytes",
                 lambda of: of["mebibytes"] > MOST_BYTES >> 20,
-                lambda row: f"{row['mebibytes']} MiB in all replicas",
+                "{mebibytes} MiB in all replicas",
             ),
         ),
     ),
@@ -375,15 +354,14 @@ def matching(tables: Tables) -> Iterator[Match]:
             which = np.flatnonzero(rule.matches(rows.columns))
             if not len(which):
                 continue
-            found = list(rows.shown(which))
-            examples = tuple(rule.shown(shown) for _, shown in found)
-            yield Match(
-                group.table,
-                rule.kind,
-                rule.fault,
-                examples,
-                tuple(_json(row) for row, _ in found) if rule.fault else (),
-            )
+            shown = rows.shown(which if rule.fault else rows.first(which))
+            found = [(_written(rule, said), _json(row)) for row, said in shown]
+            example = min(words for words, _ in found)
+            yield Match(group.table, rule.kind, rule.fault, len(which), example, tuple(found) if rule.fault else ())
+
+
+def _written(rule: Rule, said: Mapping[str, Any]) -> str:
+    return rule.shown.format_map({name: _text(value) for name, value in said.items()})
 
 
 def _json(row: Mapping[str, Any]) -> str:

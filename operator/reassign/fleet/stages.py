@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -33,7 +34,7 @@ from reassign.fleet.answers import LOAD_TABLES, in_order, of_kind, schema_of
 from reassign.fleet.choose import Checked, File, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
-from reassign.fleet.handout import answers, reading, said_now
+from reassign.fleet.handout import LARGE, answers, has_crashed, reading, said_now
 from reassign.fleet.history import told
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.overview import Seen, fleet, state
@@ -44,8 +45,8 @@ from reassign.fleet.storage import Storage, spark_errors_as
 from reassign.text import listed
 
 MARKER = "_MADE_FROM"
-PASSING = (Reason.PLANNING_FAILED,)
-"""Why a cluster is not planned although its snapshot is good: another run may find it otherwise."""
+PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
+"""Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
 
 
 class Stage(StrEnum):
@@ -107,11 +108,11 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
         begin(Stage.PLAN)
     plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))
     summaries = {row["cluster"]: row for row in plans["plans"].to_pylist()} if Stage.PLAN in stages else {}
-    if any(each["problem"] and each["problem"]["reason"] in PASSING for each in summaries.values()):
-        for stage in (Stage.CHECK, Stage.ASSESS, Stage.PLAN):
-            kept.forget(stage)
     lists = {name: table.to_pylist() for name, table in tables.items()}
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
+    if any(problem["reason"] in PASSING for problem in left_out.values()):
+        for stage in (Stage.CHECK, Stage.ASSESS, Stage.PLAN):
+            kept.forget(stage)
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
     emitted = None
@@ -187,18 +188,26 @@ class OnePass:
 
     @cached_property
     def _answers(self) -> Answers:
+        with reading(self._job.snapshots):
+            try:
+                return self._asked(LARGE)
+            except (PySparkException, Py4JError) as error:
+                if not has_crashed(error):
+                    raise
+                return self._asked(0)
+
+    def _asked(self, apart_from: int) -> Answers:
         """Where what is in a folder makes another one the newest than the names do, that one is asked once more."""
         wanted = choose.wanted(self._there.files)
         asked = choose.presumed(wanted)
-        ask = partial(answers, self._spark, self._there.base, policy=self._job.policy)
-        with reading(self._job.snapshots):
-            found = ask(wanted, asked)
+        ask = partial(answers, self._spark, self._there.base, policy=self._job.policy, apart_from=apart_from)
+        found = ask(wanted, asked)
+        said = said_now(found)
+        late = {one.folder for one in choose.choose(self._files(said)).newest} - asked
+        if late:
+            others = found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
+            found = others.unionAll(ask({folder: wanted[folder] for folder in late}, late))
             said = said_now(found)
-            late = {one.folder for one in choose.choose(self._files(said)).newest} - asked
-            if late:
-                others = found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
-                found = others.unionAll(ask({folder: wanted[folder] for folder in late}, late))
-                said = said_now(found)
         return Answers(found, said)
 
 
@@ -213,6 +222,8 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 def _sentence(verdict: Verdict) -> str:
     if verdict.kind == Kind.FOLDER_NAME:
         return f"{verdict.example}: rename it"
+    if verdict.kind == Kind.LOST:
+        return f"{verdict.example}: give each of Spark's tasks more memory, or report it"
     of = f"{verdict.table}: " if verdict.table else ""
     example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
     return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"
