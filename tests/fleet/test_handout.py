@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
@@ -111,7 +112,7 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
 
 
-def test_a_cluster_that_kills_its_worker_is_left_out_and_takes_no_other_along(
+def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
     spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = handout.answer
@@ -119,19 +120,29 @@ def test_a_cluster_that_kills_its_worker_is_left_out_and_takes_no_other_along(
     def dying(folder: Folder, *about: Any) -> pa.Table:
         if folder.cluster == "c2":
             os.kill(os.getpid(), signal.SIGKILL)
+        if folder.cluster == "c1":
+            raise MemoryError
         return real(folder, *about)
 
     monkeypatch.setattr(handout, "answer", dying)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
     result = run(spark, job, Stage.PLAN, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
+        "c1": "WorkerLost",
         "c2": "WorkerLost",
         "c3": "InvalidGoal",
     }
+    assert "has ended, for want of memory, or by a bug: give" in result.left_out["c1"]["message"]
     assert "has ended, by signal 9: give" in result.left_out["c2"]["message"]
     expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
-    assert result.summaries == {name: expected[name] for name in ("c0", "c1", "c3")}
+    assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
     assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
+
+
+def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
+    assert handout.has_crashed(PythonException("MemoryError"))
+    assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
+    assert not handout.has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))
 
 
 def test_the_largest_are_packed_first() -> None:

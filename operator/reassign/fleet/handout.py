@@ -14,7 +14,7 @@ from functools import cache, partial
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -31,7 +31,7 @@ LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
 UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
 """What Spark says where it cannot read a file."""
-CRASHED = ("Python worker exited unexpectedly", "MemoryError")
+CRASHED = "Python worker exited unexpectedly"
 """What Spark says where a worker has died, one of many whose snapshots it had."""
 TASKS_PER_CORE = 4
 """Few enough to be started quickly, and enough that what is left at the end is little."""
@@ -93,8 +93,8 @@ def answers(
 
 
 def has_crashed(error: Exception) -> bool:
-    """Return whether a worker has died. Then each snapshot is asked apart, to tell which one it died of."""
-    return any(text in str(error) for text in CRASHED)
+    """Return whether a worker has died, or failed. Then each snapshot is asked apart, to tell which one it was of."""
+    return isinstance(error, PythonException) or CRASHED in str(error)
 
 
 def said_now(found: DataFrame) -> pa.Table:
