@@ -25,7 +25,7 @@ def main(snapshots: Path, manifests: Path, policy: Policy) -> None:
         waves = [entries(cluster, plan, those) for those in waves_of(plan)]
         heads = [*map(without_entries, terms.manifests(name, waves))]
         for file, text in rendered(heads, [[*map(json.dumps, wave)] for wave in waves]).items():
-            write(manifests / "clusters" / name / file, text)
+            write(manifests / "clusters" / name / file, text.encode())
 
 
 if __name__ == "__main__":

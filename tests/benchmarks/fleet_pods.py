@@ -49,8 +49,8 @@ def stages(folder: Path, began: float) -> str:
     marks = {stage: folder / "work" / stage / "_MADE_FROM" for stage in ("check", "assess", "plan")}
     marks |= {"emit": folder / "manifests" / "run.json", "report": folder / "report.html"}
     ended = {stage: mark.stat().st_mtime for stage, mark in marks.items()}
-    both = max(ended.pop("assess"), ended.pop("plan"))
-    times = {"start": began, "check": ended.pop("check"), "assess and plan": both, **ended}
+    both = max(ended.pop("assess"), ended.pop("plan"))  # of one pass; what remains then is to look at the history
+    times = {"start": began, "one pass": ended.pop("check"), "history": both, **ended}
     return ", ".join(f"{name} {end - start:.1f}" for (_, start), (name, end) in pairwise(times.items()))
 
 

@@ -20,3 +20,10 @@ def spark() -> Iterator[SparkSession]:
     started.conf.set("spark.sql.shuffle.partitions", "2")
     yield started
     started.stop()
+
+
+@pytest.fixture
+def program(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program that runs in this process take the session of all tests for its own."""
+    monkeypatch.setattr(session, "start", lambda _: spark)
+    monkeypatch.setattr(session, "_stop", lambda _: None)

@@ -1,4 +1,4 @@
-"""Snapshots as the tables of a fleet, without a folder for each."""
+"""What is said of snapshots, as Spark has it, without files that it has to read."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from reassign.files.schema import SCHEMAS
-from reassign.files.snapshots import write
+from reassign.files.snapshots import place, write
 from reassign.files.tables import Snapshot
-from reassign.fleet.tables import Tables
+from reassign.fleet.choose import Folder
+from reassign.fleet.history import told
+from tests.fleet.answered import ask
 
 
-def tables_of(spark: SparkSession, folder: Path, snapshots: Iterable[tuple[str, Snapshot]]) -> Tables:
-    """The tables of these snapshots, each of the cluster that is named beside it."""
-    found: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-    for number, (cluster, snapshot) in enumerate(snapshots):
-        write(folder / str(number), snapshot)
-        for name, tables in found.items():
-            table = pq.read_table(folder / str(number) / f"{name}.parquet").replace_schema_metadata(None)
-            rows = len(table)
-            date = pa.repeat(pa.scalar(str(snapshot.taken_at.date())), rows)
-            tables.append(
-                table.append_column("date", date).append_column("cluster", pa.repeat(pa.scalar(cluster), rows))
-            )
-    for name, tables in found.items():
-        pq.write_table(pa.concat_tables(tables), folder / f"{name}.parquet")
-    return Tables(**{name: spark.read.parquet(str(folder / f"{name}.parquet")) for name in found})
+def histories(
+    spark: SparkSession, root: Path, clusters: Iterable[tuple[str, tuple[Snapshot, ...]]]
+) -> dict[str, DataFrame]:
+    """What the snapshots of clusters tell, of each the newest first."""
+    rows, counted = [], []
+    for name, snapshots in clusters:
+        for age, snapshot in enumerate(snapshots):
+            folder = place(root, name, snapshot.taken_at)
+            write(folder, snapshot)
+            at = Folder(folder.parent.name.removeprefix("date="), name)
+            rows.append(ask(root, at, newest=not age))
+            counted.append({**at._asdict(), "newest": not age})
+    days = spark.createDataFrame(pa.Table.from_pylist(counted))
+    answers = pa.concat_tables(rows).combine_chunks()  # of several chunks Spark takes the first one alone
+    return told(spark.createDataFrame(answers), days)

@@ -1,4 +1,4 @@
-"""The fleet's commands as a user runs them, in a process of their own."""
+"""The fleet's commands as a user runs them, in this process or in one of their own."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.unit import cli
+from tests.unit.cli import Ran
+
 ROOT = Path(__file__).parents[2]
 MODULE = ("-m", "reassign.cli")
-
-
-class Ran(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 class Place(NamedTuple):
@@ -41,21 +36,24 @@ class Place(NamedTuple):
     def report(self) -> Path:
         return self.folder / "report.html"
 
-    def run(self, *options: str | Path, killed_at: tuple[str, str, str] | None = None) -> Ran:
-        """`fleet run`; killed as `killed` does."""
-        kill = ("-m", "tests.fleet.killed", *map(str, killed_at)) if killed_at else MODULE
-        return program(*kill, *self._words(*options))
+    def run(self, *options: str | Path) -> Ran:
+        """`fleet run`, in this process."""
+        return cli.run(*self.words(*options))
+
+    def killed(self, *options: str | Path, at: tuple[str, str, str]) -> Ran:
+        """`fleet run` in a process of its own, killed as `killed` does."""
+        return program("-m", "tests.fleet.killed", *at, *self.words(*options))
 
     @contextmanager
     def begun(self, *options: str | Path) -> Iterator[subprocess.Popen[str]]:
-        """`fleet run` that goes on while the block runs, and has ended after it."""
-        with begun(*MODULE, *self._words(*options)) as process:
+        """`fleet run` in a process of its own, which goes on while the block runs, and has ended after it."""
+        with begun(*MODULE, *self.words(*options)) as process:
             try:
                 yield process
             finally:
                 process.kill()
 
-    def _words(self, *options: str | Path) -> list[str]:
+    def words(self, *options: str | Path) -> list[str]:
         words = ["fleet", "run", "--snapshots", self.snapshots, "--work", self.work]
         words += ["--manifests", self.manifests, "--report", self.report, "--master", "local[1]", *options]
         return [str(word) for word in words]

@@ -1,8 +1,8 @@
-"""Snapshots as Spark finds them: each file once, and what is wrong with it."""
+"""Snapshots as Spark lists them: each file once, and none that is half-written."""
 
 from __future__ import annotations
 
-import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -10,59 +10,44 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError
-from reassign.files import checks
+from reassign.files.schema import SCHEMAS
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Folder
 from tests.fleet import broken
 
-FILES = {*checks.Kind, *choose.Kind} - broken.NOTES
-"""Those that quarantine."""
+
+def folders(spark: SparkSession, root: Path | str) -> list[Folder]:
+    return [*choose.wanted(inventory.take(spark, str(root)).files)]
 
 
-def test_each_file_is_listed_with_its_metadata(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_are_listed_and_any_change_of_one_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     broken.good(tmp_path, "main", days_ago=1)
-    found = {file.path: file for file in inventory.take(spark, str(tmp_path))}
-    assert len(found) == 8
-    file = found["date=2026-01-31/cluster=main/partitions.parquet"]
-    content = (folder / "partitions.parquet").read_bytes()
-    assert (file.length, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
-    assert file.metadata
-    assert (file.metadata.cluster_id, file.metadata.taken_at) == ("id-of-main", broken.TAKEN)
-    assert file.metadata.rows == {"brokers": 4, "log_dirs": 8, "partitions": 12, "configs": 2}
-    assert all(each.sha256 and each.kind is None for each in found.values())
+    there = inventory.take(spark, str(tmp_path))
+    assert [file.path for file in there.files] == sorted(str(f.relative_to(tmp_path)) for f in tmp_path.glob("*/*/*"))
+    assert all(file.length == (tmp_path / file.path).stat().st_size for file in there.files)
+    assert inventory.take(spark, str(tmp_path)).digest == there.digest
+    written = (folder / "brokers.parquet").stat().st_mtime
+    os.utime(folder / "brokers.parquet", (written + 1, written + 1))
+    assert inventory.take(spark, str(tmp_path)).digest != there.digest
 
 
-def test_faults_of_files_and_folders_are_named_and_the_others_stay(spark: SparkSession, tmp_path: Path) -> None:
-    for name in ("a", "z"):
-        broken.good(tmp_path, name)
-    alone = choose.choose(inventory.take(spark, str(tmp_path)))
-    for kind in sorted(FILES):
-        broken.BROKEN[kind](tmp_path, kind.lower())
-    found = choose.choose(inventory.take(spark, str(tmp_path)))
-    assert {one.kind for one in found.verdicts if one.quarantines} == FILES
-    sound = {one.folder.cluster: one for one in found.newest}
-    assert sound.keys() == {"a", "z"}
-    assert tuple(sound[name] for name in ("a", "z")) == alone.newest
-    assert all("\n" not in one.example for one in found.verdicts)
-
-
-@pytest.mark.parametrize("name", [".main.x1", "_temporary", "_delta=1"])
-def test_what_is_half_written_does_not_count(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_what_is_half_written_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
-    shutil.copytree(folder, folder.parent / name)
-    shutil.copytree(folder.parent, tmp_path / name / "date=2026-01-31")
+    for name in (".main.x1", "_temporary", "_delta=1"):
+        shutil.copytree(folder, folder.parent / name)
+        shutil.copytree(folder, tmp_path / name / "date=2026-01-31" / "cluster=main")
     shutil.copy(folder / "brokers.parquet", folder / "_brokers.parquet")
-    found = choose.choose(inventory.take(spark, str(tmp_path)))
-    assert [one.folder for one in found.newest] == [Folder("2026-01-31", "main")]
-    assert found.verdicts == ()
+    files = inventory.take(spark, str(tmp_path)).files
+    assert len([file for file in files if file.table in SCHEMAS]) == len(SCHEMAS)
+    assert [*choose.wanted(files)] == [Folder("2026-01-31", "main")]
 
 
 def test_a_root_may_have_almost_any_name(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "a b+%20,(x)'é"
     broken.good(root, "main")
     for given in (str(root), f"{root}/", f"file://{tmp_path}/x/../{root.name}"):
-        assert len(choose.choose(inventory.take(spark, given)).newest) == 1, given
+        assert folders(spark, given) == [Folder("2026-01-31", "main")], given
 
 
 def refusal(spark: SparkSession, root: str) -> str:

@@ -7,29 +7,21 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 
-from reassign.errors import PlanningError, Reason
 from reassign.files import checks
-from reassign.fleet import choose, inventory, quality, rules
-from reassign.fleet.choose import Verdict
-from reassign.fleet.quality import REJECTED, Checked
-from reassign.fleet.tables import read
+from reassign.fleet import choose, rules
+from reassign.fleet.answers import of_kind
+from reassign.fleet.choose import Checked, Folder
 from tests.fleet import broken
+from tests.fleet.answered import Answered, answered, ask
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
+ORDER = [("cluster", "ascending"), ("date", "ascending"), ("kind", "ascending")]
 MISNAMED = {"FolderName": "foldername_Old"}
-
-
-def checked(spark: SparkSession, root: Path) -> Checked:
-    chosen = choose.choose(inventory.take(spark, str(root)))
-    return quality.checked(chosen, check(spark, root, chosen)["verdicts"])
-
-
-def check(spark: SparkSession, root: Path, chosen: choose.Chosen) -> dict[str, pa.Table]:
-    return quality.check(str(root), read(spark, str(root), [one.folder for one in chosen.newest]), chosen)
+RULES = [rule for group in rules.GROUPS for rule in group.rules]
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +37,13 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, fleet: Path) -> Checked:
-    return checked(spark, fleet)
+def said(fleet: Path) -> Answered:
+    return answered(fleet)
+
+
+@pytest.fixture(scope="module")
+def found(said: Answered) -> Checked:
+    return said.checked
 
 
 def kinds_of(found: Checked, cluster: str) -> set[str]:
@@ -61,18 +58,18 @@ def test_a_broken_cluster_is_quarantined_for_what_is_wrong_with_it(found: Checke
 
 
 def test_every_fault_has_a_cluster_that_has_it() -> None:
-    faults = {*checks.Kind, *choose.Kind, *rules.FAULTS} - broken.NOTES
+    faults = {*checks.Kind, *choose.Kind, *rules.FAULTS} - broken.NOTES - {choose.Kind.LOST}
     assert broken.BROKEN.keys() == faults
     assert len(faults) > 30
 
 
-def test_the_others_are_the_same_as_without_broken_ones(
-    spark: SparkSession, tmp_path: Path, fleet: Path, found: Checked
-) -> None:
+def test_the_others_are_the_same_as_without_broken_ones(tmp_path: Path, said: Answered, found: Checked) -> None:
     for name in GOOD:
         broken.good(tmp_path, name)
         broken.good(tmp_path, name, days_ago=1)
-    alone = checked(spark, tmp_path)
+    rows, alone = answered(tmp_path)
+    of_good = pc.is_in(said.rows["cluster"], pa.array(GOOD))
+    assert said.rows.filter(of_good).sort_by(ORDER).equals(rows.sort_by(ORDER))
     assert alone.quarantine == alone.notes == ()
     assert [one for one in found.newest if one.folder.cluster in GOOD] == list(alone.newest)
     assert [one for one in found.history if one.folder.cluster in GOOD] == list(alone.history)
@@ -80,22 +77,14 @@ def test_the_others_are_the_same_as_without_broken_ones(
     assert [one for one in found.notes if one.cluster in GOOD] == []
 
 
-def test_names_from_a_snapshot_cannot_steer_a_terminal() -> None:
-    verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
-    verdicts = pa.Table.from_pylist([verdict._asdict()], quality.VERDICTS)
-    [note] = quality.checked(choose.choose([]), verdicts).notes
-    assert note.example == "broker 1 is in /a?[2J?/b"
+def test_the_same_snapshots_have_the_same_answers(fleet: Path, said: Answered) -> None:
+    again = answered(fleet)
+    assert again.rows.equals(said.rows)
+    assert again.checked == said.checked
 
 
-def test_the_same_snapshots_have_the_same_verdicts(spark: SparkSession, fleet: Path, found: Checked) -> None:
-    again = checked(spark, fleet)
-    assert again[:4] == found[:4]
-
-
-def test_rejected_rows_are_kept_with_all_that_they_say(spark: SparkSession, fleet: Path) -> None:
-    chosen = choose.choose(inventory.take(spark, str(fleet)))
-    rows = check(spark, fleet, chosen)["rejected"].to_pylist()
-    assert [*rows[0]] == REJECTED.names
+def test_rejected_rows_are_kept_with_all_that_they_say(said: Answered) -> None:
+    rows = of_kind(said.rows, "rejected").to_pylist()
     assert {row["kind"] for row in rows} == rules.FAULTS
     [row] = [row for row in rows if row["cluster"] == "unknownbroker"]
     assert (row["date"], row["table"], row["example"]) == (
@@ -119,15 +108,10 @@ def test_rejected_rows_are_kept_with_all_that_they_say(spark: SparkSession, flee
 
 def test_every_kind_is_explained() -> None:
     said = set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", DOCS.read_text(), re.MULTILINE))
-    told = {
-        rule.kind
-        for some in (rules.BROKERS, rules.LOG_DIRS, rules.PARTITIONS, rules.REPLICAS, rules.ELSEWHERE, rules.TOPICS)
-        for rule in some
-    }
-    assert said >= {*checks.Kind, *choose.Kind, *rules.FAULTS, *told}
+    assert said >= {*checks.Kind, *choose.Kind, *(rule.kind for rule in RULES)}
 
 
-def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_only_not_well_is_noted_and_stops_nothing(tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     broken.edited(folder, "brokers", lambda rows: [rows[0] | {"alive": False, "rack": "plain"}, *rows[1:]])
     broken.edited(folder, "brokers", lambda rows: [*rows[:-1], rows[-1] | {"rack": "/b//2"}])
@@ -136,7 +120,7 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
     nothing_known = {"size_bytes": None, "leader": None, "isr": []}
     broken.edited(folder, "partitions", lambda rows: [*rows[:-2], *(row | nothing_known for row in rows[-2:])])
     broken.good(tmp_path, "main", days_ago=1, id="before")
-    found = checked(spark, tmp_path)
+    found = answered(tmp_path).checked
     assert (len(found.newest), found.history, found.quarantine) == (1, (), ())
     assert {(one.kind, one.rows, one.example) for one in found.notes} == {
         ("NewClusterId", 1, "it was id-of-before on 2026-01-30, and is id-of-main now"),
@@ -151,21 +135,38 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(spark: SparkSession, t
     }
 
 
-def test_unknown_sizes_are_not_too_many_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_sizes_are_not_too_many_bytes(tmp_path: Path) -> None:
     unknown = [{"partition": number, "size_bytes": None} for number in range(400)]  # of three replicas
     broken.edited(broken.good(tmp_path, "main"), "partitions", lambda rows: [rows[0] | each for each in unknown])
-    found = checked(spark, tmp_path)
+    found = answered(tmp_path).checked
     assert ([one.kind for one in found.notes], found.quarantine) == (["SizeUnknown"], ())
 
 
-def test_a_file_that_goes_meanwhile_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_rule_looks_at_tables_without_rows(tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
-    chosen = choose.choose(inventory.take(spark, str(tmp_path)))
-    tables = read(spark, str(tmp_path), [one.folder for one in chosen.newest])
-    (folder / "partitions.parquet").unlink()
-    with pytest.raises(PlanningError, match="cannot be read") as error:
-        quality.check(str(tmp_path), tables, chosen)
-    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
-    with pytest.raises(PlanningError, match="cannot be read") as error:
-        read(spark, str(tmp_path), [one.folder for one in chosen.newest])
-    assert "\n" not in error.value.message
+    for table in ("log_dirs", "partitions", "configs"):
+        broken.edited(folder, table, lambda rows: [])
+    rows = ask(tmp_path, Folder(broken.DAY, "main"))
+    assert of_kind(rows, "verdicts").num_rows == 0
+    [plan] = of_kind(rows, "plans").to_pylist()
+    assert plan["problem"]["reason"] == "NothingSelected"
+
+
+def test_rules_say_what_they_said_of_nulls_and_of_several_faults_at_once(tmp_path: Path) -> None:
+    folder = broken.good(tmp_path, "main")
+    odd = [
+        {"replicas": [9, None, 8], "log_dirs": ["/d1", "/d1", "/d9"], "isr": [7, None], "leader": 4, "in_flight": True},
+        {"replicas": [1, 2], "log_dirs": ["/d1"], "isr": [1, None], "leader": 2},
+        {"replicas": [1], "log_dirs": ["/d1", None], "isr": [1, 3, 3], "leader": 1},
+    ]
+    broken.edited(
+        folder, "partitions", lambda rows: [*(row | each for row, each in zip(rows, odd, strict=False)), *rows[3:]]
+    )
+    rows = of_kind(ask(tmp_path, Folder(broken.DAY, "main")), "verdicts").to_pylist()
+    assert {(row["kind"], row["rows"], row["example"]) for row in rows if row["quarantines"]} == {
+        ("DirectoryCount", 2, "orders-1: replicas [1, 2]"),
+        ("IsrOutsideReplicas", 2, "orders-1: replicas [1, 2], in sync [1, null]"),
+        ("MissingValue", 2, "orders-0: replicas [9, null, 8]"),
+        ("UnknownBroker", 2, "orders-0: replicas [9, null, 8]"),
+        ("UnknownIsrBroker", 1, "orders-0: replicas [9, null, 8], in sync [7, null]"),
+    }

@@ -9,16 +9,21 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localplatform.processes import wait_until
+from reassign.fleet import emit, stages
 from reassign.fleet.policy import parse
+from reassign.fleet.report import page
 from reassign.fleet.stages import MARKER, Stage
+from reassign.fleet.storage import Storage
 from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
-from tests.fleet.program import Place, Ran, program
+from tests.fleet.program import Place
+from tests.unit.cli import Ran
 
 CLUSTERS = 3
 POLICY = """
@@ -34,19 +39,25 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "snapshots"
 
 
-def run(place: Place, killed_at: tuple[str, str, str] | None = None, options: tuple[str, ...] = ()) -> Ran:
-    return place.run("--policy", place.snapshots.parent / "policy.yaml", *options, killed_at=killed_at)
+def policy_of(place: Place) -> tuple[str, Path]:
+    return "--policy", place.snapshots.parent / "policy.yaml"
+
+
+def run(place: Place, *options: str) -> Ran:
+    return place.run(*policy_of(place), *options)
 
 
 @pytest.fixture(scope="module")
 def whole(snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """What one run makes, in a process and with a JVM of its own."""
     place = Place(snapshots, tmp_path_factory.mktemp("whole"))
-    ran = run(place)
-    assert (ran.code, ran.err) == (0, "")
+    with place.begun(*policy_of(place)) as process:
+        _, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
     return place
 
 
-def test_a_run_reports_its_work_and_a_repeat_that_nothing_changed(whole: Place) -> None:
+def test_a_repeat_says_that_nothing_changed(program: None, whole: Place) -> None:
     before = whole.output()
     assert sorted(before)[-2:] == ["manifests/run.json", "report.html"]
     assert len(json.loads(before["manifests/run.json"])["clusters"]) == CLUSTERS
@@ -67,7 +78,7 @@ def test_a_loop_without_spark_writes_the_same_manifests(whole: Place, tmp_path: 
     }
 
 
-def test_broken_clusters_are_named_and_change_no_manifest_of_others(tmp_path: Path) -> None:
+def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: None, tmp_path: Path) -> None:
     alone, beside = (Place(tmp_path / name / "snapshots", tmp_path / name) for name in ("alone", "beside"))
     for place in (alone, beside):
         for name in ("a", "z"):
@@ -92,7 +103,7 @@ def test_broken_clusters_are_named_and_change_no_manifest_of_others(tmp_path: Pa
     assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
 
 
-def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(tmp_path: Path) -> None:
+def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program: None, tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path)  # its own files lie below the snapshots
     left_out, empty, gone = (broken.good(tmp_path, name) for name in ("a", "m", "z"))
     (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
@@ -113,30 +124,57 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(tmp_path
 
 
 KILLS = {
-    Stage.CHECK: ("reassign.fleet.storage", "Storage.write", "check/rejected"),
-    Stage.ASSESS: ("reassign.fleet.storage", "Storage.write", "assess/directory_load"),
-    Stage.PLAN: ("reassign.fleet.storage", "Storage.write", "plan/_MADE_FROM"),
-    Stage.EMIT: ("reassign.fleet.emit", "write", "wave-1.yaml"),
-    Stage.REPORT: ("reassign.fleet.report.page", "render", ""),
+    Stage.CHECK: (Storage, "write", "check/rejected"),
+    Stage.ASSESS: (Storage, "write", "assess/directory_load"),
+    Stage.PLAN: (Storage, "write", "plan/_MADE_FROM"),
+    Stage.EMIT: (emit, "write", "wave-1.yaml"),
+    Stage.REPORT: (page, "render", ""),
 }
 """In each stage a call in the middle of it, by what it writes."""
 
 
-def test_a_run_killed_in_any_stage_and_restarted_has_the_same_bytes(whole: Place, tmp_path: Path) -> None:
+class Killed(BaseException):
+    """Nothing handles it, as nothing handles SIGKILL."""
+
+
+def test_a_run_killed_in_any_stage_and_restarted_has_the_same_bytes(
+    program: None, whole: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(whole.snapshots, tmp_path)
-    for stage, moment in KILLS.items():
-        shutil.rmtree(place.work / stage, ignore_errors=True)  # a run may have been killed beside it when it was done
-        assert run(place, killed_at=moment).code == -signal.SIGKILL, stage
+    for stage, (holder, name, text) in KILLS.items():
+        real = getattr(holder, name)
+
+        def armed(*args: Any, real: Any = real, text: str = text) -> Any:
+            if any(text in str(each) for each in args):
+                raise Killed
+            return real(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(holder, name, armed)
+            with pytest.raises(Killed):
+                run(place)
+        assert (place.work / Stage.PLAN / MARKER).exists() == (stage in (Stage.EMIT, Stage.REPORT))
     ran = run(place)
     assert (ran.code, ran.err) == (0, "")
     assert place.output() == whole.output()
 
 
-DAMAGE = {"plan/planned.parquet": b"PAR1", "assess/_MADE_FROM": b"\xff\xfe", "check/verdicts.parquet": None}
+def test_a_run_that_got_sigkill_goes_on_where_it_was(program: None, whole: Place, tmp_path: Path) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    moment = ("reassign.fleet.storage", "Storage.write", "plan/manifests")
+    assert place.killed(*policy_of(place), at=moment).code == -signal.SIGKILL
+    made = (place.work / Stage.ASSESS / MARKER).stat().st_mtime_ns
+    ran = run(place)
+    assert (ran.code, ran.err) == (0, "")
+    assert place.output() == whole.output()
+    assert (place.work / Stage.ASSESS / MARKER).stat().st_mtime_ns == made
+
+
+DAMAGE = {"plan/manifests.parquet": b"PAR1", "assess/_MADE_FROM": b"\xff\xfe", "check/verdicts.parquet": None}
 """What is in a file of the work folder instead, None where it is gone."""
 
 
-def test_a_damaged_stage_is_made_again_and_other_files_stay(whole: Place, tmp_path: Path) -> None:
+def test_a_damaged_stage_is_made_again_and_other_files_stay(program: None, whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
     for name, content in DAMAGE.items():
@@ -183,16 +221,11 @@ FAILS = {
 
 
 @pytest.mark.parametrize("fails", FAILS)
-def test_a_failure_in_a_run_is_reported_in_a_line(tmp_path: Path, fails: str) -> None:
-    patched = f"""
-import sys
-from reassign.cli.app import main
-from reassign.fleet import stages
-stages.run = lambda spark, *_: {fails}
-sys.argv = "reassign fleet plan --snapshots here --work {tmp_path} --master local[1]".split()
-main()
-"""
-    ran = program("-c", patched)
+def test_a_failure_in_a_run_is_reported_in_a_line(
+    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.setattr(stages, "run", lambda spark, *_: eval(fails, {"spark": spark}))
+    ran = Place(tmp_path, tmp_path).run()
     assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err
     assert FAILS[fails] in ran.err
 
@@ -216,11 +249,15 @@ def is_running(process: int) -> bool:
     return True
 
 
-def test_what_spark_does_not_know_is_one_sentence(whole: Place) -> None:
-    ran = run(whole, options=("--master", "local[x]"))
-    assert (ran.code, ran.err.count("\n"), "does not start" in ran.err) == (3, 1, True), ran.err
-    ran = run(whole, options=("--work", "nowhere://x"))
+def test_what_spark_does_not_know_is_one_sentence(program: None, whole: Place) -> None:
+    ran = run(whole, "--work", "nowhere://x")
     assert (ran.code, ran.err.count("\n"), "work folder nowhere://x cannot be used" in ran.err) == (4, 1, True), ran.err
+
+
+def test_a_master_that_spark_does_not_know_is_one_sentence(tmp_path: Path) -> None:
+    with Place(tmp_path, tmp_path).begun("--master", "local[x]") as process:
+        _, err = process.communicate()
+    assert (process.returncode, err.count("\n"), "does not start" in err) == (3, 1, True), err
 
 
 @pytest.fixture
@@ -232,7 +269,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", disk], check=True)
 
 
-def test_a_full_disk_is_reported_and_with_more_room_the_run_goes_on(whole: Place, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_with_more_room_the_run_goes_on(
+    program: None, whole: Place, small_disk: Path
+) -> None:
     place = Place(whole.snapshots, small_disk)
     ran = run(place)
     assert (ran.code, ran.err.count("\n")) == (4, 1)

@@ -8,8 +8,7 @@ import pytest
 
 from reassign.files.checks import Metadata
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.choose import Chosen, File, Verdict, choose, digest, wanted
-from reassign.fleet.tables import Folder
+from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, digest, presumed, wanted
 
 ROWS = dict.fromkeys(SCHEMAS, 3)
 
@@ -143,7 +142,7 @@ def test_tables_in_a_folder_of_another_shape_are_reported(folder: str) -> None:
 def test_a_cluster_is_named_as_objects_are(name: str) -> None:
     files = [File(f"date=2026-01-01/cluster={name}/{table}.parquet", 1) for table in SCHEMAS]
     assert verdicts_of(choose(files)) == [(name, "2026-01-01", "FolderName", True)]
-    assert wanted(files) == set()
+    assert wanted(files) == {}
 
 
 def test_all_files_of_snapshots_in_their_place_are_read_and_no_others() -> None:
@@ -151,7 +150,9 @@ def test_all_files_of_snapshots_in_their_place_are_read_and_no_others() -> None:
         File(f"date={day}/cluster=a/{name}.parquet", 1) for day in ("2026-01-01", "2026-01-02") for name in SCHEMAS
     ]
     others = [File(f"{folder}/brokers.parquet", 1) for folder in ("x", "date=*/cluster=a", "date=2026-01-01/cluster=A")]
-    assert wanted([*placed, *others]) == {file.path for file in placed}
+    read = wanted([*placed, *others])
+    assert read == {Folder(f"2026-01-0{n}", "a"): placed[4 * n - 4 : 4 * n] for n in (1, 2)}
+    assert presumed([*read, Folder("2026-01-01", "b")]) == {Folder("2026-01-02", "a"), Folder("2026-01-01", "b")}
 
 
 def test_the_digest_is_of_content_names_and_lengths_in_any_order() -> None:
@@ -159,3 +160,9 @@ def test_the_digest_is_of_content_names_and_lengths_in_any_order() -> None:
     assert digest(files) == digest(reversed(files))
     for changed in (files[0]._replace(sha256="1"), files[0]._replace(path="x"), files[0]._replace(length=1)):
         assert digest([changed, *files[1:]]) != digest(files)
+
+
+def test_names_from_a_snapshot_cannot_steer_a_terminal() -> None:
+    verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
+    [note] = checked(choose([]), [verdict]).notes
+    assert note.example == "broker 1 is in /a?[2J?/b"

@@ -6,16 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
 
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.emit import Emitted, emit
-from reassign.fleet.plan import PLANNED
+from reassign.fleet.emit import Emitted, emit, rendered
 from reassign.fleet.policy import Terms, parse
-from reassign.manifests.objects import Manifest, without_entries
+from reassign.manifests.objects import without_entries
 
 ABOUT = {"snapshots": "sha256:1", "policy": "sha256:2", "version": "0"}
 
@@ -33,19 +31,15 @@ ROWS = [
 ]
 
 
-def planned(rows: list[dict[str, Any]]) -> pa.Table:
-    about = [{"cluster": name, "wave": 0, "summary": "{}"} for name in sorted({each["cluster"] for each in rows})]
-    return pa.Table.from_pylist([*rows, *about], schema=PLANNED)
-
-
-def manifests_of(cluster: str, rows: list[dict[str, Any]], terms: Terms) -> list[Manifest]:
-    """What the planner says beside the entries."""
+def files_of(cluster: str, rows: list[dict[str, Any]], terms: Terms) -> dict[str, str]:
+    """What is planned for a cluster, as the planner renders it."""
     mine = sorted(
         (each for each in rows if each["cluster"] == cluster), key=lambda row: (row["topic"], row["partition"])
     )
     numbers = sorted({each["wave"] for each in mine})
-    waves = [[json.loads(each["entry"]) for each in mine if each["wave"] == number] for number in numbers]
-    return [without_entries(manifest) for manifest in terms.manifests(cluster, waves)]
+    waves = [[str(each["entry"]) for each in mine if each["wave"] == number] for number in numbers]
+    manifests = terms.manifests(cluster, [[json.loads(entry) for entry in wave] for wave in waves])
+    return rendered([without_entries(manifest) for manifest in manifests], waves)
 
 
 def write(
@@ -53,8 +47,7 @@ def write(
 ) -> Emitted:
     names = {each["cluster"] for each in rows}
     states = {name: {"state": "Planned"} for name in names} | {name: {"state": "Quarantined"} for name in left_out}
-    manifests = {name: manifests_of(name, rows, terms or Terms()) for name in names}
-    return emit(folder, planned(rows), manifests, ABOUT, states)
+    return emit(folder, {name: files_of(name, rows, terms or Terms()) for name in names}, ABOUT, states)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.tables import Folder
 from reassign.text import listed
 
 IDENTITY = "brokers"
@@ -40,10 +39,21 @@ class Kind(StrEnum):
     NO_BROKERS = "NoBrokers"
     NO_PARTITIONS = "NoPartitions"
     OLD = "OldSnapshot"
+    LOST = "WorkerLost"
 
 
 OLD_DAYS = 2
 """A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
+
+
+class Folder(NamedTuple):
+    """The folder of a snapshot below the root: `date=2026-01-31/cluster=main`."""
+
+    date: str
+    cluster: str
+
+    def __str__(self) -> str:
+        return f"{self.date}/{self.cluster}"
 
 
 class File(NamedTuple):
@@ -100,6 +110,15 @@ class Chosen(NamedTuple):
     verdicts: tuple[Verdict, ...]
 
 
+class Checked(NamedTuple):
+    """The usable snapshots of a fleet, and its verdicts; all in the order of clusters."""
+
+    newest: tuple[Snapshot, ...]  # of each cluster that can be planned
+    history: tuple[Snapshot, ...]  # older ones of the same clusters
+    quarantine: tuple[Verdict, ...]  # why the other clusters are left out
+    notes: tuple[Verdict, ...]  # what else is worth knowing
+
+
 class _Candidate(NamedTuple):
     """A folder with tables in it."""
 
@@ -133,14 +152,18 @@ Fault = tuple[str, str, int, str]
 """Table, kind, rows, example; see Verdict."""
 
 
-def wanted(files: Iterable[File]) -> set[str]:
-    """The paths of files that have to be read: those of snapshots that are in their place."""
+def wanted(files: Iterable[File]) -> dict[Folder, list[File]]:
+    """The files that have to be read: those of snapshots that are in their place."""
     return {
-        file.path
+        one.folder: [*one.files.values()]
         for one in _folders(files)
         if one.misplaced is None and _is_date(one.folder.date)
-        for file in one.files.values()
     }
+
+
+def presumed(folders: Iterable[Folder]) -> set[Folder]:
+    """The newest folder of each cluster by its name; what is in it may say otherwise."""
+    return set({folder.cluster: folder for folder in sorted(folders)}.values())
 
 
 def digest(files: Iterable[File]) -> str:
@@ -183,6 +206,26 @@ def choose(files: Iterable[File]) -> Chosen:
         example = f"it was {last.cluster_id} on {last.folder.date}, and is {now.cluster_id} now"
         verdicts.append(_note(now, WHOLE, Kind.NEW_ID, len(others), example))
     return Chosen(tuple(usable.values()), tuple(history), tuple(sorted(verdicts)))
+
+
+def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
+    """Return the chosen snapshots that these verdicts leave."""
+    rows = sorted(
+        one._replace(cluster=_printable(one.cluster), date=_printable(one.date), example=_printable(one.example))
+        for one in verdicts
+    )
+    left_out = {one.cluster for one in rows if one.quarantines}
+    return Checked(
+        tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
+        tuple(one for one in chosen.history if one.folder.cluster not in left_out),
+        tuple(one for one in rows if one.quarantines),
+        tuple(one for one in rows if not one.quarantines),
+    )
+
+
+def _printable(text: str) -> str:
+    """Make names printable, since any user can choose them and they go to terminals."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verdict:

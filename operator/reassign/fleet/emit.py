@@ -14,12 +14,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import yaml
 
 from reassign.api.names import OBJECT_NAME
@@ -50,28 +47,26 @@ class Emitted(NamedTuple):
 
 def emit(
     folder: Path,
-    planned: pa.Table,
-    manifests: Mapping[str, Sequence[Manifest]],
+    manifests: Mapping[str, Mapping[str, str]],
     about: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
 ) -> Emitted:
     """Write the tree of a run.
 
-    `planned` are rows of plan.PLANNED; `manifests` those of each planned cluster's waves, without their entries;
-    `about` describes the whole run in the run manifest, and `states` each cluster, those left out included.
+    `manifests` are the files of each planned cluster, by name (`rendered`); `about` describes the whole run in the run
+    manifest, and `states` each cluster, those left out included.
 
     Raises PlanningError (CannotBeWritten).
     """
     clusters = folder / "clusters"
     with writing(folder):
         written = unchanged = removed = 0
-        wanted: dict[Path, bytes] = {}
         entries = {}
-        for cluster, waves in _by_cluster(planned):
-            for name, text in rendered(manifests[cluster], waves).items():
-                wanted[clusters / cluster / name] = text
+        wanted = {
+            clusters / cluster / name: text for cluster, files in manifests.items() for name, text in files.items()
+        }
         for file, text in wanted.items():
-            if write(file, text):
+            if write(file, text.encode()):
                 written += 1
             else:
                 unchanged += 1
@@ -101,11 +96,11 @@ def emit(
     return Emitted(written, unchanged, removed, tuple(dropped))
 
 
-def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, bytes]:
+def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, str]:
     """Return the files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
-    return {f"wave-{number:0{width}}.yaml": _text(*each, number).encode() for number, each in numbered}
+    return {f"wave-{number:0{width}}.yaml": _text(*each, number) for number, each in numbered}
 
 
 def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
@@ -114,16 +109,6 @@ def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
     head = {**manifest, "metadata": metadata}
     lines = "".join(f"  - {entry}\n" for entry in entries)
     return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
-
-
-def _by_cluster(planned: pa.Table) -> Iterator[tuple[str, list[list[str]]]]:
-    """The entries of each cluster's waves, as JSON, in the order of topics and partitions."""
-    rows = planned.filter(pc.greater(planned["wave"], 0))
-    rows = rows.sort_by([(name, "ascending") for name in ("cluster", "wave", "topic", "partition")])
-    keys = zip(rows["cluster"].to_pylist(), rows["wave"].to_pylist(), rows["entry"].to_pylist(), strict=True)
-    for cluster, of_cluster in groupby(keys, key=lambda row: row[0]):
-        waves = groupby(of_cluster, key=lambda row: row[1])
-        yield cluster, [[entry for _, _, entry in wave] for _, wave in waves]
 
 
 def _digest(folder: Path) -> dict[str, Any]:

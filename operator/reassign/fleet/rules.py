@@ -1,220 +1,373 @@
-"""Quality rules on rows of snapshots, in Spark SQL, each of one kind: a fault or a note.
+"""Quality rules on the rows of a snapshot, each of one kind: a fault or a note.
 
 A fault could make a plan wrong: rows that contradict each other, or that no cluster can have. It quarantines the
 cluster. A note, such as a broker that is down, is nothing that the planner cannot handle.
+
+Each group of rules is about rows that are described by columns of one length (`Rows`). A rule says which of them it
+matches, and how one is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from operator import or_
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
-from reassign.files.schema import SCHEMAS
-from reassign.fleet.assess.sizes import MEAN, SIZE
-from reassign.fleet.tables import Tables
+from reassign.fleet.columns import apart, bools, codes, lists, numbers, pairs, times
+from reassign.planning.problem.measures import or_means
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
-from reassign.planning.problem.racks import MAX_DEPTH
+from reassign.planning.problem.racks import MAX_DEPTH, names_of, readable
+
+Tables = Mapping[str, pa.Table]
+Columns = Mapping[str, Any]
+
+
+class Rows(NamedTuple):
+    """What rules are about: columns, and the row of the table that each of their values is of."""
+
+    columns: Columns
+    table: pa.Table
+    row: Bytes | None = None  # None: the first is of the first, and so on
+    beside: tuple[str, ...] = ()  # columns that an example shows beside those of the table
+
+    def first(self, which: Bytes) -> Bytes:
+        """Return those of these that an example comes first of, by its beginning, if they are partitions."""
+        if "partition" not in self.table.schema.names:
+            return which
+        of = self.table.select(["topic", "partition"]).take(pa.array(self._at(which)))
+        begins = pc.binary_join_element_wise(of["topic"], pc.cast(of["partition"], pa.string()), "-")
+        begins = pc.binary_join_element_wise(begins, ": ", "")
+        are_first: Bools = pc.equal(begins, pc.min(begins)).to_numpy()
+        return which[are_first]
+
+    def _at(self, which: Bytes) -> Bytes:
+        return which if self.row is None else self.row[which]
+
+    def shown(self, which: Bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield the rows of the table of these, and what an example may show of each."""
+        rows = self.table.take(pa.array(self._at(which))).to_pylist()
+        for at, row in zip(which.tolist(), rows, strict=True):
+            yield row, row | {name: self.columns[name][at] for name in self.beside}
 
 
 class Rule(NamedTuple):
-    """Rows of one kind: those that meet the condition. `shown` is the text of an example, in SQL."""
+    """`shown` is how an example is written, of the columns of its row."""
 
     kind: str
-    condition: str
+    matches: Callable[[Columns], Bools]
     shown: str
     fault: bool = True
 
 
-def _note(kind: str, condition: str, shown: str) -> Rule:
-    return Rule(kind, condition, shown, fault=False)
+class Group(NamedTuple):
+    """Rules on the same rows, which verdicts call those of a table."""
+
+    table: str
+    rows: Callable[[Tables], Rows]
+    rules: tuple[Rule, ...]
 
 
-_BROKER = "concat('broker ', broker)"
-_RACK = "concat('broker ', broker, ' is in ', rack)"
-_DIRECTORY = "concat('broker ', broker, ' ', path)"
-_VOLUME = (
-    "concat('broker ', broker, ' ', path, ': ', coalesce(string(usable_bytes), 'unknown'), "
-    "' of ', coalesce(string(total_bytes), 'unknown'), ' bytes are usable')"
-)
-_REPLICAS = "concat(topic, '-', partition, ': replicas ', string(replicas))"
-_ISR = "concat(topic, '-', partition, ': replicas ', string(replicas), ', in sync ', string(isr))"
-_LEADER = "concat(topic, '-', partition, ': leader ', leader, ', in sync ', string(isr))"
-_SIZE = "concat(topic, '-', partition, ': ', coalesce(string(size_bytes), 'unknown'), ' bytes')"
-_PLACE = "concat(topic, '-', partition, ': broker ', member, ' ', place)"
-_NAMES = "if(startswith(rack, '/'), split(substr(rack, 2), '/'), array(rack))"
+class Match(NamedTuple):
+    """What a rule matches in a table: how many rows, the first in words, and of a fault all in words and as JSON."""
 
-BROKERS = (
-    Rule("BrokerTwice", "times > 1", _BROKER),
-    Rule("NegativeNumber", "broker < 0", _BROKER),
-    _note("BrokerDown", "not alive", _BROKER),
-    _note(
-        "UnreadableRack",
-        f"rack <> '' and (size({_NAMES}) > {MAX_DEPTH} or exists({_NAMES}, name -> name rlike r'(?U)^$|^\\s|\\s$'))",
-        _RACK,
+    table: str
+    kind: str
+    fault: bool
+    number: int
+    example: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def _note(kind: str, matches: Callable[[Columns], Bools], shown: str) -> Rule:
+    return Rule(kind, matches, shown, fault=False)
+
+
+# --- how rows are shown ---
+
+_BROKER = "broker {broker}"
+_RACK = "broker {broker} is in {rack}"
+_DIRECTORY = "broker {broker} {path}"
+_VOLUME = "broker {broker} {path}: {usable_bytes} of {total_bytes} bytes are usable"
+_REPLICAS = "{topic}-{partition}: replicas {replicas}"
+_ISR = "{topic}-{partition}: replicas {replicas}, in sync {isr}"
+_LEADER = "{topic}-{partition}: leader {leader}, in sync {isr}"
+_SIZE = "{topic}-{partition}: {size_bytes} bytes"
+_PLACE = "{topic}-{partition}: broker {member} {place}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join('null' if each is None else str(each) for each in value)}]"
+    return "unknown" if value is None else str(value)
+
+
+# --- what rows are made of ---
+
+
+def brokers(tables: Tables) -> Rows:
+    table = tables["brokers"]
+    racks = [rack or "" for rack in table["rack"].to_pylist()]
+    names = [names_of(rack) for rack in racks]
+    path = np.array([rack.startswith("/") for rack in racks], np.bool_)
+    columns = {
+        "broker": numbers(table["broker"])[0],
+        "times": times(numbers(table["broker"])[0]),
+        "alive": bools(table["alive"]),
+        "path": path,
+        "name": np.array([bool(rack) for rack in racks], np.bool_) & ~path,
+        "readable": np.array(
+            [not rack or (len(of) <= MAX_DEPTH and readable(of)) for rack, of in zip(racks, names, strict=True)],
+            np.bool_,
+        ),
+    }
+    return Rows(columns, table)
+
+
+def log_dirs(tables: Tables) -> Rows:
+    table = tables["log_dirs"]
+    broker, path = numbers(table["broker"])[0], codes(table["path"])[0]
+    total, total_known = numbers(table["total_bytes"])
+    usable, usable_known = numbers(table["usable_bytes"])
+    columns = {
+        "times": times(pairs(np.unique(broker, return_inverse=True)[1], path)),
+        "known": _index(tables, broker) >= 0,
+        "total": total,
+        "usable": usable,
+        "says": total_known & usable_known,
+        "online": bools(table["online"]),
+    }
+    return Rows(columns, table)
+
+
+def partitions(tables: Tables) -> Rows:
+    table = tables["partitions"]
+    replicas, isr = lists(table["replicas"]), lists(table["isr"])
+    leader, led = numbers(table["leader"])
+    size, size_known = numbers(table["size_bytes"])
+    rows, (others, _) = len(table), isr.without(replicas)
+    columns = {
+        "partition": numbers(table["partition"])[0],
+        "replicas": replicas.counts,
+        "distinct": np.bincount(apart(replicas.keys())[0], minlength=rows),
+        "directories": pc.list_value_length(table["log_dirs"]).to_numpy(),
+        "in_sync": isr.counts,
+        "others": np.bincount(others, minlength=rows),  # in sync beside the replicas
+        "leader_out_of_sync": isr.lacks(leader, led),
+        "leader_elsewhere": replicas.lacks(leader, led),
+        "led": led,
+        "size": size,
+        "size_known": size_known,
+        "settled": ~bools(table["in_flight"]),
+    }
+    return Rows(columns, table)
+
+
+def replicas(tables: Tables) -> Rows:
+    """Of each replica: `member` is its broker, `place` its directory, null where it is not known."""
+    table = tables["partitions"]
+    of, directories = lists(table["replicas"]), table["log_dirs"]
+    counts = pc.list_value_length(directories).to_numpy().astype(np.int64)
+    slot = np.arange(len(of.row)) - (np.cumsum(of.counts) - of.counts)[of.row]
+    has = slot < counts[of.row]
+    at = pa.array((np.cumsum(counts) - counts)[of.row] + slot, pa.int64(), mask=~has)
+    flat = pc.list_flatten(directories)
+    flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+    place = flat.take(at)
+    names = pc.unique(pc.drop_null(pa.chunked_array([*tables["log_dirs"]["path"].chunks, flat])))
+    member, null = _index(tables, of.value), of.value > np.iinfo(np.int32).max
+    described = pairs(
+        _index(tables, numbers(tables["log_dirs"]["broker"])[0]) + 1, _code(tables["log_dirs"]["path"], names)
+    )
+    columns = {
+        "null": null & (counts <= of.counts)[of.row],
+        "unknown": (member < 0) & ~null,
+        "undescribed": (member >= 0)
+        & bools(pc.is_valid(place))
+        & ~np.isin(pairs(member + 1, np.maximum(_code(place, names), 0)), described),
+        "member": of.value,
+        "place": place,
+    }
+    return Rows(columns, table, of.row, ("member", "place"))
+
+
+def elsewhere(tables: Tables) -> Rows:
+    """Of what is in sync beside the replicas: while a partition is in flight, those that it leaves."""
+    table = tables["partitions"]
+    row, member = lists(table["isr"]).without(lists(table["replicas"]))
+    null = member > np.iinfo(np.int32).max
+    return Rows({"null": null, "unknown": (_index(tables, member) < 0) & ~null}, table, row)
+
+
+def topics(tables: Tables) -> Rows:
+    table = tables["partitions"]
+    topic, names = codes(table["topic"])
+    number = numbers(table["partition"])[0]
+    greatest = np.full(len(names), np.iinfo(np.int64).min)
+    np.maximum.at(greatest, topic, number)
+    there = np.unique(pairs(topic, number - number.min(initial=0)))
+    counted = pa.table(
+        {
+            "topic": pa.array(names, pa.string()),
+            "partitions": np.bincount(topic, minlength=len(names)),
+            "distinct": np.bincount(apart(there)[0], minlength=len(names)),
+            "greatest": greatest,
+        }
+    )
+    columns = {name: counted[name].to_numpy() for name in ("partitions", "distinct", "greatest")}
+    legal = np.array([TOPIC_NAME.fullmatch(name) is not None for name in names], np.bool_)
+    return Rows(columns | {"legal": legal}, counted)
+
+
+def whole(tables: Tables) -> Rows:
+    """Of the cluster: `mebibytes` of all replicas, rounded down for each topic."""
+    table = tables["partitions"]
+    topic, names = codes(table["topic"])
+    size, known = numbers(table["size_bytes"])
+    size = or_means(np.where(known, np.clip(size, 0, MOST_REPLICA_BYTES), UNKNOWN), topic.astype(np.int32), len(names))
+    size = np.clip(size, 0, MOST_REPLICA_BYTES)
+    count = pc.list_value_length(table["replicas"]).to_numpy().astype(np.int64)
+    rest = np.zeros(len(names), np.int64)
+    np.add.at(rest, topic, (size & ((1 << 20) - 1)) * count)
+    mebibytes = np.array([int(((size >> 20) * count).sum()) + int((rest >> 20).sum())])
+    return Rows({"mebibytes": mebibytes}, pa.table({"mebibytes": mebibytes}))
+
+
+def _index(tables: Tables, ids: Bytes) -> Bytes:
+    """Return the place of each broker among the ids that are described; -1 where it is not."""
+    known = np.unique(numbers(tables["brokers"]["broker"])[0])
+    index = np.searchsorted(known, ids)
+    there = known.take(index, mode="clip") == ids if len(known) else np.zeros(len(ids), np.bool_)
+    return np.where(there, index, -1)
+
+
+def _code(column: Any, names: pa.Array) -> Bytes:
+    found: Bytes = pc.fill_null(pc.index_in(column, names), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+# --- the rules ---
+
+GROUPS = (
+    Group(
+        "brokers",
+        brokers,
+        (
+            Rule("BrokerTwice", lambda of: of["times"] > 1, _BROKER),
+            Rule("NegativeNumber", lambda of: of["broker"] < 0, _BROKER),
+            _note("BrokerDown", lambda of: ~of["alive"], _BROKER),
+            _note("UnreadableRack", lambda of: ~of["readable"], _RACK),
+            _note("MixedRacks", lambda of: of["path"] & of["name"].any(), _RACK),
+        ),
     ),
-    _note("MixedRacks", "startswith(rack, '/') and names > 0", _RACK),
-)
-LOG_DIRS = (
-    Rule("DirectoryTwice", "times > 1", _DIRECTORY),
-    Rule("UnknownBroker", "paths is null", _DIRECTORY),
-    Rule("NegativeNumber", "total_bytes < 0 or usable_bytes < 0", _VOLUME),
-    Rule("UsableAboveTotal", "usable_bytes > total_bytes", _VOLUME),
-    _note("DirectoryOffline", "not online", _DIRECTORY),
-    _note("CapacityUnknown", "online and (total_bytes is null or usable_bytes is null)", _VOLUME),
-)
-PARTITIONS = (
-    Rule("NoReplicas", "size(replicas) = 0", _REPLICAS),
-    Rule("TooManyReplicas", f"size(replicas) > {MAX_IN_FLIGHT_REPLICAS}", _REPLICAS),
-    Rule("BrokerTwiceInPartition", "size(array_distinct(replicas)) < size(replicas)", _REPLICAS),
-    Rule("DirectoryCount", "size(log_dirs) <> size(replicas)", _REPLICAS),
-    Rule("LeaderOutsideIsr", "not array_contains(isr, leader)", _LEADER),
-    Rule("LeaderOutsideReplicas", "not in_flight and not array_contains(replicas, leader)", _LEADER),
-    Rule("IsrOutsideReplicas", "not in_flight and size(array_except(isr, replicas)) > 0", _ISR),
-    Rule("NegativeNumber", "partition < 0 or size_bytes < 0", _SIZE),
-    Rule("AbsurdSize", f"size_bytes > {MOST_REPLICA_BYTES}", _SIZE),
-    _note("SizeUnknown", "size_bytes is null", _SIZE),
-    _note("NoLeader", "leader is null", _ISR),
-    _note("OutOfSync", "not in_flight and size(isr) < size(replicas)", _ISR),
-)
-"""On each partition by itself."""
-REPLICAS = (
-    Rule("MissingValue", "member is null and size(log_dirs) <= size(replicas)", _REPLICAS),
-    Rule("UnknownBroker", "known is null and member is not null", _REPLICAS),
-    Rule("UnknownDirectory", "not array_contains(paths, place)", _PLACE),
-)
-"""On each replica: `member` is its broker, `place` its directory, `paths` are those that the broker describes."""
-ELSEWHERE = (
-    Rule("MissingValue", "member is null", _ISR),
-    Rule("UnknownIsrBroker", "known is null and member is not null", _ISR),
-)
-"""On what is in sync beside the replicas: while a partition is in flight, those that it leaves."""
-TOPICS = (
-    Rule(
-        "PartitionTwice",
-        "distinct < partitions",
-        "concat(topic, ': ', distinct, ' partitions in ', partitions, ' rows')",
+    Group(
+        "log_dirs",
+        log_dirs,
+        (
+            Rule("DirectoryTwice", lambda of: of["times"] > 1, _DIRECTORY),
+            Rule("UnknownBroker", lambda of: ~of["known"], _DIRECTORY),
+            Rule("NegativeNumber", lambda of: (of["total"] < 0) | (of["usable"] < 0), _VOLUME),
+            Rule("UsableAboveTotal", lambda of: of["says"] & (of["usable"] > of["total"]), _VOLUME),
+            _note("DirectoryOffline", lambda of: ~of["online"], _DIRECTORY),
+            _note("CapacityUnknown", lambda of: of["online"] & ~of["says"], _VOLUME),
+        ),
     ),
-    Rule("PartitionGap", "distinct <= greatest", "concat(topic, ': ', distinct, ' partitions up to ', greatest)"),
-    Rule("TopicName", f"not topic rlike r'^(?:{TOPIC_NAME.pattern})$'", "topic"),
+    Group(
+        "partitions",
+        partitions,
+        (
+            Rule("NoReplicas", lambda of: of["replicas"] == 0, _REPLICAS),
+            Rule("TooManyReplicas", lambda of: of["replicas"] > MAX_IN_FLIGHT_REPLICAS, _REPLICAS),
+            Rule("BrokerTwiceInPartition", lambda of: of["distinct"] < of["replicas"], _REPLICAS),
+            Rule("DirectoryCount", lambda of: of["directories"] != of["replicas"], _REPLICAS),
+            Rule("LeaderOutsideIsr", lambda of: of["leader_out_of_sync"], _LEADER),
+            Rule("LeaderOutsideReplicas", lambda of: of["settled"] & of["leader_elsewhere"], _LEADER),
+            Rule("IsrOutsideReplicas", lambda of: of["settled"] & (of["others"] > 0), _ISR),
+            Rule("NegativeNumber", lambda of: (of["partition"] < 0) | (of["size"] < 0), _SIZE),
+            Rule("AbsurdSize", lambda of: of["size"] > MOST_REPLICA_BYTES, _SIZE),
+            _note("SizeUnknown", lambda of: ~of["size_known"], _SIZE),
+            _note("NoLeader", lambda of: ~of["led"], _ISR),
+            _note("OutOfSync", lambda of: of["settled"] & (of["in_sync"] < of["replicas"]), _ISR),
+        ),
+    ),
+    Group(
+        "partitions",
+        replicas,
+        (
+            Rule("MissingValue", lambda of: of["null"], _REPLICAS),
+            Rule("UnknownBroker", lambda of: of["unknown"], _REPLICAS),
+            Rule("UnknownDirectory", lambda of: of["undescribed"], _PLACE),
+        ),
+    ),
+    Group(
+        "partitions",
+        elsewhere,
+        (
+            Rule("MissingValue", lambda of: of["null"], _ISR),
+            Rule("UnknownIsrBroker", lambda of: of["unknown"], _ISR),
+        ),
+    ),
+    Group(
+        "partitions",
+        topics,
+        (
+            Rule(
+                "PartitionTwice",
+                lambda of: of["distinct"] < of["partitions"],
+                "{topic}: {distinct} partitions in {partitions} rows",
+            ),
+            Rule(
+                "PartitionGap",
+                lambda of: of["distinct"] <= of["greatest"],
+                "{topic}: {distinct} partitions up to {greatest}",
+            ),
+            Rule("TopicName", lambda of: ~of["legal"], "{topic}"),
+        ),
+    ),
+    Group(
+        "partitions",
+        whole,
+        (
+            Rule(
+                "TooManyBytes",
+                lambda of: of["mebibytes"] > MOST_BYTES >> 20,
+                "{mebibytes} MiB in all replicas",
+            ),
+        ),
+    ),
 )
-CLUSTER = (Rule("TooManyBytes", f"mebibytes > {MOST_BYTES >> 20}", "concat(mebibytes, ' MiB in all replicas')"),)
-
-FAULTS = frozenset(
-    rule.kind
-    for rules in (BROKERS, LOG_DIRS, PARTITIONS, REPLICAS, ELSEWHERE, TOPICS, CLUSTER)
-    for rule in rules
-    if rule.fault
-)
-
-ROW = ("cluster", "date", "table", "kind", "example", "row")
+FAULTS = frozenset(rule.kind for group in GROUPS for rule in group.rules if rule.fault)
 
 
-def matching(tables: Tables) -> DataFrame:
-    """All rows that a rule matches, as ROW: `example` shows it, `row` is JSON of it; once for each rule."""
-    directories = tables.log_dirs.groupBy("cluster", "broker").agg(sf.collect_set("path").alias("paths"))
-    known = tables.brokers.select("cluster", "broker").distinct().join(directories, ["cluster", "broker"], how="left")
-    known = sf.broadcast(
-        known.select("cluster", sf.col("broker").alias("known"), sf.coalesce("paths", sf.array()).alias("paths"))
-    )
-    parts = (
-        _brokers(tables),
-        _log_dirs(tables, known),
-        _matching("partitions", tables.partitions, PARTITIONS),
-        _replicas(tables, known),
-        _elsewhere(tables, known),
-        _topics(tables),
-    )
-    return reduce(DataFrame.unionByName, parts)
+def matching(tables: Tables) -> Iterator[Match]:
+    """Yield what each rule matches in the tables of a snapshot."""
+    for group in GROUPS:
+        rows = group.rows(tables)
+        for rule in group.rules:
+            which = np.flatnonzero(rule.matches(rows.columns))
+            if not len(which):
+                continue
+            shown = rows.shown(which if rule.fault else rows.first(which))
+            found = [(_written(rule, said), _json(row)) for row, said in shown]
+            example = min(words for words, _ in found)
+            yield Match(group.table, rule.kind, rule.fault, len(which), example, tuple(found) if rule.fault else ())
 
 
-def _brokers(tables: Tables) -> DataFrame:
-    of_cluster = Window.partitionBy("cluster")
-    rows = tables.brokers.select(
-        "*",
-        sf.count("*").over(Window.partitionBy("cluster", "broker")).alias("times"),
-        sf.count_if(sf.expr("rack <> '' and not startswith(rack, '/')")).over(of_cluster).alias("names"),
-    )
-    return _matching("brokers", rows, BROKERS)
+def _written(rule: Rule, said: Mapping[str, Any]) -> str:
+    return rule.shown.format_map({name: _text(value) for name, value in said.items()})
 
 
-def _log_dirs(tables: Tables, known: DataFrame) -> DataFrame:
-    rows = tables.log_dirs.select(
-        "*",
-        sf.col("broker").alias("member"),
-        sf.count("*").over(Window.partitionBy("cluster", "broker", "path")).alias("times"),
-    )
-    return _matching("log_dirs", _described(rows, known), LOG_DIRS)
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, default=_time, ensure_ascii=False, separators=(",", ":"))
 
 
-def _replicas(tables: Tables, known: DataFrame) -> DataFrame:
-    zipped = sf.inline(sf.arrays_zip("replicas", "log_dirs")).alias("member", "place")
-    return _matching("partitions", _described(tables.partitions.select("*", zipped), known), REPLICAS)
-
-
-def _elsewhere(tables: Tables, known: DataFrame) -> DataFrame:
-    others = sf.array_except("isr", "replicas")
-    rows = tables.partitions.where(sf.size(others) > 0).select("*", sf.explode(others).alias("member"))
-    return _matching("partitions", _described(rows, known), ELSEWHERE)
-
-
-def _described(rows: DataFrame, known: DataFrame) -> DataFrame:
-    """Each row with what its `member` is known by; nulls where it is not."""
-    same = (rows["cluster"] == known["cluster"]) & (rows["member"] == known["known"])
-    return rows.join(known, same, how="left").drop(known["cluster"])
-
-
-def _topics(tables: Tables) -> DataFrame:
-    """Matches of a topic's partitions together, and of all of a cluster's."""
-    size = sf.expr(f"cast({SIZE} as decimal(20, 0))")
-    replicas = sf.size("replicas").cast("decimal(5, 0)")
-    by_topic = tables.partitions.groupBy("cluster", "date", "topic").agg(
-        sf.collect_list("partition").alias("numbers"),
-        sf.count("size_bytes").alias("known"),
-        sf.sum(size).alias("known_bytes"),
-        sf.sum(size * replicas).alias("replica_bytes"),
-        sf.sum(sf.when(size.isNull(), replicas).otherwise(0)).alias("unknown_replicas"),
-    )
-    counted = by_topic.select(
-        "cluster",
-        "date",
-        "topic",
-        sf.size("numbers").alias("partitions"),
-        sf.size(sf.array_distinct("numbers")).alias("distinct"),
-        sf.array_max("numbers").alias("greatest"),
-        *("known", "known_bytes", "replica_bytes", "unknown_replicas"),
-    )
-    of_cluster = Window.partitionBy("cluster", "date")
-    counted = counted.withColumns(
-        {"all_known": sf.sum("known").over(of_cluster), "all_bytes": sf.sum("known_bytes").over(of_cluster)}
-    ).withColumn("mebibytes", sf.expr(f"(coalesce(replica_bytes, 0) + unknown_replicas * ({MEAN})) div 1048576"))
-    by_cluster = counted.groupBy("cluster", "date").agg(
-        sf.sum("mebibytes").alias("mebibytes"),
-        sf.flatten(sf.collect_list(_matches(TOPICS, ("topic", "partitions", "distinct", "greatest")))).alias("matches"),
-    )
-    matches = sf.inline(sf.concat("matches", _matches(CLUSTER, ("mebibytes",))))
-    return by_cluster.select("cluster", "date", sf.lit("partitions").alias("table"), matches)
-
-
-def _matching(table: str, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Matches of these rules, row by row; the many rows that match none are left out at once."""
-    some = rows.where(reduce(or_, (sf.expr(rule.condition) for rule in rules)))
-    matches = sf.inline(_matches(rules, SCHEMAS[table].names))
-    return some.select("cluster", "date", sf.lit(table).alias("table"), matches)
-
-
-def _matches(rules: Sequence[Rule], columns: Sequence[str]) -> Column:
-    row = sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
-    matches = (
-        sf.struct(sf.lit(rule.kind).alias("kind"), sf.expr(rule.shown).alias("example"), row.alias("row"))
-        for rule in rules
-    )
-    return sf.array_compact(
-        sf.array(*(sf.when(sf.expr(rule.condition), one) for rule, one in zip(rules, matches, strict=True)))
-    )
+def _time(value: object) -> str:
+    assert isinstance(value, datetime)
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

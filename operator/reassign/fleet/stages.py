@@ -1,49 +1,52 @@
 """A run over a fleet, stage by stage: check, assess, plan, emit, report.
 
-Each of the first three leaves its tables in a folder of its own, and last a marker that names what they were made from.
-A stage whose marker still fits is read, not made again; so a run that was killed goes on where it was, and comes to
-the same bytes.
+The first three are made from one pass over all snapshots. Each leaves its tables in a folder of its own, and last a
+marker that names what they were made from. A stage whose marker still fits is read, not made again; so a run that was
+killed goes on where it was, and comes to the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import reassign
 from reassign.api.digest import hashed
 from reassign.errors import Reason
 from reassign.files import checks
-from reassign.fleet import inventory, quality
-from reassign.fleet.assess import assess
-from reassign.fleet.assess.terms import terms_of
-from reassign.fleet.choose import Kind, Verdict, choose, digest
+from reassign.fleet import choose, inventory
+from reassign.fleet.answers import LOAD_TABLES, in_order, of_kind, schema_of
+from reassign.fleet.choose import Checked, File, Kind, Snapshot, Verdict
+from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
+from reassign.fleet.handout import LARGE, answers, has_crashed, reading, said_now
+from reassign.fleet.history import told
+from reassign.fleet.inventory import Inventory
 from reassign.fleet.overview import Seen, fleet, state
-from reassign.fleet.plan import PLANNED, plan, summaries_of
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.fleet.storage import Storage, spark_errors_as
-from reassign.fleet.tables import Tables, collected, gathered, of_clusters, read, reading
 from reassign.text import listed
 
 MARKER = "_MADE_FROM"
-PASSING = (Reason.INVALID_SNAPSHOT, Reason.PLANNING_FAILED)
-"""Why a cluster is not planned although its snapshot is good: another run may find it otherwise."""
+PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
+"""Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
 
 
 class Stage(StrEnum):
@@ -88,58 +91,38 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     """
     kept, stages = Kept(spark, job.work), of(job, last)
     begin(Stage.CHECK)
-    files = inventory.take(spark, job.snapshots)
-    chosen = choose(files)
-    inputs = digest(files)
-    job.policy.check_patterns({file.cluster for file in files if file.cluster})
-    key = hashed([inputs, program()])
+    there = inventory.take(spark, job.snapshots)
+    job.policy.check_patterns({file.cluster for file in there.files if file.cluster})
+    one_pass = OnePass(spark, job, there)
+    by_files = hashed([there.digest, program()])
+    by_goals = hashed([by_files, job.policy.digest])
 
-    @cache
-    def newest() -> Tables:
-        tables = read(spark, job.snapshots, [each.folder for each in chosen.newest])
-        with reading(job.snapshots):
-            brokers, log_dirs = gathered(tables.brokers, tables.log_dirs)
-        return tables._replace(brokers=brokers, log_dirs=log_dirs)
-
-    results = kept.stage(Stage.CHECK, key, lambda: quality.check(job.snapshots, newest(), chosen))
-    checked = quality.checked(chosen, results["verdicts"])
+    results = kept.stage(Stage.CHECK, by_files, one_pass.checked)
+    files = [file_of(row) for row in results["files"].to_pylist()]
+    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in results["verdicts"].to_pylist()))
     quarantined = problems(checked.quarantine)
-    good = checked.newest
-    names = [each.folder.cluster for each in good]
 
     begin(Stage.ASSESS)
-    key = hashed([key, job.policy.digest])
-
-    def assessed() -> dict[str, pa.Table]:
-        now, older = of_clusters(newest(), names), checked.history
-        history = read(spark, job.snapshots, [each.folder for each in (*good, *older)]) if older else now
-        goals = {name: job.policy.terms(name).planner_goal() for name in names}
-        return collected(assess(now, history, terms_of(spark, goals))._asdict())
-
-    def planned() -> dict[str, pa.Table]:
-        sizes = {each.folder.cluster: each.rows["partitions"] for each in good}
-        return {"planned": plan(spark, of_clusters(newest(), names), job.policy, sizes).toArrow()}
-
-    with ThreadPoolExecutor(1) as beside:  # Spark's cores plan while its driver thinks of how to assess
-        plans = beside.submit(kept.stage, Stage.PLAN, key, planned) if Stage.PLAN in stages else None
-        tables = kept.stage(Stage.ASSESS, key, assessed)
-        if plans:
-            begin(Stage.PLAN)
-        rows = plans.result()["planned"] if plans else PLANNED.empty_table()
+    tables = kept.stage(Stage.ASSESS, by_goals, lambda: one_pass.assessed(checked))
+    if Stage.PLAN in stages:
+        begin(Stage.PLAN)
+    plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))
+    summaries = {row["cluster"]: row for row in plans["plans"].to_pylist()} if Stage.PLAN in stages else {}
     lists = {name: table.to_pylist() for name, table in tables.items()}
-    summaries = summaries_of(rows)
-    if any(each["problem"] and each["problem"]["reason"] in PASSING for each in summaries.values()):
-        kept.forget(Stage.ASSESS)
-        kept.forget(Stage.PLAN)
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
-    seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in good]
+    if any(problem["reason"] in PASSING for problem in left_out.values()):
+        for stage in (Stage.CHECK, Stage.ASSESS, Stage.PLAN):
+            kept.forget(stage)
+    seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
     emitted = None
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
-        manifests = {name: each["manifests"] for name, each in summaries.items() if not each["problem"]}
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
-        emitted = emit(job.manifests, rows, manifests, about(inputs, job.policy), states)
+        manifests: dict[str, dict[str, str]] = {name: {} for name, each in summaries.items() if not each["problem"]}
+        for row in plans["manifests"].to_pylist():
+            manifests[row["cluster"]][row["name"]] = row["text"]
+        emitted = emit(job.manifests, manifests, about(choose.digest(files), job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
         quarantine = [each._asdict() for each in checked.quarantine]
@@ -147,6 +130,85 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
         with writing(job.report):
             write(job.report, text.encode())
     return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), lists["cluster_load"], summaries, emitted)
+
+
+COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
+"""The snapshots that count."""
+
+
+class Answers(NamedTuple):
+    """Rows of ANSWERS: all of them, which Spark keeps, and those that a driver has room for."""
+
+    found: DataFrame
+    said: pa.Table
+
+
+class OnePass:
+    """What is said of all snapshots, by one job of Spark's, which runs when something is asked that is not kept."""
+
+    def __init__(self, spark: SparkSession, job: Job, there: Inventory) -> None:
+        self._spark, self._job, self._there = spark, job, there
+
+    def checked(self) -> dict[str, pa.Table]:
+        """All files, all verdicts, and the rows that quarantine."""
+        files = self._files(self._answers.said)
+        rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
+        chosen = choose.choose(files)
+        by_rows = (Verdict(**row) for row in self._of(chosen.newest, "verdicts").to_pylist())
+        verdicts = [one._asdict() for one in sorted((*chosen.verdicts, *by_rows))]
+        return {
+            "files": pa.Table.from_pylist(rows, schema_of("files")),
+            "verdicts": pa.Table.from_pylist(verdicts, schema_of("verdicts")),
+            "rejected": self._of(chosen.newest, "rejected"),
+        }
+
+    def assessed(self, checked: Checked) -> dict[str, pa.Table]:
+        """The loads of the clusters that count, and what their history tells."""
+        counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
+        counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
+        days = self._spark.createDataFrame(pa.Table.from_pylist(counted, COUNTED))
+        with reading(self._job.snapshots):
+            tables = told(self._answers.found, days)
+            history = {name: in_order(table.toArrow()) for name, table in tables.items()}
+        loads = {name: self._of(checked.newest, name).drop_columns(["date"]) for name in LOAD_TABLES}
+        return loads | history
+
+    def planned(self, checked: Checked) -> dict[str, pa.Table]:
+        return {name: self._of(checked.newest, name).drop_columns(["date"]) for name in ("plans", "manifests")}
+
+    def _of(self, newest: Iterable[Snapshot], kind: str) -> pa.Table:
+        """Rows of what is said of these snapshots."""
+        rows = of_kind(self._answers.said, kind)
+        names = pa.array([str(one.folder) for one in newest], pa.string())
+        return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
+
+    def _files(self, said: pa.Table) -> list[File]:
+        read = {file.path: file for file in map(file_of, of_kind(said, "files").to_pylist())}
+        return [read.get(file.path, file) for file in self._there.files]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        with reading(self._job.snapshots):
+            try:
+                return self._asked(LARGE)
+            except (PySparkException, Py4JError) as error:
+                if not has_crashed(error):
+                    raise
+                return self._asked(0)
+
+    def _asked(self, apart_from: int) -> Answers:
+        """Where what is in a folder makes another one the newest than the names do, that one is asked once more."""
+        wanted = choose.wanted(self._there.files)
+        asked = choose.presumed(wanted)
+        ask = partial(answers, self._spark, self._there.base, policy=self._job.policy, apart_from=apart_from)
+        found = ask(wanted, asked)
+        said = said_now(found)
+        late = {one.folder for one in choose.choose(self._files(said)).newest} - asked
+        if late:
+            others = found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
+            found = others.unionAll(ask({folder: wanted[folder] for folder in late}, late))
+            said = said_now(found)
+        return Answers(found, said)
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
@@ -160,6 +222,8 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 def _sentence(verdict: Verdict) -> str:
     if verdict.kind == Kind.FOLDER_NAME:
         return f"{verdict.example}: rename it"
+    if verdict.kind == Kind.LOST:
+        return f"{verdict.example}: give each of Spark's tasks more memory, or report it"
     of = f"{verdict.table}: " if verdict.table else ""
     example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
     return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"

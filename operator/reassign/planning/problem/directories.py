@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from reassign.planning.problem.assignments import added
-from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Directories, Ints
-from reassign.planning.problem.volume import shared
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.problem.volume import MOST_VOLUME_BYTES, shared
 
 
 def volumes(directories: Directories) -> Ints:
@@ -32,6 +32,18 @@ def volumes(directories: Directories) -> Ints:
                 volume[d] = volume[other]
                 break
     return np.unique(volume, return_inverse=True)[1].astype(np.int32)
+
+
+def capacities(directories: Directories, brokers: int) -> tuple[Bytes, Bools]:
+    """Return, each (B,): the bytes of a broker's online volumes, and whether all of them are reported."""
+    online = directories.online
+    reported = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
+    _, one = np.unique(volumes(directories), return_index=True)
+    capacity = np.zeros(brokers, np.int64)
+    np.add.at(capacity, directories.broker[one], reported[one])
+    known = np.ones(brokers, np.bool_)
+    known[directories.broker[online & (directories.total == UNKNOWN)]] = False
+    return capacity, known & (capacity > 0)
 
 
 def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple[Ints, list[int]]:

@@ -13,7 +13,7 @@ import numpy as np
 from reassign.api.goal import COUNTED
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
-from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.directories import capacities, volumes
 from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
@@ -22,6 +22,7 @@ from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
+from reassign.planning.problem.volume import MOST_VOLUME_BYTES
 from reassign.text import counted, listed
 
 RESOURCES = tuple(COUNTED)
@@ -33,9 +34,6 @@ UNLIMITED = 1 << 62
 MOST_BYTES, MOST_REPLICA_BYTES = 1 << 60, 1 << 50
 """Of all replicas together, and of one, in bytes or any other measure. Sums of them, of bands and of the kernel's
 margins stay below 2^63 then."""
-
-MOST_VOLUME_BYTES = 1 << 53
-"""The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
         if kind.measure:
             _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), kind.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))
-    weight = _weight(cluster, allowed)
+    weight = weights(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
     room = _room(cluster, goal, load[0])
@@ -216,19 +214,10 @@ def _check_sums(cluster: Cluster, each: Bytes, replicas: Ints, what: str) -> Non
     )
 
 
-def _weight(cluster: Cluster, allowed: Bools) -> Bytes:
-    """Return (B,): the bytes of a broker's online volumes if every allowed broker reports them, else 1 for all."""
-    directories = cluster.directories
-    online = directories.online
-    reported = np.where(online, np.clip(directories.total, 0, MOST_VOLUME_BYTES), 0)
-    _, one = np.unique(volumes(directories), return_index=True)
-    weight = np.zeros(len(allowed), np.int64)
-    np.add.at(weight, directories.broker[one], reported[one])
-    unreported = np.zeros(len(allowed), bool)
-    unreported[directories.broker[online & (directories.total == UNKNOWN)]] = True
-    if (allowed & (unreported | (weight == 0))).any():
-        return np.ones(len(allowed), np.int64)
-    return weight
+def weights(cluster: Cluster, allowed: Bools) -> Bytes:
+    """Return (B,): the capacity of each broker if every allowed one reports it, else 1 for all."""
+    capacity, known = capacities(cluster.directories, len(allowed))
+    return np.ones(len(allowed), np.int64) if (allowed & ~known).any() else capacity
 
 
 def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:

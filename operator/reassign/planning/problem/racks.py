@@ -54,10 +54,8 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
         return [()] * len(racks)
     if awareness is Awareness.FLAT:
         return [(rack,) if rack else () for rack in racks]
-    paths = [tuple(rack.removeprefix("/").split("/")) if rack.startswith("/") else (rack,) for rack in racks]
-    unreadable = [
-        i for i, path in enumerate(paths) if racks[i] and any(not name or name != name.strip() for name in path)
-    ]
+    paths = [names_of(rack) for rack in racks]
+    unreadable = [i for i, path in enumerate(paths) if racks[i] and not readable(path)]
     if unreadable:
         raise PlanningError(
             Reason.INVALID_RACKS,
@@ -81,6 +79,16 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
             f"({_named(as_name, racks, ids)}): make broker.rack the same kind everywhere, or use awareness Flat",
         )
     return [path if rack else () for rack, path in zip(racks, paths, strict=True)]
+
+
+def names_of(rack: str) -> tuple[str, ...]:
+    """Return the names of a path, or the plain name."""
+    return tuple(rack.removeprefix("/").split("/")) if rack.startswith("/") else (rack,)
+
+
+def readable(names: Sequence[str]) -> bool:
+    """Return whether no name of a rack is empty, or has space around it."""
+    return all(name and name == name.strip() for name in names)
 
 
 def _named(which: Sequence[int], racks: Sequence[str], ids: Sequence[int] | Ints) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MOST_VOLUME_BYTES = 1 << 53
+"""The most that a volume counts for: network file systems report 2^63, and a broker can have several."""
+
 SAME_VOLUME_BYTES = 16 * 2**20
 """How far free bytes of one volume may differ: directories are measured one after another, with writes in between."""
 

@@ -1,0 +1,139 @@
+"""What is said of snapshots, as rows of one schema: `kind` names the column that a row has beside its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reassign.api.goal import COUNTED
+
+TEXT, COUNT, BYTES, SHARE, YES = pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()
+TIME = pa.timestamp("us", tz="UTC")
+LOADS = {counted.what: BYTES for counted in COUNTED.values()}
+BY_RESOURCE = pa.struct([(by.value, pa.list_(BYTES)) for by in COUNTED])
+
+FILES = {
+    "path": TEXT,
+    "length": BYTES,
+    "sha256": TEXT,
+    "cluster_id": TEXT,
+    "taken_at": TIME,
+    "rows": pa.list_(BYTES),  # of each table, in the order of SCHEMAS
+    "kind": TEXT,  # of what is wrong with it
+    "problem": TEXT,  # in a sentence
+}
+VERDICTS = {"table": TEXT, "kind": TEXT, "rows": BYTES, "example": TEXT, "quarantines": YES}
+REJECTED = {"table": TEXT, "kind": TEXT, "example": TEXT, "row": TEXT}  # the row as JSON, with all that it says
+BROKER_LOAD = {
+    "broker": COUNT,
+    "rack": TEXT,
+    "alive": YES,
+    **LOADS,
+    "capacity": BYTES,
+    "share_bytes": SHARE,
+    "share_replicas": SHARE,
+}
+RACK_LOAD = {"level": COUNT, "path": TEXT, "brokers": BYTES, **LOADS}
+DIRECTORY_LOAD = {
+    "broker": COUNT,
+    "path": TEXT,
+    "bytes": BYTES,
+    "replicas": BYTES,
+    "total_bytes": BYTES,
+    "usable_bytes": BYTES,
+}
+CLUSTER_LOAD = {
+    **dict.fromkeys(("brokers", "topics", "partitions", "replicas", "bytes", "unknown_sizes", "in_flight"), BYTES),
+    **{f"skew_{what}": SHARE for what in LOADS},
+    **dict.fromkeys(
+        ("violations", "drain_replicas", "drain_bytes", "rf_replicas", "bytes_bound", "moves_bound"), BYTES
+    ),
+}
+PLANS = {
+    "cluster_id": TEXT,
+    "problem": pa.struct([("reason", TEXT), ("message", TEXT)]),
+    "racks": pa.list_(TEXT),
+    "before": BY_RESOURCE,
+    "after": BY_RESOURCE,
+    "target": BY_RESOURCE,
+    "balance": pa.list_(
+        pa.struct(
+            [
+                ("by", TEXT),
+                ("before", pa.list_(SHARE)),
+                ("after", pa.list_(SHARE)),
+                ("reachable", SHARE),
+                ("band", pa.list_(SHARE)),
+            ]
+        )
+    ),
+    "waves": pa.list_(pa.struct([("partitions", BYTES), ("bytes", BYTES), ("seconds", SHARE)])),
+    **dict.fromkeys(("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound"), BYTES),
+    "makespan": SHARE,
+    "makespan_bound": SHARE,
+    "unmet": pa.list_(pa.struct([("what", TEXT), ("nearest", TEXT)])),
+}
+MANIFESTS = {"name": TEXT, "text": TEXT}
+
+SEEN = {"taken_at": TIME, "in_flight": BYTES}
+TOPICS = {"taken_at": TIME, "topic": TEXT, "bytes": BYTES}
+VOLUMES = {"taken_at": TIME, "broker": COUNT, "path": TEXT, "total_bytes": BYTES, "usable_bytes": BYTES, "first": YES}
+BEGUN = {"taken_at": TIME, "kind": TEXT, "what": TEXT}
+
+HISTORY = {"seen": SEEN, "topics": TOPICS, "volumes": VOLUMES, "begun": BEGUN}
+"""Of every snapshot, also of those before the newest: what growth and leftovers are found in."""
+KINDS: dict[str, dict[str, pa.DataType]] = {
+    "files": FILES,
+    "verdicts": VERDICTS,
+    "rejected": REJECTED,
+    "broker_load": BROKER_LOAD,
+    "rack_load": RACK_LOAD,
+    "directory_load": DIRECTORY_LOAD,
+    "cluster_load": CLUSTER_LOAD,
+    "plans": PLANS,
+    "manifests": MANIFESTS,
+    **HISTORY,
+}
+LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
+SNAPSHOT = {"cluster": TEXT, "date": TEXT}
+ANSWERS = pa.schema(
+    [("kind", TEXT), *SNAPSHOT.items(), *((kind, pa.struct(list(fields.items()))) for kind, fields in KINDS.items())]
+)
+
+
+def schema_of(kind: str) -> pa.Schema:
+    """Return the columns of the rows of a kind, by themselves."""
+    return pa.schema([*SNAPSHOT.items(), *KINDS[kind].items()])
+
+
+def said(kind: str, cluster: str, date: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows of ANSWERS that say this of a snapshot."""
+    values = pa.array(list(rows), ANSWERS.field(kind).type)
+    number = len(values)
+    columns = {"kind": kind, "cluster": cluster, "date": date}
+    return pa.Table.from_arrays(
+        [
+            values
+            if field.name == kind
+            else pa.repeat(pa.scalar(columns[field.name]), number)
+            if field.name in columns
+            else pa.nulls(number, field.type)
+            for field in ANSWERS
+        ],
+        schema=ANSWERS,
+    )
+
+
+def of_kind(answers: pa.Table, kind: str) -> pa.Table:
+    """Return the rows of a kind with its own columns, in order."""
+    rows = answers.filter(pc.equal(answers["kind"], kind)).select([*SNAPSHOT, kind]).flatten()
+    return in_order(rows.rename_columns(schema_of(kind).names).cast(schema_of(kind)))
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Return these rows sorted by their plain columns from the first on."""
+    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    return rows.sort_by([(name, "ascending") for name in plain])

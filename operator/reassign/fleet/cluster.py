@@ -1,0 +1,221 @@
+"""What is said of one snapshot of a cluster, from one reading of its files: by the same function for each.
+
+It opens the files. Of each cluster's newest snapshot it goes on: it checks the rows, poses the goal, plans, tells how
+load lies, and renders the manifests. All of it is rows of one schema (`answers`), errors too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from reassign.errors import PlanningError, Reason
+from reassign.files import checks
+from reassign.files.schema import SCHEMAS
+from reassign.files.tables import cluster_of
+from reassign.fleet import rules
+from reassign.fleet.answers import said
+from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
+from reassign.fleet.emit import rendered
+from reassign.fleet.loads import assess
+from reassign.fleet.moments import moments
+from reassign.fleet.policy import Policy, Terms
+from reassign.manifests.objects import without_entries
+from reassign.manifests.waves import entries, waves_of
+from reassign.planning.plan import make_of
+from reassign.planning.problem.assignments import added
+from reassign.planning.problem.model import Certificate, Cluster, Goal, Plan
+from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
+from reassign.planning.waves.moves import moves_of
+from reassign.planning.waves.split import makespan
+
+ENTRY = json.JSONEncoder(check_circular=False)
+"""No entry holds itself; checking that takes a third of the time."""
+
+Row = dict[str, Any]
+Answer = dict[str, list[Row]]
+"""Rows by kind."""
+Tables = Mapping[str, pa.Table]
+
+
+class Planned(NamedTuple):
+    """How far planning came: what it says, and what an assessment needs of it."""
+
+    rows: Answer
+    problem: Problem | None = None
+    certificate: Certificate | None = None
+
+
+def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> pa.Table:
+    """Return rows of ANSWERS about a snapshot with these files, by path below the root.
+
+    Those before the newest only have what history is told from.
+    """
+    files, tables = opened(contents)
+    rows: Answer = {"files": [row_of(file) for file in files]}
+    for snapshot in choose(files).newest:  # or none, where something is wrong
+        rows |= of_newest(snapshot, tables, policy) if newest else moments(tables, snapshot.taken_at, None)
+    return pa.concat_tables([said(kind, folder.cluster, folder.date, of_kind) for kind, of_kind in rows.items()])
+
+
+def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
+    """Return what is said of a cluster by its newest snapshot."""
+    name = snapshot.folder.cluster
+    try:
+        rows = checked(tables)
+        if any(verdict["quarantines"] for verdict in rows["verdicts"]):
+            return rows
+        cluster = cluster_of(Path(name), snapshot.cluster_id, tables)
+        terms = policy.terms(name)
+        goal = terms.planner_goal()
+        plan = planned(name, cluster, goal, terms)
+        rows |= moments(tables, snapshot.taken_at, cluster.directories)
+        rows |= assess(cluster, goal, plan.problem, plan.certificate)
+        return rows | plan.rows
+    except PlanningError as error:
+        problem = {"reason": error.reason.value, "message": error.message}
+    except MemoryError:
+        raise  # in a process of its own it may have more
+    except Exception as error:  # a bug: the other clusters go on
+        message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
+        problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
+    return not_planned(snapshot.cluster_id, problem)
+
+
+def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> pa.Table:
+    """Return rows of ANSWERS about a snapshot of which the process that answered for it has ended."""
+    problem = f"the process that was to answer for it has ended, {why}"
+    files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
+    return said("files", folder.cluster, folder.date, [row_of(file) for file in files])
+
+
+def not_planned(cluster_id: str, problem: Row) -> Answer:
+    return {"plans": [{"cluster_id": cluster_id, "problem": problem}]}
+
+
+# --- open: what is wrong with files by themselves ---
+
+
+def opened(contents: Mapping[str, pa.Buffer]) -> tuple[list[File], dict[str, pa.Table]]:
+    """Return the files, with their metadata and faults, and the tables of those that are whole."""
+    files, tables = [], {}
+    for path, content in sorted(contents.items()):
+        file = File(path, content.size, hashlib.sha256(content).hexdigest())
+        try:
+            parquet = checks.opened(path, pa.BufferReader(content))
+            said_of_itself = checks.metadata_of(path, parquet)
+            file = file._replace(metadata=said_of_itself)
+            tables[file.table] = checks.table(path, file.table, parquet, said_of_itself)
+        except checks.UnusableFileError as error:
+            file = file._replace(kind=error.kind, problem=error.why)
+        files.append(file)
+    return files, tables
+
+
+def row_of(file: File) -> Row:
+    row: Row = {
+        "path": file.path,
+        "length": file.length,
+        "sha256": file.sha256,
+        "kind": file.kind,
+        "problem": file.problem,
+    }
+    if file.metadata:
+        cluster_id, taken_at, rows = file.metadata
+        row |= {"cluster_id": cluster_id, "taken_at": taken_at, "rows": [rows[name] for name in SCHEMAS]}
+    return row
+
+
+def file_of(row: Row) -> File:
+    """Return the file that `row_of` has made a row of."""
+    metadata = None
+    if row["cluster_id"] is not None:
+        metadata = checks.Metadata(row["cluster_id"], row["taken_at"], dict(zip(SCHEMAS, row["rows"], strict=True)))
+    return File(row["path"], row["length"], row["sha256"], metadata, row["kind"], row["problem"])
+
+
+# --- check: what is wrong with rows ---
+
+
+def checked(tables: Tables) -> Answer:
+    """Return a verdict for each table and kind, and the rows that quarantine."""
+    matches = defaultdict[tuple[str, str, bool], list[rules.Match]](list)
+    for match in rules.matching(tables):
+        matches[match.table, match.kind, match.fault].append(match)
+    verdicts, rejected = [], []
+    for (table, kind, fault), found in matches.items():
+        one = {"table": table, "kind": kind}
+        number, example = sum(match.number for match in found), min(match.example for match in found)
+        verdicts.append(one | {"rows": number, "example": example, "quarantines": fault})
+        distinct = sorted({row for match in found for row in match.rows})
+        rejected += [one | {"example": example, "row": row} for example, row in distinct]
+    return {"verdicts": verdicts, "rejected": rejected}
+
+
+# --- pose, plan, and render ---
+
+
+def planned(name: str, cluster: Cluster, goal: Goal, terms: Terms) -> Planned:
+    """Return a cluster's plan as rows; where there is none, why."""
+    problem = None
+    try:
+        problem = pose(cluster, goal)
+        plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
+        waves = [entries(cluster, plan, those) for those in waves_of(plan)]
+        # what no object can hold is an error here, which leaves out this cluster alone
+        manifests = [without_entries(manifest) for manifest in terms.manifests(name, waves)]
+    except PlanningError as error:
+        return Planned(not_planned(cluster.id, {"reason": error.reason.value, "message": error.message}), problem)
+    texts = rendered(manifests, [[ENTRY.encode(entry) for entry in wave] for wave in waves])
+    rows = {
+        "plans": [summary(cluster, problem, plan, terms.rate)],
+        "manifests": [{"name": file, "text": text} for file, text in texts.items()],
+    }
+    return Planned(rows, problem, plan.certificate)
+
+
+def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Row:
+    """Return what is said of a plan. Lists are in the order of the brokers."""
+    certificate = plan.certificate
+    loads = {"before": problem.load, "after": problem.loads(plan.target), "target": problem.target}
+    costs = ("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound", "makespan", "makespan_bound")
+    return {
+        "cluster_id": cluster.id,
+        "racks": list(cluster.racks),
+        **{when: {by.value: load[row].tolist() for row, by in enumerate(RESOURCES)} for when, load in loads.items()},
+        "balance": [
+            {
+                "by": one.by.value,
+                "before": one.before,
+                "after": one.after,
+                "reachable": one.reachable,
+                "band": one.band,
+            }
+            for one in certificate.balance
+        ],
+        "waves": list(_waves(cluster, problem, plan, rate)),
+        **{cost: getattr(certificate, cost) for cost in costs},
+        "unmet": [one._asdict() for one in certificate.unmet],
+    }
+
+
+def _waves(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Iterator[Row]:
+    """Of each wave the partitions that change, the bytes that are copied, and seconds, where there is a rate."""
+    of = np.flatnonzero(plan.wave >= 0)
+    number = int(plan.wave.max(initial=-1)) + 1
+    copies = np.zeros(number, np.int64)
+    np.add.at(copies, plan.wave[of], added(cluster.replicas[of], plan.target[of]).sum(axis=1) * problem.size[of])
+    seconds: tuple[float | None, ...] = (None,) * number
+    if rate is not None:
+        moves = moves_of(cluster.replicas, plan.target, problem.size, online_replicas(cluster))
+        seconds = makespan(moves, plan.wave, rate).waves
+    counts = np.bincount(plan.wave[of], minlength=number)
+    for count, copied, lasts in zip(counts.tolist(), copies.tolist(), seconds, strict=True):
+        yield {"partitions": count, "bytes": copied, "seconds": lasts}

@@ -1,0 +1,139 @@
+"""Spark hands out snapshots: the files of each, as bytes, to the one function that answers for it (`cluster.answer`).
+
+One shuffle brings the files of a snapshot together. They are packed into tasks by size, the largest first, since the
+largest cluster's plan is one task, whatever there are of cores.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from reassign.errors import PlanningError, Reason
+from reassign.fleet.answers import ANSWERS, HISTORY
+from reassign.fleet.apart import LostError, apart
+from reassign.fleet.choose import File, Folder
+from reassign.fleet.cluster import answer, lost
+from reassign.fleet.policy import Policy
+from reassign.fleet.storage import first_cause
+
+LARGE = 1 << 22
+"""Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
+UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
+"""What Spark says where it cannot read a file."""
+CRASHED = "Python worker exited unexpectedly"
+"""What Spark says where a worker has died, one of many whose snapshots it had."""
+TASKS_PER_CORE = 4
+"""Few enough to be started quickly, and enough that what is left at the end is little."""
+
+
+@contextmanager
+def reading(root: str) -> Iterator[None]:
+    """Raise PlanningError where a snapshot disappears meanwhile, or its storage fails."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if not any(text in str(error) for text in UNREAD):
+            raise
+        raise PlanningError(
+            Reason.SPARK_FAILED,
+            f"the snapshots below {root} cannot be read any more ({first_cause(error)}); check their storage, and run "
+            "it again: it goes on where it was",
+        ) from None
+
+
+def answers(
+    spark: SparkSession,
+    base: str,
+    snapshots: Mapping[Folder, Sequence[File]],
+    newest: Collection[Folder],
+    policy: Policy,
+    apart_from: int = LARGE,
+) -> DataFrame:
+    """Return what is said of these snapshots, of the `newest` all of it, as rows of ANSWERS that Spark keeps.
+
+    One of `apart_from` bytes or more has a process of its own.
+    """
+    if not snapshots:
+        return spark.createDataFrame(ANSWERS.empty_table())
+    tasks = min(len(snapshots), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
+    task_of = packed(sizes, tasks)
+    places = {
+        f"{base.rstrip('/')}/{file.path}": (folder, file) for folder, files in snapshots.items() for file in files
+    }
+    asked = [
+        {
+            "path": path,
+            "file": file.path,
+            "date": folder.date,
+            "cluster": folder.cluster,
+            "newest": folder in newest,
+            "task": task_of[folder],
+        }
+        for path, (folder, file) in places.items()
+    ]
+    content = spark.read.format("binaryFile").load([*places]).select("path", "content")
+    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked))), "path")
+    packed_rows = content.repartitionById(tasks, sf.col("task").cast("int"))
+    found = packed_rows.groupBy("task", "cluster", "date").applyInArrow(
+        _answerer(policy.model_dump_json(by_alias=True, exclude_unset=True), apart_from), from_arrow_schema(ANSWERS)
+    )
+    return found.persist(StorageLevel.DISK_ONLY)
+
+
+def has_crashed(error: Exception) -> bool:
+    """Return whether a worker has died, or failed. Then each snapshot is asked apart, to tell which one it was of."""
+    return isinstance(error, PythonException) or CRASHED in str(error)
+
+
+def said_now(found: DataFrame) -> pa.Table:
+    """Return what is said of the newest snapshots, and of all files: what a driver has room for."""
+    return found.where(~sf.col("kind").isin(*HISTORY)).toArrow()
+
+
+def packed(sizes: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
+    """Return a task for each snapshot: the largest first, each to the task that has least so far."""
+    heap = [(0, task) for task in range(tasks)]
+    task_of = {}
+    for folder, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+        load, task = heapq.heappop(heap)
+        task_of[folder] = task
+        heapq.heappush(heap, (load + size + 1, task))
+    return task_of
+
+
+def _answerer(policy: str, apart_from: int) -> Callable[[pa.Table], pa.Table]:
+    """The function that answers for a group, in Python's workers; it carries the policy as text."""
+
+    def of_group(rows: pa.Table) -> pa.Table:
+        contents = {
+            name: content.as_buffer()
+            for name, content in zip(rows["file"].to_pylist(), rows["content"].combine_chunks(), strict=True)
+        }
+        folder = Folder(rows["date"][0].as_py(), rows["cluster"][0].as_py())
+        ask = partial(answer, folder, contents, _begun(policy), rows["newest"][0].as_py())
+        if sum(content.size for content in contents.values()) < apart_from:
+            return ask()
+        try:
+            return apart(ask)
+        except LostError as error:
+            return lost(folder, contents, str(error))
+
+    return of_group
+
+
+@cache
+def _begun(policy: str) -> Policy:
+    """Prepare a worker, once."""
+    return Policy.model_validate_json(policy)

@@ -1,0 +1,117 @@
+"""What history tells: how topics and disks grow, and what was begun and not finished.
+
+In expressions over days and clusters, of the rows that each snapshot has (`moments`): so no history has to fit into one
+place.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from reassign.fleet.answers import HISTORY
+from reassign.fleet.moments import REASSIGNMENT, THROTTLE
+
+DAY = 86_400
+
+
+def told(answers: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
+    """Return the tables of what the rows of HISTORY among the answers tell.
+
+    `counted` are the snapshots that count, by `cluster` and `date`; `newest` marks one of each cluster.
+    """
+
+    def rows(kind: str) -> DataFrame:
+        of_kind = answers.where(sf.col("kind") == kind).select(
+            "cluster", "date", *(f"{kind}.{c}" for c in HISTORY[kind])
+        )
+        return of_kind.join(sf.broadcast(counted), ["cluster", "date"])
+
+    return {
+        "topic_growth": topic_growth(rows("topics")),
+        "disk_growth": disk_growth(rows("volumes")),
+        "leftovers": leftovers(rows("begun"), rows("seen")),
+    }
+
+
+def topic_growth(topics: DataFrame) -> DataFrame:
+    """Return the growth of the topics that still exist."""
+    return (
+        topics.groupBy("cluster", "topic")
+        .agg(
+            sf.max(sf.when(sf.col("newest"), sf.struct("bytes"))).alias("now"),
+            slope("bytes").alias("bytes_per_day"),
+            days_observed("bytes").alias("days_observed"),
+        )
+        .where("now is not null")
+        .select("cluster", "topic", "now.bytes", "bytes_per_day", "days_observed")
+    )
+
+
+def disk_growth(volumes: DataFrame) -> DataFrame:
+    """One row for each volume that says how full it is, by the first of its directories in the newest snapshot."""
+    return (
+        volumes.withColumn("used_bytes", sf.try_subtract("total_bytes", "usable_bytes"))
+        .groupBy("cluster", "broker", "path")
+        .agg(
+            sf.max(sf.col("newest") & sf.col("first")).alias("told"),
+            sf.max_by(sf.struct("used_bytes", "total_bytes", "usable_bytes"), "taken_at").alias("now"),
+            slope("used_bytes").alias("bytes_per_day"),
+        )
+        .where("told")
+        .select(
+            "cluster",
+            "broker",
+            "path",
+            "now.used_bytes",
+            "now.total_bytes",
+            "bytes_per_day",
+            sf.expr("if(bytes_per_day > 0, now.usable_bytes / bytes_per_day, null)").alias("days_until_full"),
+        )
+    )
+
+
+def leftovers(begun: DataFrame, seen: DataFrame) -> DataFrame:
+    """`since` is the first snapshot from which on it was so in each one up to the newest.
+
+    A throttle is left over where nothing is in flight in its cluster; a reassignment where the same replicas are its
+    target for a day or more.
+    """
+    of_cluster = Window.partitionBy("cluster")
+    times = seen.select(
+        "cluster",
+        "taken_at",
+        "in_flight",
+        (sf.row_number().over(of_cluster.orderBy(sf.desc("taken_at"))) - 1).alias("age"),
+        sf.max("taken_at").over(of_cluster).alias("newest_at"),
+    )
+    in_a_row = "filter(array_sort(collect_list(struct(age, taken_at))), (x, i) -> x.age = i)"
+    return (
+        begun.join(sf.broadcast(times), ["cluster", "taken_at"])
+        .where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))
+        .groupBy("cluster", "kind", "what")
+        .agg(
+            sf.first("newest_at").alias("newest_at"), sf.expr(f"try_element_at({in_a_row}, -1).taken_at").alias("since")
+        )
+        .where(
+            sf.col("since").isNotNull()
+            & ((sf.col("kind") == THROTTLE) | (sf.unix_seconds("newest_at") - sf.unix_seconds("since") >= DAY))
+        )
+        .select("cluster", "kind", "what", "since")
+    )
+
+
+def slope(what: str) -> Column:
+    """Of `what` over `taken_at`, per day, in whole bytes: sums of whole numbers, which no order of rows changes, where
+    `regr_slope` adds fractions. Null where there are no two times, and where none can tell so much."""
+    at = sf.unix_seconds("taken_at")
+    x, y = (sf.when(sf.col(what).isNotNull(), value).cast("decimal(20,0)") for value in (at, sf.col(what)))
+    n, xs, ys, xys, xxs = (sf.sum(v).cast("decimal(38,0)") for v in (x * 0 + 1, x, y, x * y, x * x))
+    spread = n * xxs - xs * xs
+    per_day = sf.round((n * xys - xs * ys).cast("double") / spread.cast("double") * DAY)
+    return sf.when(spread > 0, per_day).try_cast("bigint")
+
+
+def days_observed(what: str) -> Column:
+    seen = sf.unix_seconds(sf.when(sf.col(what).isNotNull(), sf.col("taken_at")))
+    return sf.coalesce((sf.max(seen) - sf.min(seen)) / DAY, sf.lit(0.0))

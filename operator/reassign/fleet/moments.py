@@ -1,0 +1,80 @@
+"""What of one snapshot counts in its cluster's history: the bytes of topics and volumes, and what was begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reassign.api.throttle_configs import BROKER_RATES, LISTS
+from reassign.fleet.columns import bools, codes, lists, numbers
+from reassign.planning.problem.directories import volumes
+from reassign.planning.problem.measures import or_means
+from reassign.planning.problem.model import UNKNOWN, Directories
+from reassign.planning.problem.problem import MOST_REPLICA_BYTES
+
+MOST = float(1 << 63)
+THROTTLE, REASSIGNMENT = "Throttle", "Reassignment"
+
+Rows = list[dict[str, Any]]
+
+
+def moments(tables: Mapping[str, pa.Table], taken_at: datetime, directories: Directories | None) -> dict[str, Rows]:
+    """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
+    told apart."""
+    in_flight = bools(tables["partitions"]["in_flight"])
+    found = {
+        "seen": [{"in_flight": int(in_flight.sum())}],
+        "topics": list(_topics(tables["partitions"])),
+        "volumes": list(_volumes(tables["log_dirs"], directories)),
+        "begun": [*_throttles(tables["configs"]), *_reassignments(tables["partitions"].filter(pa.array(in_flight)))],
+    }
+    return {kind: [row | {"taken_at": taken_at} for row in rows] for kind, rows in found.items()}
+
+
+def _topics(partitions: pa.Table) -> Iterator[dict[str, Any]]:
+    """Bytes of all replicas; None where no size is known, or no number can hold them."""
+    topic, names = codes(partitions["topic"])
+    size, known = numbers(partitions["size_bytes"])
+    known &= size >= 0
+    size = or_means(np.where(known, np.minimum(size, MOST_REPLICA_BYTES), UNKNOWN), topic.astype(np.int32), len(names))
+    count = lists(partitions["replicas"]).counts
+    total, roughly = np.zeros(len(names), np.int64), np.zeros(len(names))
+    np.add.at(total, topic, size * count)
+    np.add.at(roughly, topic, size.astype(np.float64) * count)
+    told = (np.bincount(topic[known], minlength=len(names)) > 0) & (roughly < MOST)
+    for name, bytes_, is_told in zip(names, total.tolist(), told.tolist(), strict=True):
+        yield {"topic": name, "bytes": bytes_ if is_told else None}
+
+
+def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[dict[str, Any]]:
+    """One row for each log directory; `first` marks one for each volume that says how full it is."""
+    first = set[int]()
+    if directories is not None:
+        says = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
+        _, one = np.unique(volumes(directories), return_index=True)
+        first = {int(i) for i in one if says[i]}
+    columns = log_dirs.select(["broker", "path", "total_bytes", "usable_bytes", "online"]).to_pylist()
+    for i, row in enumerate(columns):
+        unknown = {} if row.pop("online") else {"total_bytes": None, "usable_bytes": None}
+        yield row | unknown | {"first": i in first}
+
+
+def _throttles(configs: pa.Table) -> Iterator[dict[str, str]]:
+    for kind, keys in (("broker", BROKER_RATES), ("topic", LISTS)):
+        is_set = pc.and_(
+            pc.and_(pc.equal(configs["kind"], kind), pc.is_in(configs["key"], pa.array([*keys], pa.string()))),
+            pc.not_equal(configs["value"], ""),
+        )
+        for row in configs.filter(is_set).to_pylist():
+            yield {"kind": THROTTLE, "what": f"{row['key']} of {kind} {row['name']}"}
+
+
+def _reassignments(partitions: pa.Table) -> Iterator[dict[str, str]]:
+    for row in partitions.select(["topic", "partition", "replicas"]).to_pylist():
+        replicas = ", ".join(str(broker) for broker in row["replicas"] if broker is not None)
+        yield {"kind": REASSIGNMENT, "what": f"{row['topic']}-{row['partition']} to {replicas}"}

@@ -1,0 +1,42 @@
+"""What is said of snapshots in a folder, by the function that Spark gives them to, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from reassign.fleet import choose
+from reassign.fleet.answers import of_kind
+from reassign.fleet.choose import Checked, File, Folder, Verdict
+from reassign.fleet.cluster import answer, file_of
+from reassign.fleet.policy import Policy
+
+
+class Answered(NamedTuple):
+    """The rows of all snapshots, and what they leave of them."""
+
+    rows: pa.Table
+    checked: Checked
+
+
+def answered(root: Path, policy: Policy | None = None) -> Answered:
+    """Ask of each snapshot below the root, of the newest of each cluster all of it."""
+    files = {str(file.relative_to(root)): file for file in sorted(root.rglob("*.parquet"))}
+    wanted = choose.wanted(File(path, file.stat().st_size) for path, file in files.items())
+    newest = choose.presumed(wanted)
+    rows = pa.concat_tables(ask(root, folder, folder in newest, policy) for folder in wanted)
+    read = {file.path: file for file in map(file_of, of_kind(rows, "files").to_pylist())}
+    chosen = choose.choose(read.get(path) or File(path, file.stat().st_size) for path, file in files.items())
+    good = {one.folder for one in chosen.newest}
+    verdicts = (Verdict(**row) for row in of_kind(rows, "verdicts").to_pylist())
+    by_rows = [one for one in verdicts if Folder(one.date, one.cluster) in good]
+    return Answered(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
+
+
+def ask(root: Path, folder: Folder, newest: bool = True, policy: Policy | None = None) -> pa.Table:
+    """Rows of ANSWERS about one snapshot."""
+    place = root / f"date={folder.date}" / f"cluster={folder.cluster}"
+    contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.glob("*.parquet")}
+    return answer(folder, contents, policy or Policy(), newest)

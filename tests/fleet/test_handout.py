@@ -1,0 +1,152 @@
+"""What Spark's workers say of clusters is what the one function says, whatever cluster is beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+
+from reassign.errors import PlanningError, Reason
+from reassign.files import snapshots
+from reassign.fleet import choose, handout, inventory
+from reassign.fleet.answers import of_kind
+from reassign.fleet.choose import Folder
+from reassign.fleet.handout import answers, packed, said_now
+from reassign.fleet.policy import Policy, parse
+from reassign.fleet.stages import MARKER, Job, Stage, run
+from tests.benchmarks.instances import Made, cluster
+from tests.fleet import broken
+from tests.fleet.answered import ask
+from tests.snapshots import in_sync
+
+TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+POLICY = """
+overrides:
+- {clusters: [c1], goal: {drainBrokers: [2]}, template: {throttle: {interBroker: 1Mi}}, waves: {maxBytes: 100Gi}}
+- {clusters: [c2], goal: {replicationFactor: 2}}
+- {clusters: [c3], goal: {drainBrokers: [77]}}
+"""
+CLUSTERS = {
+    f"c{seed}": replace(cluster(Made(300 + 30 * seed, 6, seed=seed, racks=(3,))), id=f"id-{seed}") for seed in range(4)
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fleet")
+    for name, made in CLUSTERS.items():
+        snapshots.write(snapshots.place(root, name, TAKEN), in_sync(made, TAKEN))
+    return root
+
+
+@pytest.fixture(scope="module")
+def said(spark: SparkSession, root: Path) -> pa.Table:
+    there = inventory.take(spark, str(root))
+    folders = choose.wanted(there.files)
+    return said_now(answers(spark, there.base, folders, folders.keys(), parse(POLICY, "")))
+
+
+def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
+    return of_kind(rows, kind).filter(pc.equal(of_kind(rows, kind)["cluster"], name))
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_each_cluster_has_the_planners_plan_under_its_own_policy(root: Path, said: pa.Table, name: str) -> None:
+    alone = ask(root, Folder("2026-01-31", name), policy=parse(POLICY, ""))
+    for kind in (
+        "files",
+        "verdicts",
+        "broker_load",
+        "rack_load",
+        "directory_load",
+        "cluster_load",
+        "plans",
+        "manifests",
+    ):
+        assert of(said, name, kind).equals(of(alone, name, kind)), kind
+
+
+def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
+    plans = {row["cluster"]: row["problem"] for row in of_kind(said, "plans").to_pylist()}
+    assert plans == dict.fromkeys(CLUSTERS) | {
+        "c3": {"reason": "InvalidGoal", "message": "the cluster has no broker 77: name brokers that it has"}
+    }
+    assert {row["cluster"] for row in of_kind(said, "manifests").to_pylist()} == {"c0", "c1", "c2"}
+
+
+def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: SparkSession, tmp_path: Path) -> None:
+    folder = broken.good(tmp_path / "snapshots", "main", days_ago=1)
+    copy = tmp_path / "snapshots" / f"date={broken.DAY}" / "cluster=main"
+    copy.parent.mkdir()
+    folder.rename(copy)
+    broken.good(tmp_path / "snapshots", "main", days_ago=1)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    result = run(spark, job, Stage.PLAN, lambda _: None)
+    assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
+    assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
+
+
+def test_a_file_that_goes_meanwhile_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = broken.good(tmp_path / "snapshots", "main")
+    wanted = choose.wanted
+
+    def gone(files: object) -> object:
+        (folder / "partitions.parquet").unlink()
+        return wanted(files)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(choose, "wanted", gone)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    with pytest.raises(PlanningError, match="cannot be read") as error:
+        run(spark, job, Stage.PLAN, lambda _: None)
+    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
+
+
+def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handout.answer
+
+    def dying(folder: Folder, *about: Any) -> pa.Table:
+        if folder.cluster == "c2":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if folder.cluster == "c1":
+            raise MemoryError
+        return real(folder, *about)
+
+    monkeypatch.setattr(handout, "answer", dying)
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
+    result = run(spark, job, Stage.PLAN, lambda _: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
+        "c1": "WorkerLost",
+        "c2": "WorkerLost",
+        "c3": "InvalidGoal",
+    }
+    assert "has ended, for want of memory, or by a bug: give" in result.left_out["c1"]["message"]
+    assert "has ended, by signal 9: give" in result.left_out["c2"]["message"]
+    expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
+    assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
+    assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
+
+
+def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
+    assert handout.has_crashed(PythonException("MemoryError"))
+    assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
+    assert not handout.has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))
+
+
+def test_the_largest_are_packed_first() -> None:
+    folders = {name: Folder("2026-01-31", name) for name in "abcdex"}
+    tasks = packed({folders[name]: size for name, size in {"a": 1, "b": 5, "c": 3, "d": 3, "e": 1}.items()}, 2)
+    assert tasks[folders["b"]] != tasks[folders["c"]] == tasks[folders["d"]]
+    assert packed({folders["x"]: 1}, 4) == {folders["x"]: 0}

@@ -1,0 +1,124 @@
+"""What one function says of one cluster, without Spark: whatever is wrong with it is a row, and no exception."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from reassign.errors import PlanningError
+from reassign.files import snapshots
+from reassign.fleet import cluster as of_cluster
+from reassign.fleet.answers import ANSWERS, HISTORY, KINDS, LOAD_TABLES, of_kind
+from reassign.fleet.choose import File, Folder
+from reassign.fleet.policy import Policy, parse
+from reassign.manifests.waves import entries, waves_of
+from reassign.planning.plan import make
+from reassign.planning.problem.model import Cluster
+from tests.benchmarks.instances import Made, cluster
+from tests.snapshots import in_sync
+
+TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FOLDER = Folder("2026-01-31", "main")
+POLICY = "defaults: {goal: {drainBrokers: [2]}, template: {throttle: {interBroker: 1Mi}}, waves: {maxBytes: 100Gi}}"
+
+
+def ask(root: Path, made: Cluster, policy: Policy | None = None, newest: bool = True) -> pa.Table:
+    place = root / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}"
+    snapshots.write(place, in_sync(made, TAKEN))
+    contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.iterdir()}
+    return of_cluster.answer(FOLDER, contents, policy or Policy(), newest)
+
+
+def one(rows: pa.Table, kind: str) -> dict[str, Any]:
+    [row] = of_kind(rows, kind).to_pylist()
+    return dict(row)
+
+
+def test_a_cluster_has_the_planners_plan_in_typed_rows(tmp_path: Path) -> None:
+    made, policy = cluster(Made(330, 6, racks=(3,))), parse(POLICY, "")
+    rows = ask(tmp_path, made, policy)
+    terms = policy.terms("main")
+    expected = make(made, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
+    found = one(rows, "plans")
+    assert found["problem"] is None
+    assert (found["bytes"], found["moves_bound"]) == (expected.certificate.bytes, expected.certificate.moves_bound)
+    assert sum(wave["bytes"] for wave in found["waves"]) == found["bytes"]
+    assert sum(wave["seconds"] for wave in found["waves"]) == pytest.approx(found["makespan"])
+    assert sum(found["after"]["Replicas"]) == sum(found["before"]["Replicas"])
+    assert found["after"]["Replicas"][1] == 0
+    texts = [row["text"] for row in of_kind(rows, "manifests").to_pylist()]
+    waves = [entries(made, expected, wave) for wave in waves_of(expected)]
+    assert [text.count("\n  - {") for text in texts] == [len(wave) for wave in waves]
+    said = [line.removeprefix("  - ") for text in texts for line in text.splitlines() if line.startswith("  - {")]
+    assert said == [of_cluster.ENTRY.encode(entry) for wave in waves for entry in wave]
+    assert one(rows, "cluster_load")["bytes_bound"] == expected.certificate.bytes_bound
+
+
+def test_every_row_is_of_one_kind_and_nothing_is_said_of_others(tmp_path: Path) -> None:
+    rows = ask(tmp_path, cluster(Made(90, 6)))
+    assert rows.schema == ANSWERS
+    assert set(rows["kind"].to_pylist()) == KINDS.keys() - {"verdicts", "rejected", "begun"}
+    for row in rows.to_pylist():
+        assert [kind for kind in KINDS if row[kind] is not None] == [row["kind"]]
+
+
+def test_of_an_older_snapshot_only_what_history_needs_is_said(tmp_path: Path) -> None:
+    rows = ask(tmp_path, cluster(Made(90, 6)), newest=False)
+    assert set(rows["kind"].to_pylist()) == {"files", *HISTORY} - {"begun"}
+
+
+def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path: Path) -> None:
+    rows = ask(tmp_path, cluster(Made(90, 6)), parse("defaults: {goal: {drainBrokers: [77]}}", ""))
+    assert one(rows, "plans")["problem"] == {
+        "reason": "InvalidGoal",
+        "message": "the cluster has no broker 77: name brokers that it has",
+    }
+    load = one(rows, "cluster_load")
+    assert (load["replicas"], load["bytes_bound"], load["violations"]) == (90, None, None)
+    assert {kind for kind in LOAD_TABLES if of_kind(rows, kind).num_rows} == {*LOAD_TABLES}
+
+
+def test_a_plan_that_no_object_can_hold_leaves_out_its_cluster(tmp_path: Path) -> None:
+    policy = parse("defaults: {goal: {drainBrokers: [18]}}", "")
+    problem = one(ask(tmp_path, cluster(Made(17 * 30, 18, racks=(), replication_factor=17)), policy), "plans")[
+        "problem"
+    ]
+    assert problem["reason"] == "InvalidGoal"
+    assert "partitions.0" in problem["message"]
+
+
+def test_a_bug_of_the_planner_is_reported_for_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("7 of 3")
+
+    monkeypatch.setattr(of_cluster, "make_of", fail)
+    assert one(ask(tmp_path, cluster(Made(90, 6))), "plans")["problem"] == {
+        "reason": "PlanningFailed",
+        "message": "the planner has failed (IndexError: 7 of 3); please report it",
+    }
+
+
+def test_rows_that_contradict_each_other_in_ways_no_rule_knows_are_not_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PlanningError(of_cluster.Reason.INVALID_SNAPSHOT, "its brokers are not in order; take it again")
+
+    monkeypatch.setattr(of_cluster, "cluster_of", refuse)
+    rows = ask(tmp_path, cluster(Made(90, 6)))
+    assert one(rows, "plans")["problem"]["reason"] == "InvalidSnapshot"
+
+
+def test_files_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = of_kind(ask(tmp_path, cluster(Made(90, 6))), "files").to_pylist()
+    files = [of_cluster.file_of(row) for row in rows]
+    assert [of_cluster.row_of(file) for file in files] == [
+        {name: row[name] for name in of_cluster.row_of(file)} for file, row in zip(files, rows, strict=True)
+    ]
+    assert {file.metadata.cluster_id for file in files if file.metadata} == {"made-0"}
+    broken = File("date=2026-01-31/cluster=main/brokers.parquet", 0, "0f", None, "UnreadableFile", "it is empty")
+    assert of_cluster.file_of({**dict.fromkeys(KINDS["files"]), **of_cluster.row_of(broken)}) == broken
