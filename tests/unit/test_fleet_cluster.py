@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -96,10 +97,13 @@ def test_a_bug_of_the_planner_is_reported_for_its_cluster(tmp_path: Path, monkey
         raise IndexError("7 of 3")
 
     monkeypatch.setattr(of_cluster, "make_of", fail)
-    assert one(ask(tmp_path, cluster(Made(90, 6))), "plans")["problem"] == {
+    rows = ask(tmp_path, cluster(Made(90, 6)))
+    assert one(rows, "plans")["problem"] == {
         "reason": "PlanningFailed",
         "message": "the planner has failed (IndexError: 7 of 3); please report it",
     }
+    load = one(rows, "cluster_load")
+    assert (load["replicas"], load["violations"], load["bytes_bound"]) == (90, 0, None)
 
 
 def test_rows_that_contradict_each_other_in_ways_no_rule_knows_are_not_planned(
@@ -109,8 +113,10 @@ def test_rows_that_contradict_each_other_in_ways_no_rule_knows_are_not_planned(
         raise PlanningError(of_cluster.Reason.INVALID_SNAPSHOT, "its brokers are not in order; take it again")
 
     monkeypatch.setattr(of_cluster, "cluster_of", refuse)
-    rows = ask(tmp_path, cluster(Made(90, 6)))
+    made = cluster(Made(90, 6))
+    rows = ask(tmp_path, replace(made, alive=made.brokers != 2))
     assert one(rows, "plans")["problem"]["reason"] == "InvalidSnapshot"
+    assert one(rows, "verdicts")["kind"] == "BrokerDown"  # what was said before stays
 
 
 def test_files_come_back_as_they_were(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def cases() -> list[Case]:
 def assessed(cases: list[Case]) -> Assessed:
     found: Assessed = {}
     for c in cases:
-        for table, rows in assess(c.cluster, c.goal, c.problem, None).items():
+        for table, rows in assess(c.cluster, c.goal, c.problem).items():
             for row in rows:
                 key = (c.name, *(row[of] for of in KEYS[table]))
                 assert key not in found.setdefault(table, {}), "some rows are there twice"
@@ -211,7 +211,7 @@ def test_racks_are_those_of_the_tree_at_each_level(cases: list[Case], assessed: 
 
 
 def test_a_broker_that_is_a_child_by_itself_is_named_below_its_rack() -> None:
-    rows = assess(Cluster("id", **_of_brokers("/a/x", "/a", "", "/b")), Goal(), None, None)["rack_load"]
+    rows = assess(Cluster("id", **_of_brokers("/a/x", "/a", "", "/b")), Goal(), None)["rack_load"]
     assert sorted((row["level"], row["path"]) for row in rows) == [
         (1, "/a"), (1, "/b"), (1, "broker 3"),
         (2, "/a/broker 2"), (2, "/a/x"), (2, "/b/broker 4"), (2, "broker 3"),

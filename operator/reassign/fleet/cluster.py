@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
 from reassign.planning.problem.assignments import added
-from reassign.planning.problem.model import Certificate, Cluster, Goal, Plan
+from reassign.planning.problem.model import Cluster, Goal, Plan
 from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan
@@ -43,14 +43,6 @@ Row = dict[str, Any]
 Answer = dict[str, list[Row]]
 """Rows by kind."""
 Tables = Mapping[str, pa.Table]
-
-
-class Planned(NamedTuple):
-    """How far planning came: what it says, and what an assessment needs of it."""
-
-    rows: Answer
-    problem: Problem | None = None
-    certificate: Certificate | None = None
 
 
 def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> pa.Table:
@@ -66,27 +58,34 @@ def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, ne
 
 
 def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
-    """Return what is said of a cluster by its newest snapshot."""
-    name = snapshot.folder.cluster
+    """Return what is said of a cluster by its newest snapshot, as far as it comes."""
+    name, rows = snapshot.folder.cluster, Answer()
     try:
-        rows = checked(tables)
+        rows |= checked(tables)
         if any(verdict["quarantines"] for verdict in rows["verdicts"]):
             return rows
-        cluster = cluster_of(Path(name), snapshot.cluster_id, tables)
-        terms = policy.terms(name)
+        cluster, terms = cluster_of(Path(name), snapshot.cluster_id, tables), policy.terms(name)
         goal = terms.planner_goal()
-        plan = planned(name, cluster, goal, terms)
         rows |= moments(tables, snapshot.taken_at, cluster.directories)
-        rows |= assess(cluster, goal, plan.problem, plan.certificate)
-        return rows | plan.rows
+        problem = posed(cluster, goal)
+        rows |= assess(cluster, goal, None if isinstance(problem, PlanningError) else problem)
+        if isinstance(problem, PlanningError):
+            raise problem
+        plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
+        rows |= {
+            "manifests": written(name, cluster, plan, terms),
+            "plans": [summary(cluster, problem, plan, terms.rate)],
+        }
+        rows["cluster_load"][0] |= {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
+        return rows
     except PlanningError as error:
-        problem = {"reason": error.reason.value, "message": error.message}
+        why = {"reason": error.reason.value, "message": error.message}
     except MemoryError:
         raise  # in a process of its own it may have more
     except Exception as error:  # a bug: the other clusters go on
         message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
-        problem = {"reason": Reason.PLANNING_FAILED.value, "message": message}
-    return not_planned(snapshot.cluster_id, problem)
+        why = {"reason": Reason.PLANNING_FAILED.value, "message": message}
+    return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}
 
 
 def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> pa.Table:
@@ -94,10 +93,6 @@ def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> pa.Tabl
     problem = f"the process that was to answer for it has ended, {why}"
     files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
     return said("files", folder.cluster, folder.date, [row_of(file) for file in files])
-
-
-def not_planned(cluster_id: str, problem: Row) -> Answer:
-    return {"plans": [{"cluster_id": cluster_id, "problem": problem}]}
 
 
 # --- open: what is wrong with files by themselves ---
@@ -159,26 +154,23 @@ def checked(tables: Tables) -> Answer:
     return {"verdicts": verdicts, "rejected": rejected}
 
 
-# --- pose, plan, and render ---
+# --- what is said of a plan ---
 
 
-def planned(name: str, cluster: Cluster, goal: Goal, terms: Terms) -> Planned:
-    """Return a cluster's plan as rows; where there is none, why."""
-    problem = None
+def posed(cluster: Cluster, goal: Goal) -> Problem | PlanningError:
+    """Return the problem, or why there is none: how load lies is told all the same."""
     try:
-        problem = pose(cluster, goal)
-        plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
-        waves = [entries(cluster, plan, those) for those in waves_of(plan)]
-        # what no object can hold is an error here, which leaves out this cluster alone
-        manifests = [without_entries(manifest) for manifest in terms.manifests(name, waves)]
+        return pose(cluster, goal)
     except PlanningError as error:
-        return Planned(not_planned(cluster.id, {"reason": error.reason.value, "message": error.message}), problem)
+        return error
+
+
+def written(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
+    """Return a plan's manifests; raises PlanningError for what no object can hold."""
+    waves = [entries(cluster, plan, those) for those in waves_of(plan)]
+    manifests = [without_entries(manifest) for manifest in terms.manifests(name, waves)]
     texts = rendered(manifests, [[ENTRY.encode(entry) for entry in wave] for wave in waves])
-    rows = {
-        "plans": [summary(cluster, problem, plan, terms.rate)],
-        "manifests": [{"name": file, "text": text} for file, text in texts.items()],
-    }
-    return Planned(rows, problem, plan.certificate)
+    return [{"name": file, "text": text} for file, text in texts.items()]
 
 
 def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Row:

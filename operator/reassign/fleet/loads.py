@@ -12,7 +12,7 @@ from reassign.errors import PlanningError
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities
 from reassign.planning.problem.measures import what_counts
-from reassign.planning.problem.model import UNKNOWN, Bytes, Certificate, Cluster, Goal
+from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Goal
 from reassign.planning.problem.problem import Problem
 from reassign.planning.problem.racks import levels, names_of
 from reassign.planning.problem.shares import DISK, REPLICAS
@@ -22,16 +22,14 @@ Row = dict[str, Any]
 WHATS = tuple(counted.what for counted in COUNTED.values())
 
 
-def assess(
-    cluster: Cluster, goal: Goal, problem: Problem | None, certificate: Certificate | None
-) -> dict[str, list[Row]]:
-    """Return rows of answers.LOAD_TABLES. Without a problem, or a plan's certificate, what they tell is null."""
+def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, list[Row]]:
+    """Return rows of answers.LOAD_TABLES. Without a problem, what it tells is null."""
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
         "broker_load": list(_brokers(cluster, load, problem)),
         "rack_load": list(_racks(cluster, goal, load)),
         "directory_load": list(_directories(cluster)),
-        "cluster_load": [_whole(cluster, load) | _of_goal(goal, problem) | _bounds(certificate)],
+        "cluster_load": [_whole(cluster, load) | _of_goal(goal, problem)],
     }
 
 
@@ -137,9 +135,3 @@ def _of_goal(goal: Goal, problem: Problem | None) -> Row:
         "drain_bytes": int(leaves[DISK].sum()),
         "rf_replicas": int(np.abs(problem.rf - has)[problem.movable].sum()),
     }
-
-
-def _bounds(certificate: Certificate | None) -> Row:
-    if certificate is None:
-        return {}
-    return {"bytes_bound": certificate.bytes_bound, "moves_bound": certificate.moves_bound}

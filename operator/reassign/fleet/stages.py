@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from functools import cache, cached_property, partial
@@ -169,7 +170,10 @@ class OnePass:
         days = self._spark.createDataFrame(pa.Table.from_pylist(counted, COUNTED))
         with reading(self._job.snapshots):
             tables = told(self._answers.found, days)
-            history = {name: in_order(table.toArrow()) for name, table in tables.items()}
+            with ThreadPoolExecutor(
+                len(tables)
+            ) as pool:  # cores make one while the driver thinks of how to make another
+                history = dict(zip(tables, pool.map(rows_of, tables.values()), strict=True))
         loads = {name: self._of(checked.newest, name).drop_columns(["date"]) for name in LOAD_TABLES}
         return loads | history
 
@@ -209,6 +213,10 @@ class OnePass:
             found = others.unionAll(ask({folder: wanted[folder] for folder in late}, late))
             said = said_now(found)
         return Answers(found, said)
+
+
+def rows_of(table: DataFrame) -> pa.Table:
+    return in_order(table.toArrow())
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
