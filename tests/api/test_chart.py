@@ -137,6 +137,22 @@ def test_with_watched_namespaces_it_may_do_that_in_these_alone(helm: Helm) -> No
     assert {"name": "REASSIGN_WATCH_NAMESPACES", "value": "kafka,team-a"} in environment
 
 
+def test_the_operators_rights_are_not_given_to_the_account_that_every_pod_has(helm: Helm) -> None:
+    unnamed = {"serviceAccount.create": False}
+    for rights_to_give in ({}, {"rbac.create": False}, {"protectRecords": False}):
+        with pytest.raises(RefusedError, match=r"serviceAccount\.name is empty.* name an account of its own"):
+            helm.template(**unnamed | rights_to_give)
+
+    def accounts(**values: Any) -> set[str]:
+        documents = helm.template(**unnamed, **values)
+        bound = of_kind(documents, "ClusterRoleBinding", "RoleBinding")
+        pods = [found["spec"]["template"]["spec"]["serviceAccountName"] for found in of_kind(documents, "Deployment")]
+        return {subject["name"] for binding in bound for subject in binding["subjects"]} | set(pods)
+
+    assert accounts(**{"serviceAccount.name": "mover"}) == {"mover"}
+    assert accounts(**{"rbac.create": False, "protectRecords": False}) == {"default"}
+
+
 def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     aggregated = {

@@ -13,8 +13,12 @@
 {{- define "operator.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{ .Values.serviceAccount.name | default (include "operator.name" .) }}
+{{- else if .Values.serviceAccount.name -}}
+{{ .Values.serviceAccount.name }}
+{{- else if or .Values.rbac.create .Values.protectRecords -}}
+{{- fail "serviceAccount.create is false and serviceAccount.name is empty: the operator's rights would go to every pod that uses the ServiceAccount `default`; name an account of its own" -}}
 {{- else -}}
-{{ .Values.serviceAccount.name | default "default" }}
+default
 {{- end -}}
 {{- end -}}
 
