@@ -109,6 +109,7 @@ EVERYTHING = BUDGET | POLICY | MONITOR | ALERTS | DASHBOARD | TAKEN
 JOB = "spec.jobTemplate.spec.template.spec"
 fs_group = the("CronJob", f"{JOB}.securityContext.fsGroup")
 PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+NO_TIMES = dict.fromkeys(("periodSeconds", "timeoutSeconds", "failureThreshold"))
 RELABELING = {"targetLabel": "zone", "replacement": "a"}
 
 ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
@@ -155,13 +156,18 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("extraVolumes", [VOLUME], last(pod("volumes")), VOLUME, {}),
     ("extraVolumeMounts", [MOUNT], last(container("volumeMounts")), MOUNT, {"extraVolumes": [VOLUME]}),
     ("livenessProbe", {"failureThreshold": 9}, container("livenessProbe.failureThreshold"), 9, {}),
+    ("livenessProbe", None, container("livenessProbe"), None, {}),
+    ("livenessProbe", NO_TIMES, container("livenessProbe"), {"httpGet": {"path": "/livez", "port": "http"}}, {}),
     ("readinessProbe", {"periodSeconds": 9}, container("readinessProbe.periodSeconds"), 9, {}),
+    ("readinessProbe", None, container("readinessProbe"), None, {}),
     ("podDisruptionBudget.enabled", True, how_many("PodDisruptionBudget"), 1, {}),
     ("podDisruptionBudget.minAvailable", 0, the("PodDisruptionBudget", "spec.minAvailable"), 0, BUDGET),
     ("podDisruptionBudget.maxUnavailable", "50%", the("PodDisruptionBudget", "spec.maxUnavailable"), "50%", BUDGET),
     ("networkPolicy.enabled", True, how_many("NetworkPolicy"), 1, {}),
     ("networkPolicy.metricsFrom", [PEER], the("NetworkPolicy", "spec.ingress.0.from"), [PEER], POLICY),
     ("networkPolicy.egress", [{"to": [PEER]}], the("NetworkPolicy", "spec.egress"), [{"to": [PEER]}], POLICY),
+    ("networkPolicy.egress", [], the("NetworkPolicy", "spec.egress"), [], POLICY),
+    ("networkPolicy.egress", None, the("NetworkPolicy", "spec.egress"), [], POLICY),
     ("service.enabled", False, how_many("Service"), 0, {}),
     ("service.port", 9090, the("Service", "spec.ports.0.port"), 9090, {}),
     ("service.ipFamilyPolicy", "PreferDualStack", the("Service", "spec.ipFamilyPolicy"), "PreferDualStack", {}),
