@@ -198,6 +198,16 @@ def test_pods_roll_and_are_spread_over_nodes(helm: Helm) -> None:
     assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
 
 
+def test_a_disruption_budget_says_how_many(helm: Helm) -> None:
+    with pytest.raises(RefusedError, match="neither minAvailable nor maxUnavailable is set"):
+        helm.template(podDisruptionBudget={"enabled": True, "maxUnavailable": None})
+    (budget,) = of_kind(helm.template(podDisruptionBudget={"enabled": True, "minAvailable": 1}), "PodDisruptionBudget")
+    assert {name: budget["spec"].get(name) for name in ("minAvailable", "maxUnavailable")} == {
+        "minAvailable": 1,
+        "maxUnavailable": None,
+    }
+
+
 def test_the_pod_of_helm_test_asks_until_the_operator_is_ready(helm: Helm) -> None:
     (pod,) = of_kind(helm.template(), "Pod")
     (container,) = pod["spec"]["containers"]
