@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import yaml
 
 from localplatform.chart_readme import CHART, readme, values
 from localplatform.controlplane import ApiServer
-from tests.api.chart_values import ALERTS, DASHBOARD, NOT_RENDERED, PAGE, ROWS, Documents, alerts, page
+from tests.api.chart_values import ALERTS, DASHBOARD, EVERYTHING, NOT_RENDERED, PAGE, ROWS, Documents, alerts, page
 from tests.api.kubectl import RefusedError
-from tests.api.test_chart import NAME, Helm, of_kind, rights
+from tests.api.test_chart import NAME, Helm, flags, of_kind, rights
 from tests.e2e.chart_modes import MODES
 
 
@@ -80,6 +81,45 @@ def test_the_api_server_takes_what_is_rendered_in_each_mode_with_all_other_value
     text = "\n---\n".join(map(json.dumps, documents))
     told = namespaces.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-", input=text)
     assert told.count("(server dry run)") == len(documents)
+
+
+NUMBERS: dict[str, Any] = {
+    "nameOverride": "1e3",
+    "fullnameOverride": "123",
+    "commonLabels": {"team": "1"},
+    "watchNamespaces": ["2026"],
+    "serviceAccount.name": "12",
+    "priorityClassName": "1",
+    "tmpSizeLimit": "100000000",
+    "service.enabled": False,  # no name of a Service is a number
+    "snapshots.clusters": [{"namespace": "2026", "name": "1", "secrets": ["5"]}],
+    "snapshots.claim.size": "10",
+    "snapshots.claim.storageClassName": "9",
+}
+
+
+def not_strings(found: Any) -> list[Any]:
+    """What is no string where Kubernetes wants one: names, namespaces, sizes, and labels."""
+    if isinstance(found, list):
+        return [wrong for item in found for wrong in not_strings(item)]
+    if not isinstance(found, dict):
+        return []
+    named = [
+        found[key] for key in found if key.lower().endswith(("name", "namespace", "storage", "sizelimit", "value"))
+    ]
+    lists = [found.get(key, []) for key in ("resourceNames", "matchNames", "values")]
+    labels = [list(found.get(key, {}).values()) for key in ("labels", "matchLabels")]
+    here = [wrong for wrong in [*named, *chain.from_iterable(lists + labels)] if not isinstance(wrong, str)]
+    return here + not_strings(list(found.values()))
+
+
+def test_a_name_that_looks_like_a_number_is_a_name(helm: Helm) -> None:
+    values = EVERYTHING | {"rbac.aggregateRoles": True} | NUMBERS
+    text = helm("template", "7", str(CHART), "--namespace=2026", *flags(values))
+    documents = [found for found in yaml.safe_load_all(text) if found and found["kind"] != "CustomResourceDefinition"]
+    assert len(documents) > 15
+    assert {document["metadata"].get("namespace") for document in documents} == {"2026", None}
+    assert not_strings(documents) == []
 
 
 def test_every_documented_value_is_tested_and_every_default_is_documented() -> None:
