@@ -12,7 +12,18 @@ import yaml
 
 from localplatform.chart_readme import CHART, readme, values
 from localplatform.controlplane import ApiServer
-from tests.api.chart_values import ALERTS, DASHBOARD, EVERYTHING, NOT_RENDERED, PAGE, ROWS, Documents, alerts, page
+from tests.api.chart_values import (
+    ALERTS,
+    DASHBOARD,
+    EVERYTHING,
+    NOT_RENDERED,
+    PAGE,
+    ROWS,
+    TAKEN,
+    Documents,
+    alerts,
+    page,
+)
 from tests.api.kubectl import RefusedError
 from tests.api.test_chart import NAME, Helm, flags, of_kind, rights
 from tests.e2e.chart_modes import MODES
@@ -144,6 +155,22 @@ def test_the_dashboard_is_the_file(helm: Helm) -> None:
 def test_a_value_that_there_is_not_is_refused(helm: Helm) -> None:
     with pytest.raises(RefusedError, match="additional properties 'replica' not allowed"):
         helm.template(replica=2)
+
+
+def test_a_value_that_is_null_is_left_out_or_refused_by_its_name(helm: Helm) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    needed = {
+        f"{path}{name}"
+        for path, found in [("", schema), *((f"{name}.", found) for name, found in schema["properties"].items())]
+        for name in found.get("required", [])
+    } | {f"snapshots.claim.{name}" for name in ("size", "accessModes")}
+    rest = {value.path for value in values() if value.default is not None} - needed
+    assert len(rest) > 50
+    on = {f"{name}.enabled": True for name in ("networkPolicy", "podMonitor", "prometheusRule", "dashboard")}
+    assert helm.template(**dict.fromkeys(rest) | on | TAKEN)
+    for name in schema["required"]:
+        with pytest.raises(RefusedError, match=f"missing property '{name}'"):
+            helm.template(**{name: None})
 
 
 def test_without_cluster_rights_nothing_is_cluster_wide(helm: Helm) -> None:

@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{/* Where pods of this release may run, and by whose leave they get their images. */}}
 {{- define "operator.placement" -}}
-{{- with concat .Values.imagePullSecrets ((.Values.global).imagePullSecrets | default list) }}
+{{- with concat (.Values.imagePullSecrets | default list) ((.Values.global).imagePullSecrets | default list) }}
 imagePullSecrets: {{- toYaml . | nindent 0 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
