@@ -106,9 +106,11 @@ ALERTS, DASHBOARD = {"prometheusRule.enabled": True}, {"dashboard.enabled": True
 FIRST_ALERT = "kafkareassignoperatordown"
 TAKEN = {"snapshots.enabled": True, "snapshots.clusters": [CLUSTER]}
 EVERYTHING = BUDGET | POLICY | MONITOR | ALERTS | DASHBOARD | TAKEN
-JOB = "spec.jobTemplate.spec.template.spec"
+JOB_POD = "spec.jobTemplate.spec.template"
+JOB = f"{JOB_POD}.spec"
 fs_group = the("CronJob", f"{JOB}.securityContext.fsGroup")
 PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+PROXY = {"name": "HTTPS_PROXY", "value": "http://proxy"}
 NO_TIMES = dict.fromkeys(("periodSeconds", "timeoutSeconds", "failureThreshold"))
 RELABELING = {"targetLabel": "zone", "replacement": "a"}
 
@@ -143,6 +145,8 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("deploymentAnnotations", {"a": "b"}, the("Deployment", "metadata.annotations"), {"a": "b"}, {}),
     ("podAnnotations", {"a": "b"}, the("Deployment", "spec.template.metadata.annotations"), {"a": "b"}, {}),
     ("podLabels", {"a": "b"}, the("Deployment", "spec.template.metadata.labels.a"), "b", {}),
+    ("podAnnotations", {"a": "b"}, the("CronJob", f"{JOB_POD}.metadata.annotations"), {"a": "b"}, TAKEN),
+    ("podLabels", {"a": "b"}, the("CronJob", f"{JOB_POD}.metadata.labels.a"), "b", TAKEN),
     ("nodeSelector", {"a": "b"}, pod("nodeSelector"), {"a": "b"}, {}),
     ("affinity", {"podAntiAffinity": {}}, pod("affinity"), {"podAntiAffinity": {}}, {}),
     ("tolerations", [TOLERATION], pod("tolerations"), [TOLERATION], {}),
@@ -151,7 +155,8 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("hostAliases", [{"ip": "192.0.2.1"}], pod("hostAliases"), [{"ip": "192.0.2.1"}], {}),
     ("dnsPolicy", "Default", pod("dnsPolicy"), "Default", {}),
     ("dnsConfig", {"searches": ["example"]}, pod("dnsConfig"), {"searches": ["example"]}, {}),
-    ("extraEnv", [{"name": "HTTPS_PROXY", "value": "http://proxy"}], variable("HTTPS_PROXY"), "http://proxy", {}),
+    ("extraEnv", [PROXY], variable("HTTPS_PROXY"), "http://proxy", {}),
+    ("extraEnv", [PROXY], the("CronJob", f"{JOB}.containers.0.env"), [PROXY], TAKEN),
     ("extraEnvFrom", [{"secretRef": {"name": "env"}}], container("envFrom"), [{"secretRef": {"name": "env"}}], {}),
     ("extraVolumes", [VOLUME], last(pod("volumes")), VOLUME, {}),
     ("extraVolumeMounts", [MOUNT], last(container("volumeMounts")), MOUNT, {"extraVolumes": [VOLUME]}),
