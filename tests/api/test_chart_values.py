@@ -1,6 +1,7 @@
 """Every value of the chart: what it changes in the manifests, and that no value is documented without a test."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import chain
@@ -18,6 +19,8 @@ from tests.api.chart_values import (
     EVERYTHING,
     NOT_RENDERED,
     PAGE,
+    PEER,
+    POLICY,
     ROWS,
     TAKEN,
     Documents,
@@ -137,6 +140,15 @@ def test_every_documented_value_is_tested_and_every_default_is_documented() -> N
     assert {value.path for value in values()} == {row[0] for row in ROWS} | NOT_RENDERED
     assert (CHART / "README.md").read_text() == readme()
     assert PAGE.read_text() == page()
+
+
+def test_who_may_reach_the_port_includes_helms_test_as_the_description_says(helm: Helm) -> None:
+    (meaning,) = (value.meaning for value in values() if value.path == "networkPolicy.metricsFrom")
+    (peer,) = re.findall(r"`helm test` has to be among them, as by `(.*?)`", meaning)
+    documents = helm.template(**POLICY | {"networkPolicy.metricsFrom": [PEER, yaml.safe_load(peer)]})
+    (policy,), (pod,) = of_kind(documents, "NetworkPolicy"), of_kind(documents, "Pod")
+    assert {"podSelector": {}} in policy["spec"]["ingress"][0]["from"]
+    assert policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
 
 
 def test_alerts_are_those_of_the_file_and_a_standby_is_missed_only_where_there_is_one(helm: Helm) -> None:
