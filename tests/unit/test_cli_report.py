@@ -169,6 +169,21 @@ def test_forged_times_and_bytes_make_a_page_too() -> None:
     assert text.count('<rect class="Completed"') == 12
 
 
+@pytest.mark.parametrize(
+    "forged", ["10000-01-01T22:59:59Z", "0000-06-01T00:00:01Z", "0001-01-01T00:00:00+23:00", "soon"]
+)
+def test_a_time_of_an_event_that_cannot_be_read_is_not_known(forged: str) -> None:
+    times = {"eventTime": None, "firstTimestamp": forged, "lastTimestamp": forged}
+    read = event("Read", "by another time", 5, **times)
+    unread = event("Unread", "by none", 5, "KafkaCluster", type="Warning", metadata={}, **times)
+    known = history(replace(made(), events=[unread, read]))
+    assert [(one.reason, one.first) for one in known.events] == [
+        ("Read", BEGAN + timedelta(seconds=5)),
+        ("Unread", None),
+    ]
+    assert "by none" in render(known, "1")
+
+
 def test_one_that_the_operator_has_not_seen_yet_has_a_page() -> None:
     sources = made()
     obj = sources.obj | {"status": {"observedGeneration": -1}}

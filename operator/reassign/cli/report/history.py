@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -75,10 +76,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to an object, at first and at last."""
+    """Something that happened to an object, at first and at last, where the times can be read."""
 
-    first: datetime
-    last: datetime
+    first: datetime | None
+    last: datetime | None
     count: int
     warning: bool
     reason: str
@@ -121,7 +122,7 @@ def history(sources: Sources) -> History:
     records, lost = _records(sources.records, meta["uid"])
     rows = _in_order(_counted(_rows(obj["spec"], status, records), status))
     cluster, cluster_unread = _cluster(sources.cluster)
-    created, ended = _time(meta["creationTimestamp"]), status.completion_time or sources.now
+    created, ended = _time(meta["creationTimestamp"]) or sources.now, status.completion_time or sources.now
     known = [status.start_time, *(row.began for row in rows), *(row.ended for row in rows)]
     known += [sample.time for sample in status.samples]
     times = [time for time in known if time]
@@ -139,15 +140,19 @@ def history(sources: Sources) -> History:
         status=status,
         cluster=cluster,
         rows=rows,
-        events=sorted(map(_event, sources.events), key=lambda event: (event.first, event.reason)),
+        events=sorted(map(_event, sources.events), key=lambda event: (event.first or LATE, event.reason)),
         uid=meta["uid"],
-        deleted=_time(meta["deletionTimestamp"]) if "deletionTimestamp" in meta else None,
+        deleted=_time(meta.get("deletionTimestamp")),
         missing=tuple(missing),
     )
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _time(*texts: str | None) -> datetime | None:
+    """The first that can be read: the API server keeps times of the years 0 and 10000, too."""
+    for text in filter(None, texts):
+        with suppress(ValueError, OverflowError):
+            return datetime.fromisoformat(text).astimezone(UTC)
+    return None
 
 
 def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
@@ -296,12 +301,11 @@ def _event(obj: Object) -> Event:
     """An event in either of its forms, as core/v1 shows them."""
     series = obj.get("series") or {}
     made = obj["metadata"].get("creationTimestamp")
-    first = obj.get("eventTime") or obj.get("firstTimestamp") or obj.get("lastTimestamp") or made
-    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or first
+    first = _time(obj.get("eventTime"), obj.get("firstTimestamp"), obj.get("lastTimestamp"), made)
     about = obj.get("involvedObject") or {}
     return Event(
-        first=_time(first),
-        last=_time(last),
+        first=first,
+        last=_time(series.get("lastObservedTime"), obj.get("lastTimestamp")) or first,
         count=series.get("count") or obj.get("count") or 1,
         warning=obj.get("type") == "Warning",
         reason=obj.get("reason") or "",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reassign.api.common import bytes_per_second
 from reassign.api.partition_reassignment import PartitionState, Throttle
-from reassign.cli.report.history import WAITING, Event, History, Row
+from reassign.cli.report.history import WAITING, History, Row
 from reassign.core.model.progress import duration
 from reassign.page import numbers
 from reassign.page.document import rendered
@@ -118,7 +118,7 @@ def render(history: History, version: str) -> str:
         waits_before=_waits_before(lines),
         chart=_chart(history, axis),
         throttle=_throttle(history),
-        warnings=[_short(axis.percent(event.first)) for event in history.events if _drawn(event, history)],
+        warnings=[_short(axis.percent(time)) for time in _warned(history)],
         clock=_clock(history),
         took=_took,
         ids=lambda ids: ",".join(map(str, ids)),
@@ -145,7 +145,7 @@ def _took(time: timedelta | None) -> str:
 
 def _clock(history: History) -> Callable[[datetime | None], str]:
     """What writes times: without the day, where all that is shown is of one day."""
-    ends = [history.began, history.now, *(event.first for event in history.events)]
+    ends = [history.began, history.now, *(event.first for event in history.events if event.first)]
     form = "%H:%M:%S" if len({end.astimezone(UTC).date() for end in ends}) == 1 else f"%m-%d{numbers.NO_BREAK}%H:%M:%S"
     return lambda time: f"{time.astimezone(UTC):{form}}" if time else ""
 
@@ -301,5 +301,6 @@ def _rate(rate: float) -> str:
     return f"{numbers.size(rate)}/s"
 
 
-def _drawn(event: Event, history: History) -> bool:
-    return event.warning and history.began <= event.first <= history.ended
+def _warned(history: History) -> list[datetime]:
+    times = [event.first for event in history.events if event.warning and event.first]
+    return [time for time in times if history.began <= time <= history.ended]
