@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from reassign.cli.report.history import History, Sources, describes_all, history
-from reassign.cli.report.page import Axis, render
+from reassign.cli.report.page import Axis, _line, render
 from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
 from tests.unit.cli import run
-from tests.unit.reports import BEGAN, UID, at, event, made
+from tests.unit.reports import BEGAN, UID, at, event, made, written
 from tests.unit.sim import START, SimKafka, drive, partitions, resource
 
 ORDERS_0, ORDERS_2 = TopicPartition("orders", 0), TopicPartition("orders", 2)
@@ -124,6 +124,72 @@ def test_what_the_operator_writes_is_what_the_page_shows() -> None:
     assert text.count('<rect class="Completed"') == 3
     assert text.count("WaitingForBudget, until") == 2
     assert 'aria-label="Bytes copied over time: 300\u00a0B of 300\u00a0B.' in text
+
+
+# --- how long partitions waited ---
+
+UNKNOWN = "How long partitions waited is not known"
+
+
+def waited(sources: Sources) -> dict[int, float | None]:
+    """By partition, in seconds, as the page says it."""
+    known = history(sources)
+    axis = Axis(known.began, known.ended)
+    lines = [_line(row, known, axis) for row in known.rows]
+    assert all((line.waited or 0) == 0 or line.bars[0].kind == "wait" for line in lines)
+    return {line.row.tp.partition: line.waited.total_seconds() if line.waited is not None else None for line in lines}
+
+
+def edited(sources: Sources, seconds: float, **fields: str) -> Sources:
+    """One that was written again."""
+    obj = deepcopy(sources.obj)
+    obj["metadata"]["managedFields"] += [written(seconds, **fields)]
+    return replace(sources, obj=obj)
+
+
+def test_a_wait_is_counted_from_when_the_resource_could_begin() -> None:
+    sources = made(3, ("orders",), at_once=1)
+    assert waited(sources) == {0: 0, 1: 20, 2: 47}
+    assert UNKNOWN not in render(history(sources), "1")
+    assert waited(made(3, ("orders",), at_once=1, now=10)) == {0: 0, 1: 10, 2: 10}
+
+
+def test_after_an_edit_no_wait_is_known_as_it_may_have_added_partitions_or_taken_them_out_of_flight() -> None:
+    sources = made(3, ("orders",), at_once=1)
+    assert sources.cluster
+    braked = sources.cluster | {"metadata": sources.cluster["metadata"] | {"managedFields": [written(30)]}}
+    unsaid = deepcopy(sources.obj)
+    del unsaid["metadata"]["managedFields"]
+    for changed_since in (
+        edited(sources, 1),
+        replace(sources, cluster=braked),
+        replace(sources, cluster=None),
+        replace(sources, obj=unsaid),
+    ):
+        assert set(waited(changed_since).values()) == {None}
+        text = render(history(changed_since), "1")
+        assert UNKNOWN in text
+        assert '<rect class="wait"' not in text
+    for same in (edited(sources, 0), edited(sources, 9, field="f:metadata"), edited(sources, 9, subresource="status")):
+        assert waited(same) == waited(sources)
+
+
+def test_what_began_before_it_was_resumed_or_while_it_was_suspended_has_no_known_wait() -> None:
+    sources = made(3, ("orders",), at_once=1)
+    partitions = deepcopy(sources.obj["status"]["partitions"])
+    partitions[1]["waitedFor"] = "Suspended"
+    resumed = edited(changed(sources, startTime=at(20), partitions=partitions), 19)
+    assert waited(resumed) == {0: None, 1: None, 2: 27}
+    assert "Suspended" in render(history(resumed), "1")
+    assert set(waited(changed(made(3, ("orders",), 1, now=10), startTime=None)).values()) == {None}
+
+
+def test_what_a_deadline_has_failed_waited_until_then() -> None:
+    sources = made(3, ("orders",), at_once=1)
+    failed = {"state": "Failed", "reason": "DeadlineExceeded", "message": "it waited", "completionTime": at(40)}
+    partitions = deepcopy(sources.obj["status"]["partitions"])
+    partitions[2] = {"topic": "orders", "partition": 2, "targetReplicas": [3, 1, 2]} | failed
+    assert waited(changed(sources, partitions=partitions)) == {0: 0, 1: 20, 2: 40}
 
 
 # --- what is not known ---

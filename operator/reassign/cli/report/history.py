@@ -89,7 +89,10 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on."""
+    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on.
+
+    `could_begin` is since when each partition could begin, where that is known.
+    """
 
     namespace: str
     name: str
@@ -97,6 +100,7 @@ class History:
     now: datetime
     began: datetime
     ended: datetime
+    could_begin: datetime | None
     cluster_name: str
     spec: PartitionReassignmentSpec | None
     status: PartitionReassignmentStatus
@@ -135,6 +139,7 @@ def history(sources: Sources) -> History:
         now=sources.now,
         began=min(times, default=created),
         ended=max([ended, *times]),
+        could_begin=_could_begin(status.start_time, obj, sources.cluster),
         cluster_name=f"{ref.get('namespace', meta['namespace'])}/{ref['name']}",
         spec=_spec(obj),
         status=status,
@@ -153,6 +158,21 @@ def _time(*texts: str | None) -> datetime | None:
         with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(text).astimezone(UTC)
     return None
+
+
+def _could_begin(start: datetime | None, *objects: Object | None) -> datetime | None:
+    """The start, if nothing was edited since. An edit can add a partition, and it or the brake can take one out of
+    flight: since when that one waits is recorded nowhere."""
+    edits = [_edited(obj) for obj in objects]
+    return start if start and all(edit and edit <= start for edit in edits) else None
+
+
+def _edited(obj: Object | None) -> datetime | None:
+    """When a spec was written last, as the API server keeps it for each client; None if it does not say."""
+    writes = (obj or {}).get("metadata", {}).get("managedFields") or ()
+    specs = [write for write in writes if "f:spec" in (write.get("fieldsV1") or {}) and not write.get("subresource")]
+    times = [_time(write.get("time")) for write in specs]
+    return max((time or LATE for time in times), default=None)
 
 
 def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
