@@ -250,6 +250,14 @@ def test_a_time_of_an_event_that_cannot_be_read_is_not_known(forged: str) -> Non
     assert "by none" in render(known, "1")
 
 
+def test_of_too_many_events_the_warnings_and_the_newest_are_shown_and_the_rest_is_counted() -> None:
+    events = [event(f"E{i}", "note", i, type="Warning" if i == 3 else "Normal") for i in range(507)]
+    known = history(replace(made(), events=events))
+    assert [one.reason for one in known.events] == ["E3", *(f"E{i}" for i in range(8, 507))]
+    assert known.missing == ("7 events left out: 500 are shown, warnings before others, and the newest",)
+    assert history(replace(made(), events=events[7:])).missing == ()
+
+
 def test_one_that_the_operator_has_not_seen_yet_has_a_page() -> None:
     sources = made()
     obj = sources.obj | {"status": {"observedGeneration": -1}}

@@ -33,6 +33,8 @@ from reassign.text import counted, first_error
 Object = dict[str, Any]
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 ENDED = (PartitionState.COMPLETED, PartitionState.CANCELLED, PartitionState.FAILED)
+MAX_EVENTS = 500
+EARLY = datetime.min.replace(tzinfo=UTC)
 LATE = datetime.max.replace(tzinfo=UTC)
 BEFORE_SECONDS, AFTER_SECONDS = 15, 2
 """A partition that waits for its turn begins so soon after another one has ended. It can begin a little earlier: a
@@ -130,7 +132,8 @@ def history(sources: Sources) -> History:
     known = [status.start_time, *(row.began for row in rows), *(row.ended for row in rows)]
     known += [sample.time for sample in status.samples]
     times = [time for time in known if time]
-    missing = [*sources.missing, *unread, *lost, *cluster_unread, *_gaps(rows, status)]
+    events, left_out = _events(sources.events)
+    missing = [*sources.missing, *unread, *lost, *cluster_unread, *left_out, *_gaps(rows, status)]
     ref = obj["spec"]["clusterRef"]
     return History(
         namespace=meta["namespace"],
@@ -145,7 +148,7 @@ def history(sources: Sources) -> History:
         status=status,
         cluster=cluster,
         rows=rows,
-        events=sorted(map(_event, sources.events), key=lambda event: (event.first or LATE, event.reason)),
+        events=events,
         uid=meta["uid"],
         deleted=_time(meta.get("deletionTimestamp")),
         missing=tuple(missing),
@@ -315,6 +318,15 @@ def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]
             "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it"
         )
     return gaps
+
+
+def _events(objects: Iterable[Object]) -> tuple[list[Event], list[str]]:
+    """The events in their order, and how many are left out: of too many the warnings stay, then the newest."""
+    found = sorted(map(_event, objects), key=lambda event: (event.warning, event.last or EARLY), reverse=True)
+    kept = sorted(found[:MAX_EVENTS], key=lambda event: (event.first or LATE, event.reason))
+    left_out = len(found) - len(kept)
+    said = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
+    return kept, [said] if left_out else []
 
 
 def _event(obj: Object) -> Event:
