@@ -206,6 +206,17 @@ def test_a_part_of_a_record_that_is_lost_or_unreadable_is_named() -> None:
     assert sum(row.began is not None for row in known.rows) >= 200
 
 
+def test_parts_of_a_record_that_cannot_be_read_are_not_lost() -> None:
+    sources = made(300)
+    broken = deepcopy(sources.records)
+    for record in broken[1:]:
+        record["spec"]["topics"][0]["partitions"][0]["state"] = "Teleporting"
+    for records, lost in ((broken, 0), ([broken[0], broken[2]], 1), (broken[1:], 1)):
+        known = history(replace(sources, records=records))
+        said = [note for note in known.missing if "cannot be found" in note]
+        assert said == ["1 ReassignmentRecord of this resource cannot be found"] * lost
+
+
 def test_a_record_of_another_resource_of_that_name_does_not_count() -> None:
     sources = made(300)
     others = deepcopy(sources.records)

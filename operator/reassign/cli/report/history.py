@@ -207,7 +207,8 @@ def _cluster(obj: Object | None) -> tuple[KafkaCluster | None, list[str]]:
 def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition, Entry], list[str]]:
     """What the parts of a record say, and which of them cannot be read, or are lost."""
     found: dict[TopicPartition, Entry] = {}
-    parts, missing = set(), []
+    parts: set[int] = set()
+    missing = []
     for obj in objects:
         if owner not in {each["uid"] for each in obj["metadata"].get("ownerReferences") or ()}:
             continue
@@ -215,10 +216,12 @@ def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition
             record = ReassignmentRecord.parse(obj)
         except ValidationError as error:
             missing.append(f"this version cannot read {obj['metadata']['name']}: {first_error(error)}")
+            if isinstance(part := (obj.get("spec") or {}).get("part"), int):
+                parts.add(part)
             continue
         parts.add(record.spec.part)
         found |= read_record(record.spec.topics)
-    if lost := max(parts, default=-1) + 1 - len(parts) - len(missing):
+    if lost := max(parts, default=-1) + 1 - len(parts):
         missing.append(f"{counted(lost, 'ReassignmentRecord')} of this resource cannot be found")
     return found, missing
 
