@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reassign.cli.report.history import History, Sources, describes_all, history
+from reassign.cli.report.history import History, Row, Sources, _end, describes_all, history
 from reassign.cli.report.page import Axis, _line, render
 from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
@@ -76,6 +76,26 @@ def test_a_turn_comes_when_another_one_ends_and_not_long_after(ended: int, after
     assert partitions[0]["partition"] == 0
     partitions[0]["completionTime"] = at(ended)
     assert row_of(history(changed(sources, partitions=partitions)), ORDERS_2).after == after
+
+
+def test_of_many_that_ended_in_one_second_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Row] = []
+
+    def end(row: Row) -> float:
+        looked.append(row)
+        return _end(row)
+
+    monkeypatch.setattr("reassign.cli.report.history._end", end)
+    sources = made(1000, at_once=1000)
+    times = {"startTime": at(20), "completionTime": at(20), "waitedFor": "WaitingForBudget"}
+    for record in sources.records:
+        for topic in record["spec"]["topics"]:
+            topic["partitions"] = [partition | times for partition in topic["partitions"]]
+    known = history(changed(sources, partitions=[]))
+    last = TopicPartition("payments", 499)
+    assert {row.after for row in known.rows} == {ORDERS_0, TopicPartition("orders", 1)}
+    assert row_of(known, last).after == ORDERS_0
+    assert len(looked) < 200 * len(known.rows)
 
 
 def test_what_waited_for_anything_else_names_no_other_partition() -> None:

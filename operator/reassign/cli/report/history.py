@@ -5,7 +5,7 @@ Nothing is guessed: what no object says is None, and `missing` has a sentence ab
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -283,7 +283,11 @@ def _counted(rows: Mapping[TopicPartition, Row], status: PartitionReassignmentSt
 def _in_order(rows: Mapping[TopicPartition, Row]) -> list[Row]:
     """Each with the partition whose end made room for it; the first to begin first, and what waits last."""
     ended = sorted((row for row in rows.values() if row.began and row.ended), key=lambda row: (_end(row), row.tp))
-    placed = [_placed(row, ended) for row in rows.values()]
+    by_broker: dict[int, list[Row]] = {}
+    for row in ended:
+        for broker in row.brokers:
+            by_broker.setdefault(broker, []).append(row)
+    placed = [_placed(row, ended, by_broker) for row in rows.values()]
 
     def place(row: Row) -> tuple[bool, datetime, bool, TopicPartition]:
         time = row.began or row.ended
@@ -296,16 +300,25 @@ def _end(row: Row) -> float:
     return (row.ended or LATE).timestamp()
 
 
-def _placed(row: Row, ended: Sequence[Row]) -> Row:
+def _placed(row: Row, ended: Sequence[Row], by_broker: Mapping[int, Sequence[Row]]) -> Row:
     """The row with the one of its brokers, else of all, that ended nearest to when it began."""
     if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
         return row
     began = row.began.timestamp()
-    first = bisect_left(ended, began - BEFORE_SECONDS, key=_end)
-    near = [other for other in ended[first : bisect_right(ended, began + AFTER_SECONDS, key=_end)] if other is not row]
-    same = [other for other in near if other.brokers & row.brokers]
-    nearest = min(same or near, key=lambda other: (abs(_end(other) - began), other.tp), default=None)
+    same = [other for broker in row.brokers for other in _near(row, began, by_broker.get(broker, ()))]
+    near = same or _near(row, began, ended)
+    nearest = min(near, key=lambda other: (abs(_end(other) - began), other.tp), default=None)
     return replace(row, after=nearest.tp) if nearest else row
+
+
+def _near(row: Row, began: float, ended: Sequence[Row]) -> list[Row]:
+    """The last ones to end before it began, and the first ones after that: of each no more than the answer needs."""
+    after = bisect_left(ended, began, key=_end)
+    before = bisect_left(ended, _end(ended[after - 1]), key=_end) if after else 0
+    near = [*ended[before : min(before + 2, after)], *ended[after : after + 2]]
+    return [
+        other for other in near if other is not row and began - BEFORE_SECONDS <= _end(other) <= began + AFTER_SECONDS
+    ]
 
 
 def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]:
