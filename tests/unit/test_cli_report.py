@@ -304,11 +304,70 @@ def test_what_an_earlier_version_moved_has_no_times_and_the_page_says_so() -> No
     without = ("startTime", "completionTime", "waitedFor")
     partitions = [{k: v for k, v in d.items() if k not in without} for d in sources.obj["status"]["partitions"]]
     known = history(changed(sources, partitions=partitions, samples=[]))
-    assert known.missing == (
-        "the times of 12 partitions are not recorded",
-        "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it",
-    )
+    assert known.missing == ("the times of 12 partitions are not recorded",)
+    assert "Not recorded." in render(known, "1")
     assert '<rect class="Completed"' not in render(known, "1")
+
+
+# --- the overview ---
+
+
+def figures(sources: Sources) -> dict[str, str]:
+    """The overview, by name."""
+    text = render(history(sources), "1")
+    overview = text[text.index('<dl class="figures">') : text.index("</dl>")]
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", overview.replace("\u00a0", " ")))
+
+
+def test_the_overview_counts_from_the_start_to_the_end_or_now() -> None:
+    ended, so_far = figures(made(3, ("orders",), 1)), figures(made(3, ("orders",), 1, now=10))
+    assert (ended["Started, or resumed"], ended["Ended"], ended["Took since then"]) == ("12:00:00", "12:01:21", "81 s")
+    assert (so_far["Started, or resumed"], so_far["So far since then"]) == ("12:00:00", "10 s")
+    assert "Ended" not in so_far
+
+
+def test_a_run_of_an_edit_long_after_the_end_took_its_own_time() -> None:
+    sources = made(3, ("orders",), 1)
+    day = 86400
+    again = changed(sources, startTime=at(day), completionTime=at(day + 5))
+    assert figures(again)["Took since then"] == "5 s"
+
+
+def test_what_has_not_started_has_no_beginning() -> None:
+    sources = made(3, ("orders",), now=10)
+    pending = [{"topic": "orders", "partition": i, "state": "Pending", "reason": "Suspended"} for i in range(3)]
+    for seen in ({"startTime": None, "partitions": pending}, {"startTime": None, "partitions": [], "progress": None}):
+        known = changed(sources, **seen, samples=[])
+        assert not figures(known).keys() & {"Started, or resumed", "Ended", "Took since then", "So far since then"}
+        assert "Goes on at" not in render(history(known), "1")
+
+
+def test_a_new_one_names_no_cause_for_what_is_not_known() -> None:
+    known = history(changed(made(3, ("orders",)), partitions=[], progress=None, samples=[]))
+    assert known.missing == ("the state of 3 partitions is not known",)
+
+
+def test_what_had_nothing_to_move_lacks_nothing() -> None:
+    settled = [{"topic": "orders", "partition": i, "state": "Completed", "completionTime": at(1)} for i in range(3)]
+    assert history(changed(made(3, ("orders",)), partitions=settled, samples=[])).missing == ()
+
+
+def test_nothing_waits_in_a_dry_run() -> None:
+    said = {"targetReplicas": [3, 1, 2], "message": "it would be moved"}
+    checked = [
+        {"topic": "orders", "partition": 0, "state": "Pending", "reason": "WouldMove"} | said,
+        {"topic": "orders", "partition": 1, "state": "Blocked", "reason": "BrokerFenced"} | said,
+        {"topic": "orders", "partition": 2, "state": "Completed"},
+    ]
+    sources = changed(made(3, ("orders",)), startTime=None, completionTime=None, partitions=checked, samples=[])
+    sources.obj["spec"]["mode"] = "DryRun"
+    known = history(sources)
+    text = render(known, "1")
+    assert known.missing == ()
+    assert "A dry run moves nothing, so nothing waits." in text
+    assert "Waits for" not in text
+    assert text.count("it would be moved") == 2
+    assert not figures(sources).keys() & {"Started, or resumed", "Ended", "So far since then"}
 
 
 # --- the page ---

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import (
+    Mode,
     PartitionDetail,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
@@ -110,6 +111,8 @@ class History:
     rows: Sequence[Row]
     events: Sequence[Event]
     uid: str
+    dry_run: bool
+    """It moves nothing, so that nothing of it waits."""
     deleted: datetime | None = None
     missing: Sequence[str] = field(default_factory=tuple)
 
@@ -132,8 +135,9 @@ def history(sources: Sources) -> History:
     known = [status.start_time, *(row.began for row in rows), *(row.ended for row in rows)]
     known += [sample.time for sample in status.samples]
     times = [time for time in known if time]
+    dry_run = obj["spec"].get("mode") == Mode.DRY_RUN
     events, left_out = _events(sources.events)
-    missing = [*sources.missing, *unread, *lost, *cluster_unread, *left_out, *_gaps(rows, status)]
+    missing = [*sources.missing, *unread, *lost, *cluster_unread, *left_out, *(() if dry_run else _gaps(rows))]
     ref = obj["spec"]["clusterRef"]
     return History(
         namespace=meta["namespace"],
@@ -150,6 +154,7 @@ def history(sources: Sources) -> History:
         rows=rows,
         events=events,
         uid=meta["uid"],
+        dry_run=dry_run,
         deleted=_time(meta.get("deletionTimestamp")),
         missing=tuple(missing),
     )
@@ -321,18 +326,14 @@ def _near(row: Row, began: float, ended: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]:
+def _gaps(rows: Sequence[Row]) -> list[str]:
     """What no object says."""
     gaps = []
     if unknown := sum(row.state is None for row in rows):
-        gaps.append(f"the state of {counted(unknown, 'partition')} is not known: a status describes at most 100")
+        gaps.append(f"the state of {counted(unknown, 'partition')} is not known")
     moved = [row for row in rows if row.state in (PartitionState.IN_FLIGHT, PartitionState.CANCELLING, *ENDED)]
     if timeless := sum(row.began is None and row.ended is None for row in moved):
         gaps.append(f"the times of {counted(timeless, 'partition')} are not recorded")
-    if moved and not status.samples:
-        gaps.append(
-            "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it"
-        )
     return gaps
 
 

@@ -115,15 +115,16 @@ def render(history: History, version: str) -> str:
         marks=axis.marks,
         topics=_topics(lines, axis),
         unfolded=len(lines) <= UNFOLDED,
-        waits_now=_waits_now(history.rows),
+        waits_now=_waits_now(() if history.dry_run else history.rows),
         waits_before=_waits_before(lines),
         chart=_chart(history, axis),
         throttle=_throttle(history),
         warnings=[_short(axis.percent(time)) for time in _warned(history)],
         clock=_clock(history),
         took=_took,
+        lasted=_lasted(history),
         ids=lambda ids: ",".join(map(str, ids)),
-        stands=_stands,
+        stands=lambda row: _stands(row) and not history.dry_run,
         listed=listed,
         moment=lambda time: numbers.moment(time.isoformat()),
         version=version,
@@ -149,6 +150,12 @@ def _clock(history: History) -> Callable[[datetime | None], str]:
     ends = [history.began, history.now, *(event.first for event in history.events if event.first)]
     form = "%H:%M:%S" if len({end.astimezone(UTC).date() for end in ends}) == 1 else f"%m-%d{numbers.NO_BREAK}%H:%M:%S"
     return lambda time: f"{time.astimezone(UTC):{form}}" if time else ""
+
+
+def _lasted(history: History) -> timedelta | None:
+    """Since the start, until the end or now."""
+    start, end = history.status.start_time, history.status.completion_time or history.now
+    return end - start if start and start <= end else None
 
 
 def _line(row: Row, history: History, axis: Axis) -> Line:
