@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -426,3 +428,16 @@ def test_a_terminal_gets_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = run("report", "march", "-n", "kafka")
     assert ran.code == 2
     assert "redirect it" in ran.err
+
+
+def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    login = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "local", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "local",
+    }
+    (tmp_path / "config").write_text(json.dumps(login))
+    ran = run("report", "march", "--kubeconfig", tmp_path / "config", "--context", "nope")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'nope' is not in the kubeconfig; there are: local" in ran.err
