@@ -272,7 +272,7 @@ def test_forged_times_and_bytes_make_a_page_too() -> None:
     "forged", ["10000-01-01T22:59:59Z", "0000-06-01T00:00:01Z", "0001-01-01T00:00:00+23:00", "soon"]
 )
 def test_a_time_of_an_event_that_cannot_be_read_is_not_known(forged: str) -> None:
-    times = {"eventTime": None, "firstTimestamp": forged, "lastTimestamp": forged}
+    times: dict[str, Any] = {"eventTime": None, "firstTimestamp": forged, "lastTimestamp": forged}
     read = event("Read", "by another time", 5, **times)
     unread = event("Unread", "by none", 5, "KafkaCluster", type="Warning", metadata={}, **times)
     known = history(replace(made(), events=[unread, read]))
@@ -338,8 +338,8 @@ def test_a_run_of_an_edit_long_after_the_end_took_its_own_time() -> None:
 def test_what_has_not_started_has_no_beginning() -> None:
     sources = made(3, ("orders",), now=10)
     pending = [{"topic": "orders", "partition": i, "state": "Pending", "reason": "Suspended"} for i in range(3)]
-    for seen in ({"startTime": None, "partitions": pending}, {"startTime": None, "partitions": [], "progress": None}):
-        known = changed(sources, **seen, samples=[])
+    for details, progress in ((pending, sources.obj["status"]["progress"]), ([], None)):
+        known = changed(sources, startTime=None, partitions=details, progress=progress, samples=[])
         assert not figures(known).keys() & {"Started, or resumed", "Ended", "Took since then", "So far since then"}
         assert "Goes on at" not in render(history(known), "1")
 
