@@ -214,3 +214,16 @@ def test_objects_of_a_list_are_taken_beside_the_event_loop() -> None:
     found = asyncio.run(Listed(PAGES).list(Kind.PARTITION_REASSIGNMENT, None, take))
     assert found == [{"taken": name} for name in "abcd"]
     assert threading.get_ident() not in threads
+
+
+def test_all_events_about_an_object_are_asked_for_as_a_limit_would_take_the_first_names() -> None:
+    asked: list[object] = []
+
+    async def request(*_: object, query: Sequence[tuple[str, str]]) -> Any:
+        asked.extend(query)
+        return {"items": [{"reason": "Noted"}]}
+
+    kube = KubeClient()
+    kube.request = request  # type: ignore[method-assign,assignment]
+    assert asyncio.run(kube.events(OBJECT)) == [{"reason": "Noted"}]
+    assert asked == [("fieldSelector", "involvedObject.uid=uid")]

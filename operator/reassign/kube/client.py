@@ -195,9 +195,9 @@ class KubeClient:
             return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
     async def events(self, obj: Object) -> Objects:
-        """The events about an object, in the form of core/v1, at most 500."""
+        """The events about an object, in the form of core/v1."""
         meta = obj["metadata"]
-        query = [("fieldSelector", f"involvedObject.uid={meta['uid']}"), ("limit", str(MAX_NAMES))]
+        query = [("fieldSelector", f"involvedObject.uid={meta['uid']}")]
         answer = await self.request("GET", f"/api/v1/namespaces/{meta['namespace']}/events", query=query)
         return list((answer or {}).get("items") or ())
 
