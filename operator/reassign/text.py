@@ -1,4 +1,4 @@
-"""What messages have in common: a list cut short, a number of things, and the first error of an object."""
+"""What messages have in common: a list cut short, a number of things, an object's first error, what can be printed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, 
 def counted(number: int, noun: str) -> str:
     """Return "1 partition", or "2 partitions"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def printable(text: str) -> str:
+    """Return one line without control characters: others choose names and paths, and these go to terminals."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def first_error(error: ValidationError) -> str:

@@ -168,6 +168,46 @@ def test_a_status_that_cannot_be_read_or_is_not_there_has_a_row_too() -> None:
     ]
 
 
+HOSTILE = "/\x1b]0;pwned\x07\x1b[2J\r\x9b1m\nnext  main  True"
+SHOWN = "/?]0;pwned??[2J??1m?next  main  True"
+
+
+def test_what_others_choose_cannot_write_to_a_terminal() -> None:
+    obj = moving()
+    obj["status"] |= {
+        "summary": HOSTILE,
+        "conditions": [condition("Ready", "False", "UnknownLogDir", HOSTILE), condition("Stalled")],
+    }
+    rack = cluster()
+    rack["status"]["brokers"][3]["rack"] = HOSTILE
+    (loaded,) = top.loads_of([rack], [Item(obj)], NOW)
+    seen = watching.View(Item(obj))
+    listed = written(listing.table([Item(obj)], NOW, wide=True))
+    assert listed.count(SHOWN) == 2
+    assert len(listed.splitlines()) == 2
+    assert SHOWN in watching.line(seen)
+    for part in (watching.picture(seen, {}, 200, 24), top.brokers_table(loaded.brokers)):
+        lines = on_terminal(out.Printable(part), 200)
+        assert any("?]0;pwned?" in line for line in lines)
+        assert all(line.isprintable() for line in [*lines, *written(part).splitlines()])
+
+
+def test_a_line_and_an_error_are_printable_and_json_is_exact(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out.write_line(HOSTILE)
+    out.say(HOSTILE)
+    assert capsys.readouterr() == (f"{SHOWN}\n", f"{SHOWN}\n")
+    out.write_value([HOSTILE], "json")
+    assert json.loads(capsys.readouterr().out) == [HOSTILE]
+
+    def fail(*_: object) -> None:
+        raise ReassignError(Reason.UNKNOWN_LOG_DIR, HOSTILE)
+
+    monkeypatch.setattr(watching, "run", fail)
+    assert SHOWN in error_of(run("watch", "move", "-n", "kafka"), 2)
+
+
 @pytest.mark.parametrize(
     ("created", "age"),
     [

@@ -49,14 +49,14 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
         to_cancel = [item for item in items if nothing_to_cancel(item) is None]
         for item in items:
             if selection.names and (why := nothing_to_cancel(item)):
-                out.write(f"{item} {why}\n")
+                out.write_line(f"{item} {why}")
         if not to_cancel:
             out.write("" if selection.names else "there is nothing to cancel\n")
             return not selection.names
         for item in to_cancel:
             check_policy(item)
-        lines = [consequence(item, everything, selection.topic) for item in to_cancel]
-        out.write("".join(f"{line}\n" for line in lines))
+        for item in to_cancel:
+            out.write_line(consequence(item, everything, selection.topic))
         out.confirm(f"Cancel {counted(len(to_cancel), 'resource')}?", yes or dry_run)
         for item in to_cancel:
             await _delete(server, item, dry_run)
@@ -137,5 +137,5 @@ async def _delete(server: KubeClient, item: Item, dry_run: bool) -> None:
         return await server.delete(item.obj, dry_run=dry_run)
 
     await change(server, item, delete)
-    out.write(f"{item} is cancelled{' (dry run)' if dry_run else ''}\n")
+    out.write_line(f"{item} is cancelled{' (dry run)' if dry_run else ''}")
     note_argo_cd(item)

@@ -18,6 +18,7 @@ from reassign.core.model.progress import amount
 from reassign.core.moves.brake import Moves, documents
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, Object
+from reassign.text import printable
 
 NOTHING = '{"version":1,"partitions":[]}\n'
 
@@ -34,7 +35,7 @@ def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutpu
     if not out.write_value(out.as_list([without_managers(item.obj) for item in items]), output):
         if not items:
             where = "any namespace" if all_namespaces else f"namespace {namespace}"
-            print(f"there are no PartitionReassignments in {where}", file=sys.stderr)
+            out.say(f"there are no PartitionReassignments in {where}")
             return
         out.write_picture([table(items, now, all_namespaces, output is ListOutput.WIDE)], out.UNBOUNDED)
 
@@ -71,7 +72,8 @@ def table(items: Sequence[Item], now: datetime, with_namespace: bool = False, wi
         rate, progress = item.progress.bytes_per_second, item.progress
         counts = [str(progress.partitions_in_flight), str(progress.partitions_blocked)]
         message = ready.message if ready else "the operator has not seen it yet"
-        made.add_row(*row, *([*counts, f"{amount(rate)}/s" if rate else "", message] if wide else []))
+        row += [*counts, f"{amount(rate)}/s" if rate else "", message] if wide else []
+        made.add_row(*map(printable, row))
     return made
 
 
