@@ -399,6 +399,47 @@ def test_all_that_is_in_flight_is_listed_in_the_stock_tools_form(monkeypatch: py
     }
 
 
+@pytest.mark.parametrize(
+    ("of", "code", "said"),
+    [
+        ((), 0, "there are no PartitionReassignments in namespace team-a"),
+        (("--cluster", "idle"), 0, "no PartitionReassignment in namespace team-a refers to the KafkaCluster idle"),
+        (
+            ("--cluster", "nope"),
+            2,
+            "there is no KafkaCluster nope in namespace team-a, and no PartitionReassignment refers to one; "
+            "there are: idle",
+        ),
+        (
+            ("--cluster", "nope", "-A"),
+            2,
+            "there is no KafkaCluster nope in any namespace, and no PartitionReassignment refers to one; "
+            "there are: main, idle",
+        ),
+    ],
+)
+def test_a_list_without_rows_says_why(
+    of: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = kafka_cluster() | {"metadata": {"name": "idle", "namespace": "team-a"}}
+    Live(sim(), kafka_cluster(), idle, moving()).serve(monkeypatch)
+    ran = run("list", "-n", "team-a", *of)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.removeprefix("error: ").startswith(said)
+
+
+def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tenant(Live):
+        async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+            if kind == "KafkaCluster":
+                raise ReassignError(Reason.NOT_AUTHORIZED, "no")
+            return await super().list(kind, namespace)
+
+    Tenant(sim(), moving()).serve(monkeypatch)
+    said = "no PartitionReassignment in namespace kafka refers to the KafkaCluster nope\n"
+    assert run("list", "-n", "kafka", "--cluster", "nope") == (0, "", said)
+
+
 def test_what_is_in_flight_needs_the_name_of_a_cluster() -> None:
     ran = run("list", "-n", "kafka", "-o", "reassignment-json")
     assert (ran.code, "name it" in ran.err) == (2, True)
