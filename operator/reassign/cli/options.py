@@ -258,6 +258,10 @@ def with_kube(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**values: Any) -> None:
         kube = _kube(**{name: values.pop(name) for name in added})
+        if kube.login.context is not None:
+            from reassign.cli.kubeconfig import context_of
+
+            context_of(kube.login)
         command(kube=kube, **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
