@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, 
     texts = [str(item) for item in items]
     more = (len(texts) if total is None else total) - len(texts[:most])
     return separator.join(texts[:most]) + (f" and {more} more" if more else "")
+
+
+def source(file: Path) -> str:
+    """Return the name of a file; standard input is `-` for commands alone."""
+    return "standard input" if str(file) == "-" else str(file)
 
 
 def counted(number: int, noun: str) -> str:

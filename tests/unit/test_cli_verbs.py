@@ -442,7 +442,7 @@ def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.
 
 def test_what_is_in_flight_needs_the_name_of_a_cluster() -> None:
     ran = run("list", "-n", "kafka", "-o", "reassignment-json")
-    assert (ran.code, "name it" in ran.err) == (2, True)
+    assert (ran.code, "is of one KafkaCluster: name it with --cluster" in ran.err) == (2, True)
 
 
 def test_brokers_of_another_cluster_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:

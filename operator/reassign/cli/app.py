@@ -37,6 +37,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # of pydantic, by which typer checks
+            raise
         except ReassignError as error:
             out.say(f"error: {error.message.rstrip('.')} ({error.reason})")
             if error.reason is Reason.CANNOT_BE_WRITTEN:

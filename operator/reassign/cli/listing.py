@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
+import typer
 from rich.table import Table
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
-from reassign.cli.options import Kube, ListOutput, cluster_ref
+from reassign.cli.options import Kube, ListOutput
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
 from reassign.core.moves.brake import Moves, documents
@@ -27,8 +28,9 @@ NOTHING = '{"version":1,"partitions":[]}\n'
 def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutput) -> None:
     """Write the PartitionReassignments of a namespace or of all, or what a cluster has in flight."""
     if output is ListOutput.REASSIGNMENT_JSON:
-        cluster_ref(cluster)
-        out.write(as_stock(asyncio.run(in_flight(kube, cluster or ""))))
+        if cluster is None:
+            raise typer.BadParameter("reassignment-json is of one KafkaCluster: name it with --cluster")
+        out.write(as_stock(asyncio.run(in_flight(kube, cluster))))
         return
     namespace = namespace_of(kube)
     items, now = asyncio.run(_read(kube, None if all_namespaces else namespace, cluster))

@@ -177,7 +177,7 @@ def broker_ids(values: list[str]) -> frozenset[int]:
 def cluster_ref(name: str | None) -> dict[str, Any]:
     """Return a reference to the KafkaCluster of that name; manifests need one."""
     if name is None:
-        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
+        raise typer.BadParameter("manifests refer to a KafkaCluster: name it with --cluster", param_hint="'--cluster'")
     return {"name": name}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reassign.errors import Reason, ReassignError
-from reassign.text import printable
+from reassign.text import printable, source
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -146,12 +146,12 @@ def confirm(question: str, yes: bool) -> None:
 def read(file: Path) -> str:
     """Read a file, or stdin for `-`."""
     if str(file) == "-" and sys.stdin is None:
-        raise ReassignError(Reason.CANNOT_BE_READ, "stdin is closed; name a file")
+        raise ReassignError(Reason.CANNOT_BE_READ, "standard input is closed; name a file")
     try:
         return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ReassignError(Reason.CANNOT_BE_READ, f"{file} cannot be read: {why}; name another file") from None
+        raise ReassignError(Reason.CANNOT_BE_READ, f"{source(file)} cannot be read: {why}; name another file") from None
 
 
 @contextmanager
