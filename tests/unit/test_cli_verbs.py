@@ -382,6 +382,30 @@ def test_a_deletion_that_orphans_moves_is_no_cancel() -> None:
     cancelling.check_policy(Item(plan()))
 
 
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (
+            ("cancel", "--yes"),
+            "kpr/drain-5-wave: of 12 partitions, 3 in flight go back, 4 completed stay\n"
+            "kpr/drain-5-wave is cancelled\n",
+        ),
+        (("suspend",), "kpr/drain-5-wave suspended; moves in flight continue\n"),
+    ],
+    ids=["cancel", "suspend"],
+)
+def test_what_is_named_twice_is_one(verb: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Written(Live):
+        async def delete(self, obj: Object, *, dry_run: bool) -> Object:
+            return obj
+
+        async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool) -> Object:
+            return obj
+
+    Written(sim(), moving()).serve(monkeypatch)
+    assert run(*verb, "-n", "kafka", "drain-5-wave", "kpr/drain-5-wave", "drain-5-wave") == (0, said, "")
+
+
 # --- what is in flight, of the brokers ---
 
 

@@ -13,7 +13,7 @@ from reassign.api.partition_reassignment import DeletionPolicy, Mode
 from reassign.cli import output as out
 from reassign.cli.changing import note_argo_cd
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find, of_cluster, plan_of
+from reassign.cli.objects import Item, change, find_each, of_cluster, plan_of
 from reassign.cli.options import Kube, Ref
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
@@ -40,7 +40,7 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
     async with live.api_server(kube.login) as server:
         everything = await _read(server, None if selection.all_namespaces else namespace)
         if selection.names:
-            items = [await find(server, namespace, name) for name in selection.names]
+            items = await find_each(server, namespace, selection.names)
             for item in items:
                 if plan := await plan_of(server, item):
                     raise ReassignError(Reason.NOTHING_SELECTED, f"{item} is a wave of {plan}; cancel {plan}")

@@ -15,7 +15,7 @@ from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find, plan_of
+from reassign.cli.objects import Item, change, find, find_each, plan_of
 from reassign.cli.options import Brake, Cancels, Kube, Ref
 from reassign.core.model.progress import amount, duration
 from reassign.errors import MissingReferenceError, Reason, ReassignError
@@ -108,7 +108,7 @@ def suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: bool) ->
 async def _suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: bool) -> None:
     done, state = ("suspended; moves in flight continue", "suspended") if suspended else ("resumed", "not suspended")
     async with live.api_server(kube.login) as server:
-        items = [await find(server, namespace_of(kube), name) for name in names]
+        items = await find_each(server, namespace_of(kube), names)
         for item in items:
             if plan := await plan_of(server, item):
                 what = "suspend" if suspended else "resume"
