@@ -106,10 +106,12 @@ def test_that_a_namespace_is_going_is_no_matter_of_rights() -> None:
     assert "because it is being terminated" in error.message
 
 
-def test_a_right_that_is_missing_is_one_of_the_chart() -> None:
+def test_a_right_that_is_missing_says_which_and_who_grants_it() -> None:
     error = refusal(answering(403, DENIED))
     assert error.reason is Reason.NOT_AUTHORIZED
-    assert "see the chart's Role" in error.message
+    assert error.message.endswith(
+        f"{DENIED}; an administrator of the cluster can grant it, to the operator by the chart's Roles"
+    )
 
 
 @pytest.mark.parametrize("name", ["a" * 199 + ".b", "a" * 198 + ".-b", "a" * 253, "short"])

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from reassign.fleet.choose import Chosen, Snapshot, Verdict
 from reassign.fleet.rules import FAULTS, matching
 from reassign.fleet.tables import Tables, collected, of_clusters, reading
+from reassign.text import printable
 
 _TEXTS = [pa.field(name, pa.string(), nullable=False) for name in ("cluster", "date", "table", "kind", "example")]
 VERDICTS = pa.schema([*_TEXTS, pa.field("rows", pa.int64()), pa.field("quarantines", pa.bool_())])
@@ -49,7 +50,7 @@ def check(root: str, tables: Tables, chosen: Chosen) -> dict[str, pa.Table]:
 
 def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
     """Return the chosen snapshots that these verdicts leave."""
-    rows = sorted(Verdict(**row | {text: _printable(row[text]) for text in SHOWN}) for row in verdicts.to_pylist())
+    rows = sorted(Verdict(**row | {text: printable(row[text]) for text in SHOWN}) for row in verdicts.to_pylist())
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
         tuple(one for one in chosen.newest if one.folder.cluster not in left_out),
@@ -57,11 +58,6 @@ def checked(chosen: Chosen, verdicts: pa.Table) -> Checked:
         tuple(one for one in rows if one.quarantines),
         tuple(one for one in rows if not one.quarantines),
     )
-
-
-def _printable(text: str) -> str:
-    """Make names printable, since any user can choose them and they go to terminals."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _verdicts(tables: Tables) -> list[Verdict]:
