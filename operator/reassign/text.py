@@ -1,8 +1,9 @@
-"""What messages have in common: a list cut short, a number of things, and the first error of an object."""
+"""What messages have in common: a list cut short, a number of things, an object's first error, what can be printed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +20,19 @@ def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, 
     return separator.join(texts[:most]) + (f" and {more} more" if more else "")
 
 
+def source(file: Path) -> str:
+    """Return the name of a file; standard input is `-` for commands alone."""
+    return "standard input" if str(file) == "-" else str(file)
+
+
 def counted(number: int, noun: str) -> str:
     """Return "1 partition", or "2 partitions"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def printable(text: str) -> str:
+    """Return one line without control characters: others choose names and paths, and these go to terminals."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def first_error(error: ValidationError) -> str:

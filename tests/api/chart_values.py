@@ -106,9 +106,12 @@ ALERTS, DASHBOARD = {"prometheusRule.enabled": True}, {"dashboard.enabled": True
 FIRST_ALERT = "kafkareassignoperatordown"
 TAKEN = {"snapshots.enabled": True, "snapshots.clusters": [CLUSTER]}
 EVERYTHING = BUDGET | POLICY | MONITOR | ALERTS | DASHBOARD | TAKEN
-JOB = "spec.jobTemplate.spec.template.spec"
+JOB_POD = "spec.jobTemplate.spec.template"
+JOB = f"{JOB_POD}.spec"
 fs_group = the("CronJob", f"{JOB}.securityContext.fsGroup")
 PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+PROXY = {"name": "HTTPS_PROXY", "value": "http://proxy"}
+NO_TIMES = dict.fromkeys(("periodSeconds", "timeoutSeconds", "failureThreshold"))
 RELABELING = {"targetLabel": "zone", "replacement": "a"}
 
 ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
@@ -132,8 +135,8 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("crds.keep", False, kept, False, {}),
     ("rbac.create", False, how_many("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), 0, TAKEN),
     ("rbac.aggregateRoles", True, aggregates, True, {}),
-    ("serviceAccount.create", False, how_many("ServiceAccount"), 0, {}),
-    ("serviceAccount.name", "mover", pod("serviceAccountName"), "mover", {"serviceAccount.create": False}),
+    ("serviceAccount.create", False, how_many("ServiceAccount"), 0, {"serviceAccount.name": "mover"}),
+    ("serviceAccount.name", "mover", pod("serviceAccountName"), "mover", {}),
     ("serviceAccount.annotations", {"a": "b"}, the("ServiceAccount", "metadata.annotations"), {"a": "b"}, {}),
     ("resources", {"limits": {"memory": "1Gi"}}, container("resources.limits.memory"), "1Gi", {}),
     ("tmpSizeLimit", "64Mi", pod("volumes.0.emptyDir.sizeLimit"), "64Mi", {}),
@@ -142,6 +145,8 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("deploymentAnnotations", {"a": "b"}, the("Deployment", "metadata.annotations"), {"a": "b"}, {}),
     ("podAnnotations", {"a": "b"}, the("Deployment", "spec.template.metadata.annotations"), {"a": "b"}, {}),
     ("podLabels", {"a": "b"}, the("Deployment", "spec.template.metadata.labels.a"), "b", {}),
+    ("podAnnotations", {"a": "b"}, the("CronJob", f"{JOB_POD}.metadata.annotations"), {"a": "b"}, TAKEN),
+    ("podLabels", {"a": "b"}, the("CronJob", f"{JOB_POD}.metadata.labels.a"), "b", TAKEN),
     ("nodeSelector", {"a": "b"}, pod("nodeSelector"), {"a": "b"}, {}),
     ("affinity", {"podAntiAffinity": {}}, pod("affinity"), {"podAntiAffinity": {}}, {}),
     ("tolerations", [TOLERATION], pod("tolerations"), [TOLERATION], {}),
@@ -150,18 +155,24 @@ ROWS: list[tuple[str, Any, Callable[[Documents], Any], Any, dict[str, Any]]] = [
     ("hostAliases", [{"ip": "192.0.2.1"}], pod("hostAliases"), [{"ip": "192.0.2.1"}], {}),
     ("dnsPolicy", "Default", pod("dnsPolicy"), "Default", {}),
     ("dnsConfig", {"searches": ["example"]}, pod("dnsConfig"), {"searches": ["example"]}, {}),
-    ("extraEnv", [{"name": "HTTPS_PROXY", "value": "http://proxy"}], variable("HTTPS_PROXY"), "http://proxy", {}),
+    ("extraEnv", [PROXY], variable("HTTPS_PROXY"), "http://proxy", {}),
+    ("extraEnv", [PROXY], the("CronJob", f"{JOB}.containers.0.env"), [PROXY], TAKEN),
     ("extraEnvFrom", [{"secretRef": {"name": "env"}}], container("envFrom"), [{"secretRef": {"name": "env"}}], {}),
     ("extraVolumes", [VOLUME], last(pod("volumes")), VOLUME, {}),
     ("extraVolumeMounts", [MOUNT], last(container("volumeMounts")), MOUNT, {"extraVolumes": [VOLUME]}),
     ("livenessProbe", {"failureThreshold": 9}, container("livenessProbe.failureThreshold"), 9, {}),
+    ("livenessProbe", None, container("livenessProbe"), None, {}),
+    ("livenessProbe", NO_TIMES, container("livenessProbe"), {"httpGet": {"path": "/livez", "port": "http"}}, {}),
     ("readinessProbe", {"periodSeconds": 9}, container("readinessProbe.periodSeconds"), 9, {}),
+    ("readinessProbe", None, container("readinessProbe"), None, {}),
     ("podDisruptionBudget.enabled", True, how_many("PodDisruptionBudget"), 1, {}),
     ("podDisruptionBudget.minAvailable", 0, the("PodDisruptionBudget", "spec.minAvailable"), 0, BUDGET),
     ("podDisruptionBudget.maxUnavailable", "50%", the("PodDisruptionBudget", "spec.maxUnavailable"), "50%", BUDGET),
     ("networkPolicy.enabled", True, how_many("NetworkPolicy"), 1, {}),
     ("networkPolicy.metricsFrom", [PEER], the("NetworkPolicy", "spec.ingress.0.from"), [PEER], POLICY),
     ("networkPolicy.egress", [{"to": [PEER]}], the("NetworkPolicy", "spec.egress"), [{"to": [PEER]}], POLICY),
+    ("networkPolicy.egress", [], the("NetworkPolicy", "spec.egress"), [], POLICY),
+    ("networkPolicy.egress", None, the("NetworkPolicy", "spec.egress"), [], POLICY),
     ("service.enabled", False, how_many("Service"), 0, {}),
     ("service.port", 9090, the("Service", "spec.ports.0.port"), 9090, {}),
     ("service.ipFamilyPolicy", "PreferDualStack", the("Service", "spec.ipFamilyPolicy"), "PreferDualStack", {}),

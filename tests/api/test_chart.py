@@ -137,6 +137,22 @@ def test_with_watched_namespaces_it_may_do_that_in_these_alone(helm: Helm) -> No
     assert {"name": "REASSIGN_WATCH_NAMESPACES", "value": "kafka,team-a"} in environment
 
 
+def test_the_operators_rights_are_not_given_to_the_account_that_every_pod_has(helm: Helm) -> None:
+    unnamed = {"serviceAccount.create": False}
+    for rights_to_give in ({}, {"rbac.create": False}, {"protectRecords": False}):
+        with pytest.raises(RefusedError, match=r"serviceAccount\.name is empty.* name an account of its own"):
+            helm.template(**unnamed | rights_to_give)
+
+    def accounts(**values: Any) -> set[str]:
+        documents = helm.template(**unnamed, **values)
+        bound = of_kind(documents, "ClusterRoleBinding", "RoleBinding")
+        pods = [found["spec"]["template"]["spec"]["serviceAccountName"] for found in of_kind(documents, "Deployment")]
+        return {subject["name"] for binding in bound for subject in binding["subjects"]} | set(pods)
+
+    assert accounts(**{"serviceAccount.name": "mover"}) == {"mover"}
+    assert accounts(**{"rbac.create": False, "protectRecords": False}) == {"default"}
+
+
 def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: Helm) -> None:
     prefix = "rbac.authorization.k8s.io/aggregate-to-"
     aggregated = {
@@ -180,6 +196,16 @@ def test_pods_roll_and_are_spread_over_nodes(helm: Helm) -> None:
     (spread,) = deployment()["template"]["spec"]["topologySpreadConstraints"]
     assert spread["labelSelector"] == deployment()["selector"]
     assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+
+
+def test_a_disruption_budget_says_how_many(helm: Helm) -> None:
+    with pytest.raises(RefusedError, match="neither minAvailable nor maxUnavailable is set"):
+        helm.template(podDisruptionBudget={"enabled": True, "maxUnavailable": None})
+    (budget,) = of_kind(helm.template(podDisruptionBudget={"enabled": True, "minAvailable": 1}), "PodDisruptionBudget")
+    assert {name: budget["spec"].get(name) for name in ("minAvailable", "maxUnavailable")} == {
+        "minAvailable": 1,
+        "maxUnavailable": None,
+    }
 
 
 def test_the_pod_of_helm_test_asks_until_the_operator_is_ready(helm: Helm) -> None:
@@ -320,6 +346,25 @@ def test_two_clusters_are_not_kept_under_one_name(helm: Helm) -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
         ({"crds": {"keep": "yes"}}, "/crds/keep"),
         ({"protectRecords": "yes"}, "/protectRecords"),
+        ({"podLabels": {"app.kubernetes.io/name": "x"}}, "/podLabels/app.kubernetes.io~1name"),
+        ({"commonLabels": {"app.kubernetes.io/instance": "x"}}, "/commonLabels/app.kubernetes.io~1instance"),
+        ({"service.labels": {"a": "b c"}}, "/service/labels/a"),
+        ({"fullnameOverride": "A_b"}, "/fullnameOverride"),
+        ({"nameOverride": "a b"}, "/nameOverride"),
+        ({"serviceAccount": {"name": "A_b"}}, "/serviceAccount/name"),
+        ({"tmpSizeLimit": "abc"}, "/tmpSizeLimit"),
+        ({"snapshots": {"claim": {"size": "much"}}}, "/snapshots/claim/size"),
+        ({"snapshots": {"schedule": "foo"}}, "/snapshots/schedule"),
+        ({"global": {"imagePullSecrets": ["x"]}}, "/global/imagePullSecrets/0"),
+        ({"imagePullSecrets": [{}]}, "/imagePullSecrets/0"),
+        ({"extraVolumes": [{"name": "tmp", "emptyDir": {}}]}, "/extraVolumes/0/name"),
+        ({"extraVolumeMounts": [{"name": "x", "mountPath": "/tmp"}]}, "/extraVolumeMounts/0/mountPath"),
+        ({"livenessProbe": {"exec": {"command": ["true"]}}}, "at '/livenessProbe': additional properties 'exec'"),
+        ({"service": {"port": None}}, "at '/service': missing property 'port'"),
+        ({"image": None}, "missing property 'image'"),
+        ({"crds": None}, "missing property 'crds'"),
+        ({"rbac": None}, "missing property 'rbac'"),
+        ({"service": None}, "missing property 'service'"),
         ({"replica": 2}, "replica"),
     ],
 )

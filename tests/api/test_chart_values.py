@@ -1,8 +1,10 @@
 """Every value of the chart: what it changes in the manifests, and that no value is documented without a test."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,22 @@ import yaml
 
 from localplatform.chart_readme import CHART, readme, values
 from localplatform.controlplane import ApiServer
-from tests.api.chart_values import ALERTS, DASHBOARD, NOT_RENDERED, PAGE, ROWS, Documents, alerts, page
+from tests.api.chart_values import (
+    ALERTS,
+    DASHBOARD,
+    EVERYTHING,
+    NOT_RENDERED,
+    PAGE,
+    PEER,
+    POLICY,
+    ROWS,
+    TAKEN,
+    Documents,
+    alerts,
+    page,
+)
 from tests.api.kubectl import RefusedError
-from tests.api.test_chart import NAME, Helm, of_kind, rights
+from tests.api.test_chart import NAME, Helm, flags, of_kind, rights
 from tests.e2e.chart_modes import MODES
 
 
@@ -82,10 +97,58 @@ def test_the_api_server_takes_what_is_rendered_in_each_mode_with_all_other_value
     assert told.count("(server dry run)") == len(documents)
 
 
+NUMBERS: dict[str, Any] = {
+    "nameOverride": "1e3",
+    "fullnameOverride": "123",
+    "commonLabels": {"team": "1"},
+    "watchNamespaces": ["2026"],
+    "serviceAccount.name": "12",
+    "priorityClassName": "1",
+    "tmpSizeLimit": "100000000",
+    "service.enabled": False,  # no name of a Service is a number
+    "snapshots.clusters": [{"namespace": "2026", "name": "1", "secrets": ["5"]}],
+    "snapshots.claim.size": "10",
+    "snapshots.claim.storageClassName": "9",
+}
+
+
+def not_strings(found: Any) -> list[Any]:
+    """What is no string where Kubernetes wants one: names, namespaces, sizes, and labels."""
+    if isinstance(found, list):
+        return [wrong for item in found for wrong in not_strings(item)]
+    if not isinstance(found, dict):
+        return []
+    named = [
+        found[key] for key in found if key.lower().endswith(("name", "namespace", "storage", "sizelimit", "value"))
+    ]
+    lists = [found.get(key, []) for key in ("resourceNames", "matchNames", "values")]
+    labels = [list(found.get(key, {}).values()) for key in ("labels", "matchLabels")]
+    here = [wrong for wrong in [*named, *chain.from_iterable(lists + labels)] if not isinstance(wrong, str)]
+    return here + not_strings(list(found.values()))
+
+
+def test_a_name_that_looks_like_a_number_is_a_name(helm: Helm) -> None:
+    values = EVERYTHING | {"rbac.aggregateRoles": True} | NUMBERS
+    text = helm("template", "7", str(CHART), "--namespace=2026", *flags(values))
+    documents = [found for found in yaml.safe_load_all(text) if found and found["kind"] != "CustomResourceDefinition"]
+    assert len(documents) > 15
+    assert {document["metadata"].get("namespace") for document in documents} == {"2026", None}
+    assert not_strings(documents) == []
+
+
 def test_every_documented_value_is_tested_and_every_default_is_documented() -> None:
     assert {value.path for value in values()} == {row[0] for row in ROWS} | NOT_RENDERED
     assert (CHART / "README.md").read_text() == readme()
     assert PAGE.read_text() == page()
+
+
+def test_who_may_reach_the_port_includes_helms_test_as_the_description_says(helm: Helm) -> None:
+    (meaning,) = (value.meaning for value in values() if value.path == "networkPolicy.metricsFrom")
+    (peer,) = re.findall(r"`helm test` has to be among them, as by `(.*?)`", meaning)
+    documents = helm.template(**POLICY | {"networkPolicy.metricsFrom": [PEER, yaml.safe_load(peer)]})
+    (policy,), (pod,) = of_kind(documents, "NetworkPolicy"), of_kind(documents, "Pod")
+    assert {"podSelector": {}} in policy["spec"]["ingress"][0]["from"]
+    assert policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
 
 
 def test_alerts_are_those_of_the_file_and_a_standby_is_missed_only_where_there_is_one(helm: Helm) -> None:
@@ -104,6 +167,22 @@ def test_the_dashboard_is_the_file(helm: Helm) -> None:
 def test_a_value_that_there_is_not_is_refused(helm: Helm) -> None:
     with pytest.raises(RefusedError, match="additional properties 'replica' not allowed"):
         helm.template(replica=2)
+
+
+def test_a_value_that_is_null_is_left_out_or_refused_by_its_name(helm: Helm) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    needed = {
+        f"{path}{name}"
+        for path, found in [("", schema), *((f"{name}.", found) for name, found in schema["properties"].items())]
+        for name in found.get("required", [])
+    } | {f"snapshots.claim.{name}" for name in ("size", "accessModes")}
+    rest = {value.path for value in values() if value.default is not None} - needed
+    assert len(rest) > 50
+    on = {f"{name}.enabled": True for name in ("networkPolicy", "podMonitor", "prometheusRule", "dashboard")}
+    assert helm.template(**dict.fromkeys(rest) | on | TAKEN)
+    for name in schema["required"]:
+        with pytest.raises(RefusedError, match=f"missing property '{name}'"):
+            helm.template(**{name: None})
 
 
 def test_without_cluster_rights_nothing_is_cluster_wide(helm: Helm) -> None:

@@ -75,6 +75,14 @@ def test_the_page_has_the_partitions_events_and_throttle_of_the_objects(march: O
     assert "<dt>Asked for by this resource</dt><dd>20.0\u00a0MiB/s between brokers</dd>" in ran.out
 
 
+def test_a_wait_is_known_where_the_api_server_says_that_nothing_was_edited_after_the_start(
+    sandbox: Kubectl, march: Object, report: Report
+) -> None:
+    assert "How long partitions waited is not known" in report("march").out
+    sandbox.write_status("kpr", "march", march["status"] | {"startTime": "2999-01-01T00:00:00Z"})
+    assert "How long partitions waited is not known" not in report("march").out
+
+
 def test_what_the_user_may_not_read_is_named_and_the_rest_is_shown(
     api: ApiServer, sandbox: Kubectl, march: Object, report: Report, tmp_path: Path
 ) -> None:

@@ -127,8 +127,11 @@ class Live:
         ]
         return found[0] if found else None
 
-    async def list(self, kind: str) -> list[dict[str, Any]]:
-        return [obj for obj in self.objects if obj["kind"] == kind]
+    async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+        return [o for o in self.objects if o["kind"] == kind and namespace in (None, o["metadata"]["namespace"])]
+
+    def now(self) -> datetime:
+        return TAKEN
 
     async def names(self, kind: str, namespace: str) -> list[str]:
         return [o["metadata"]["name"] for o in await self.list(kind) if o["metadata"]["namespace"] == namespace]

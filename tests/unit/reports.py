@@ -84,7 +84,8 @@ def made(
     if done == partitions:
         status["completionTime"] = at(end)
     entries = [{"topic": topic, "partition": p, "replicas": [3, 1, 2]} for topic, p, *_ in moves]
-    meta = {"name": "march", "namespace": "kafka", "uid": UID, "generation": 1, "creationTimestamp": at(-30)}
+    meta: Object = {"name": "march", "namespace": "kafka", "uid": UID, "generation": 1, "creationTimestamp": at(-30)}
+    meta["managedFields"] = [written(-30)]
     spec = {"clusterRef": {"name": "main"}, "partitions": entries, "throttle": {"interBroker": "20Mi"}}
     return Sources(
         obj={"kind": "PartitionReassignment", "metadata": meta, "spec": spec, "status": status},
@@ -105,11 +106,16 @@ def made(
     )
 
 
+def written(seconds: float, field: str = "f:spec", **fields: str) -> Object:
+    """How the API server keeps a write."""
+    return {"manager": "kubectl", "operation": "Update", "time": at(seconds), "fieldsV1": {field: {}}, **fields}
+
+
 def cluster() -> Object:
     users = [{"namespace": "kafka", "name": name, "uid": f"uid-{name}"} for name in ("march", "april")]
     return {
         "kind": "KafkaCluster",
-        "metadata": {"name": "main", "namespace": "kafka", "uid": "uid-main"},
+        "metadata": {"name": "main", "namespace": "kafka", "uid": "uid-main", "managedFields": [written(-60)]},
         "spec": {"bootstrapServers": "b:9092", "throttle": {"interBroker": "50Mi"}},
         "status": {"throttle": {"interBroker": 20 * MIB, "users": users}},
     }

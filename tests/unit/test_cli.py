@@ -122,6 +122,24 @@ def test_a_kubeconfig_that_is_missing_or_broken_is_one_line(
     assert "ApiServerUnavailable" in error_of(run("snapshot", tmp_path / "s", "--cluster", "main"), 3)
 
 
+@pytest.mark.parametrize("text", ["", "[]", "text", "a: [", "clusters: 7\ncontexts: 7\nusers: 7\ncurrent-context: a\n"])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "environment"])
+def test_a_file_that_is_no_kubeconfig_is_named(
+    text: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none" if named else config))
+    said = error_of(run("list", *(("--kubeconfig", config) if named else ())), 3)
+    assert said.startswith(f"error: the kubeconfig cannot be used ({config} is no kubeconfig); name one with")
+
+
+def test_a_word_that_is_no_choice_names_the_choices() -> None:
+    ran = run("list", "-o", "foo")
+    assert (ran.code, ran.out) == (2, "")
+    assert "Invalid value for '--output' / '-o': 'foo' is not one of 'table', 'wide', " in ran.err
+
+
 KUBECONFIG = """
 current-context: here
 contexts: [{name: here, context: {cluster: c, user: u, namespace: kafka}}]
@@ -349,7 +367,11 @@ def test_a_full_disk_and_a_closed_pipe_have_an_exit_code_of_their_own(command: t
 
 def test_streams_that_are_closed_are_no_traceback() -> None:
     shell = '"$0" -c "from reassign.cli.app import main; main()" convert -f - --cluster c '
-    for closed, code, why in (("<&-", 2, "stdin is closed"), (">&-", 4, "it is closed"), ("2>&- --no-such", 2, "")):
+    for closed, code, why in (
+        ("<&-", 2, "standard input is closed"),
+        (">&-", 4, "it is closed"),
+        ("2>&- --no-such", 2, ""),
+    ):
         ran = subprocess.run(
             ["/bin/sh", "-c", shell + closed, sys.executable],
             env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},

@@ -116,7 +116,7 @@ def test_what_is_neither_is_refused(text: str) -> None:
 def test_manifests_need_the_name_of_a_kafka_cluster() -> None:
     ran = convert(STOCK)
     assert (ran.code, ran.out) == (2, "")
-    assert "manifests refer to a KafkaCluster; name it" in ran.err
+    assert "manifests refer to a KafkaCluster: name it with --cluster" in ran.err
 
 
 # --- rollback ---

@@ -191,7 +191,7 @@ def test_manifests_are_suspended_waves_for_the_named_kafka_cluster(folder: Path,
 def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Planner) -> None:
     ran = run("plan", "--snapshot", folder, *GOAL, "-o", "manifests")
     assert (ran.code, ran.out) == (2, "")
-    assert "manifests refer to a KafkaCluster; name it" in ran.err
+    assert "manifests refer to a KafkaCluster: name it with --cluster" in ran.err
 
 
 @pytest.mark.parametrize(

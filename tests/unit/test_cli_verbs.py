@@ -168,6 +168,46 @@ def test_a_status_that_cannot_be_read_or_is_not_there_has_a_row_too() -> None:
     ]
 
 
+HOSTILE = "/\x1b]0;pwned\x07\x1b[2J\r\x9b1m\nnext  main  True"
+SHOWN = "/?]0;pwned??[2J??1m?next  main  True"
+
+
+def test_what_others_choose_cannot_write_to_a_terminal() -> None:
+    obj = moving()
+    obj["status"] |= {
+        "summary": HOSTILE,
+        "conditions": [condition("Ready", "False", "UnknownLogDir", HOSTILE), condition("Stalled")],
+    }
+    rack = cluster()
+    rack["status"]["brokers"][3]["rack"] = HOSTILE
+    (loaded,) = top.loads_of([rack], [Item(obj)], NOW)
+    seen = watching.View(Item(obj))
+    listed = written(listing.table([Item(obj)], NOW, wide=True))
+    assert listed.count(SHOWN) == 2
+    assert len(listed.splitlines()) == 2
+    assert SHOWN in watching.line(seen)
+    for part in (watching.picture(seen, {}, 200, 24), top.brokers_table(loaded.brokers)):
+        lines = on_terminal(out.Printable(part), 200)
+        assert any("?]0;pwned?" in line for line in lines)
+        assert all(line.isprintable() for line in [*lines, *written(part).splitlines()])
+
+
+def test_a_line_and_an_error_are_printable_and_json_is_exact(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out.write_line(HOSTILE)
+    out.say(HOSTILE)
+    assert capsys.readouterr() == (f"{SHOWN}\n", f"{SHOWN}\n")
+    out.write_value([HOSTILE], "json")
+    assert json.loads(capsys.readouterr().out) == [HOSTILE]
+
+    def fail(*_: object) -> None:
+        raise ReassignError(Reason.UNKNOWN_LOG_DIR, HOSTILE)
+
+    monkeypatch.setattr(watching, "run", fail)
+    assert SHOWN in error_of(run("watch", "move", "-n", "kafka"), 2)
+
+
 @pytest.mark.parametrize(
     ("created", "age"),
     [
@@ -342,6 +382,30 @@ def test_a_deletion_that_orphans_moves_is_no_cancel() -> None:
     cancelling.check_policy(Item(plan()))
 
 
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (
+            ("cancel", "--yes"),
+            "kpr/drain-5-wave: of 12 partitions, 3 in flight go back, 4 completed stay\n"
+            "kpr/drain-5-wave is cancelled\n",
+        ),
+        (("suspend",), "kpr/drain-5-wave suspended; moves in flight continue\n"),
+    ],
+    ids=["cancel", "suspend"],
+)
+def test_what_is_named_twice_is_one(verb: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Written(Live):
+        async def delete(self, obj: Object, *, dry_run: bool) -> Object:
+            return obj
+
+        async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool) -> Object:
+            return obj
+
+    Written(sim(), moving()).serve(monkeypatch)
+    assert run(*verb, "-n", "kafka", "drain-5-wave", "kpr/drain-5-wave", "drain-5-wave") == (0, said, "")
+
+
 # --- what is in flight, of the brokers ---
 
 
@@ -359,9 +423,50 @@ def test_all_that_is_in_flight_is_listed_in_the_stock_tools_form(monkeypatch: py
     }
 
 
+@pytest.mark.parametrize(
+    ("of", "code", "said"),
+    [
+        ((), 0, "there are no PartitionReassignments in namespace team-a"),
+        (("--cluster", "idle"), 0, "no PartitionReassignment in namespace team-a refers to the KafkaCluster idle"),
+        (
+            ("--cluster", "nope"),
+            2,
+            "there is no KafkaCluster nope in namespace team-a, and no PartitionReassignment refers to one; "
+            "there are: idle",
+        ),
+        (
+            ("--cluster", "nope", "-A"),
+            2,
+            "there is no KafkaCluster nope in any namespace, and no PartitionReassignment refers to one; "
+            "there are: main, idle",
+        ),
+    ],
+)
+def test_a_list_without_rows_says_why(
+    of: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = kafka_cluster() | {"metadata": {"name": "idle", "namespace": "team-a"}}
+    Live(sim(), kafka_cluster(), idle, moving()).serve(monkeypatch)
+    ran = run("list", "-n", "team-a", *of)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.removeprefix("error: ").startswith(said)
+
+
+def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tenant(Live):
+        async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+            if kind == "KafkaCluster":
+                raise ReassignError(Reason.NOT_AUTHORIZED, "no")
+            return await super().list(kind, namespace)
+
+    Tenant(sim(), moving()).serve(monkeypatch)
+    said = "no PartitionReassignment in namespace kafka refers to the KafkaCluster nope\n"
+    assert run("list", "-n", "kafka", "--cluster", "nope") == (0, "", said)
+
+
 def test_what_is_in_flight_needs_the_name_of_a_cluster() -> None:
     ran = run("list", "-n", "kafka", "-o", "reassignment-json")
-    assert (ran.code, "name it" in ran.err) == (2, True)
+    assert (ran.code, "is of one KafkaCluster: name it with --cluster" in ran.err) == (2, True)
 
 
 def test_brokers_of_another_cluster_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,6 +196,16 @@ def test_a_file_that_is_not_good_is_refused_with_what_is_wrong(file: Path, text:
     assert why in error_of(run("verify", "-f", file), 2)
 
 
+@pytest.mark.parametrize("command", [("convert",), ("verify",), ("rollback",)])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("", "has no PartitionReassignment"), ("a: [", "cannot be read"), ("kind: Pod", "has a Pod")],
+)
+def test_standard_input_is_named_as_such(command: tuple[str, ...], text: str, why: str) -> None:
+    said = error_of(run(*command, "-f", "-", "-n", "kafka", stdin=text), 2)
+    assert said.startswith(f"error: standard input {why}")
+
+
 def test_a_file_that_is_not_there_or_not_text(file: Path) -> None:
     assert "No such file" in error_of(run("verify", "-f", file), 2)
     file.write_bytes(b"\xff\xfe")

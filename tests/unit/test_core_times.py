@@ -60,6 +60,36 @@ def test_each_partition_says_when_it_began_and_was_settled_and_what_it_waited_fo
     assert {tp: entry.began for tp, entry in driver.resources["a"].record.items()} == began
 
 
+def test_a_move_in_flight_that_is_edited_begins_again_and_has_waited_for_nothing_that_is_known() -> None:
+    driver = moving()
+    first = until_in_flight(driver, P0)
+    driver.ticks(30)
+    driver.edit("a", dict.fromkeys(PARTITIONS, (3, 1)))
+    driver.tick()
+    entry = driver.resources["a"].record[P0]
+    assert (entry.state, entry.began) == (RecordState.CANCELLING, first)
+    while P0 in driver.resources["a"].record:
+        driver.tick()
+    while P0 not in driver.resources["a"].record:
+        driver.tick()
+    entry = driver.resources["a"].record[P0]
+    assert (entry.target, entry.began, entry.waited_for) == ((3, 1), driver.time, None)
+    driver.ticks(20)
+    shown = details(driver)[P0]
+    assert (shown.start_time, shown.waited_for) == (entry.began, None)
+
+
+def test_a_move_whose_alter_did_not_land_began_with_the_one_that_did() -> None:
+    driver = moving()
+    while not driver.resources["a"].record:
+        driver.tick(die_after=0)
+    unsent = driver.resources["a"].record[P0]
+    assert (unsent.state, unsent.began) == (RecordState.SUBMITTING, driver.time)
+    landed = until_in_flight(driver, P0)
+    assert unsent.began != landed
+    assert driver.resources["a"].record[P0].began == landed
+
+
 def test_a_partition_that_was_at_its_target_has_an_end_and_no_beginning() -> None:
     driver = drive(SimKafka({P0: (2, 1)}), resource({P0: (2, 1)}))
     driver.finish()

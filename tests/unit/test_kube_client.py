@@ -106,10 +106,12 @@ def test_that_a_namespace_is_going_is_no_matter_of_rights() -> None:
     assert "because it is being terminated" in error.message
 
 
-def test_a_right_that_is_missing_is_one_of_the_chart() -> None:
+def test_a_right_that_is_missing_says_which_and_who_grants_it() -> None:
     error = refusal(answering(403, DENIED))
     assert error.reason is Reason.NOT_AUTHORIZED
-    assert "see the chart's Role" in error.message
+    assert error.message.endswith(
+        f"{DENIED}; an administrator of the cluster can grant it, to the operator by the chart's Roles"
+    )
 
 
 @pytest.mark.parametrize("name", ["a" * 199 + ".b", "a" * 198 + ".-b", "a" * 253, "short"])
@@ -214,3 +216,16 @@ def test_objects_of_a_list_are_taken_beside_the_event_loop() -> None:
     found = asyncio.run(Listed(PAGES).list(Kind.PARTITION_REASSIGNMENT, None, take))
     assert found == [{"taken": name} for name in "abcd"]
     assert threading.get_ident() not in threads
+
+
+def test_all_events_about_an_object_are_asked_for_as_a_limit_would_take_the_first_names() -> None:
+    asked: list[object] = []
+
+    async def request(*_: object, query: Sequence[tuple[str, str]]) -> Any:
+        asked.extend(query)
+        return {"items": [{"reason": "Noted"}]}
+
+    kube = KubeClient()
+    kube.request = request  # type: ignore[method-assign,assignment]
+    assert asyncio.run(kube.events(OBJECT)) == [{"reason": "Noted"}]
+    assert asked == [("fieldSelector", "involvedObject.uid=uid")]

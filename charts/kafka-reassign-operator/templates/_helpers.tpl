@@ -13,14 +13,18 @@
 {{- define "operator.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{ .Values.serviceAccount.name | default (include "operator.name" .) }}
+{{- else if .Values.serviceAccount.name -}}
+{{ .Values.serviceAccount.name }}
+{{- else if or .Values.rbac.create .Values.protectRecords -}}
+{{- fail "serviceAccount.create is false and serviceAccount.name is empty: the operator's rights would go to every pod that uses the ServiceAccount `default`; name an account of its own" -}}
 {{- else -}}
-{{ .Values.serviceAccount.name | default "default" }}
+default
 {{- end -}}
 {{- end -}}
 
 {{- define "operator.selector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "operator.labels" -}}
@@ -31,7 +35,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "operator.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -48,11 +52,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Where pods of this release may run, and by whose leave they get their images. */}}
 {{- define "operator.placement" -}}
-{{- with concat .Values.imagePullSecrets ((.Values.global).imagePullSecrets | default list) }}
+{{- with concat (.Values.imagePullSecrets | default list) ((.Values.global).imagePullSecrets | default list) }}
 imagePullSecrets: {{- toYaml . | nindent 0 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}

@@ -311,7 +311,7 @@ class PartitionDetail(Model):
     bytes_total: Count | None = None
     """Bytes that they will hold."""
     start_time: Time | None = None
-    """When its move began; absent while it waits, and where it had nothing to move."""
+    """When its move began, or began again; absent while it waits, and where it had nothing to move."""
     completion_time: Time | None = None
     """When it was settled."""
     waited_for: ReasonText | None = None
@@ -342,7 +342,8 @@ class RecordPartition(Model):
     sent_at: RecordedTime | None = None
     """When that was."""
     start_time: RecordedTime | None = None
-    """When its first alter was sent."""
+    """When the alter was sent that began this move. One that begins again, after a cancel, an edit or an alter that
+    did not land, has the new time."""
     completion_time: RecordedTime | None = None
     """When it was settled."""
     waited_for: ReasonText | None = None

@@ -37,8 +37,11 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # of pydantic, by which typer checks
+            raise
         except ReassignError as error:
-            typer.echo(f"error: {error.message.rstrip('.')} ({error.reason})", err=True)
+            out.say(f"error: {error.message.rstrip('.')} ({error.reason})")
             if error.reason is Reason.CANNOT_BE_WRITTEN:
                 raise typer.Exit(UNWRITABLE) from None
             if error.reason in DENIED:
@@ -49,7 +52,7 @@ class Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
         except out.UnwritableError as error:
             if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted
-                typer.echo(f"error: stdout cannot be written: {error}", err=True)
+                out.say(f"error: stdout cannot be written: {error}")
             raise typer.Exit(UNWRITABLE) from None
 
 

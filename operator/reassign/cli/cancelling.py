@@ -13,7 +13,7 @@ from reassign.api.partition_reassignment import DeletionPolicy, Mode
 from reassign.cli import output as out
 from reassign.cli.changing import note_argo_cd
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find, of_cluster, plan_of
+from reassign.cli.objects import Item, change, find_each, of_cluster, plan_of
 from reassign.cli.options import Kube, Ref
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
@@ -40,7 +40,7 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
     async with live.api_server(kube.login) as server:
         everything = await _read(server, None if selection.all_namespaces else namespace)
         if selection.names:
-            items = [await find(server, namespace, name) for name in selection.names]
+            items = await find_each(server, namespace, selection.names)
             for item in items:
                 if plan := await plan_of(server, item):
                     raise ReassignError(Reason.NOTHING_SELECTED, f"{item} is a wave of {plan}; cancel {plan}")
@@ -49,14 +49,14 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
         to_cancel = [item for item in items if nothing_to_cancel(item) is None]
         for item in items:
             if selection.names and (why := nothing_to_cancel(item)):
-                out.write(f"{item} {why}\n")
+                out.write_line(f"{item} {why}")
         if not to_cancel:
             out.write("" if selection.names else "there is nothing to cancel\n")
             return not selection.names
         for item in to_cancel:
             check_policy(item)
-        lines = [consequence(item, everything, selection.topic) for item in to_cancel]
-        out.write("".join(f"{line}\n" for line in lines))
+        for item in to_cancel:
+            out.write_line(consequence(item, everything, selection.topic))
         out.confirm(f"Cancel {counted(len(to_cancel), 'resource')}?", yes or dry_run)
         for item in to_cancel:
             await _delete(server, item, dry_run)
@@ -137,5 +137,5 @@ async def _delete(server: KubeClient, item: Item, dry_run: bool) -> None:
         return await server.delete(item.obj, dry_run=dry_run)
 
     await change(server, item, delete)
-    out.write(f"{item} is cancelled{' (dry run)' if dry_run else ''}\n")
+    out.write_line(f"{item} is cancelled{' (dry run)' if dry_run else ''}")
     note_argo_cd(item)

@@ -15,7 +15,7 @@ from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find, plan_of
+from reassign.cli.objects import Item, change, find, find_each, plan_of
 from reassign.cli.options import Brake, Cancels, Kube, Ref
 from reassign.core.model.progress import amount, duration
 from reassign.errors import MissingReferenceError, Reason, ReassignError
@@ -32,7 +32,7 @@ Change = dict[str, Any]
 
 def note_argo_cd(item: Item) -> None:
     if item.tracked:
-        typer.echo(f"note: Argo CD sets {item} to what Git has; commit the change too", err=True)
+        out.say(f"note: Argo CD sets {item} to what Git has; commit the change too")
 
 
 # --- approve ---
@@ -47,7 +47,8 @@ async def _approve(kube: Kube, name: Ref, digest: str | None, yes: bool, dry_run
     async with live.api_server(kube.login) as server:
         item = await find(server, namespace_of(kube), name)
         if approval(item, digest) and digest is None:
-            out.write("".join(f"{line}\n" for line in shown(item)))
+            for line in shown(item):
+                out.write_line(line)
             out.confirm(f"Approve {item}?", yes or dry_run)
         seen = digest or digest_of(item)
         required = item.spec.get("approval") != Approval.NOT_REQUIRED
@@ -107,7 +108,7 @@ def suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: bool) ->
 async def _suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: bool) -> None:
     done, state = ("suspended; moves in flight continue", "suspended") if suspended else ("resumed", "not suspended")
     async with live.api_server(kube.login) as server:
-        items = [await find(server, namespace_of(kube), name) for name in names]
+        items = await find_each(server, namespace_of(kube), names)
         for item in items:
             if plan := await plan_of(server, item):
                 what = "suspend" if suspended else "resume"
@@ -137,7 +138,7 @@ async def _write(
 
     if await change(server, item, write) is None:
         raise MissingReferenceError(Reason.NOTHING_SELECTED, f"{item} was deleted meanwhile; nothing was changed")
-    out.write(f"{item} {done if changed else already}{' (dry run)' if dry_run else ''}\n")
+    out.write_line(f"{item} {done if changed else already}{' (dry run)' if dry_run else ''}")
     if changed:
         note_argo_cd(item)
 
@@ -177,7 +178,7 @@ async def _brake(kube: Kube, wanted: Execution, name: str, yes: bool, dry_run: b
         item = Item(obj)
         changes = braked(item, wanted)
         if changes and wanted in (Execution.CANCEL_OURS, Execution.CANCEL_ALL):
-            out.write(f"{item}: {DOES[wanted]} ({in_flight(obj)})\n")
+            out.write_line(f"{item}: {DOES[wanted]} ({in_flight(obj)})")
             out.confirm(f"Set the brake of {item}?", yes or dry_run)
         now = Execution(changes.get("execution", item.spec.get("execution", Execution.RUN)))
         does = f"{now.value}: {DOES[now]}"

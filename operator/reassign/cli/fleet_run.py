@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 
@@ -48,9 +47,9 @@ def run(
     with out.progress(*names) as next_step, session.started(master) as spark:
         result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
-        typer.echo(f"left out: {cluster}: {problem['message']} ({problem['reason']})", err=True)
+        out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
-        typer.echo(f"removed: {cluster}: its manifests, since it has no snapshot any more", err=True)
+        out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
     out.write_picture(_parts(result, manifests, report))
     return not result.left_out
 

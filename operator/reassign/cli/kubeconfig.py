@@ -17,22 +17,33 @@ POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def namespace_of(kube: Kube) -> str:
-    """Return the namespace that is named, else that of the kubeconfig's context, as kubectl does, else the pod's.
+    """Return the namespace that is named, else that of the kubeconfig's context, as kubectl does, else the pod's."""
+    if kube.namespace:
+        return kube.namespace
+    chosen = context_of(kube.login)
+    if chosen is None:
+        return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
+    return str(chosen["context"].get("namespace") or "default")
+
+
+def context_of(login: Login) -> dict[str, Any] | None:
+    """Return the context that is named, or the current one; None where the kubeconfig cannot be read.
 
     Raises a usage error for a context that is not in the kubeconfig.
     """
-    if kube.namespace:
-        return kube.namespace
-    name = kube.login.context
     try:
-        contexts, current = contexts_of(kube.login)
-        chosen = {each["name"]: each for each in contexts}.get(name) if name else current
+        contexts, current = contexts_of(login)
+        by_name = {each["name"]: each for each in contexts}
     except Exception:  # the library raises anything; a command that needs the API server reports it
-        return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
-    if chosen is None:
-        known = listed(sorted(each["name"] for each in contexts)) or "none"
-        raise typer.BadParameter(f"{name!r} is not in the kubeconfig; there are: {known}", param_hint="'--context'")
-    return str(chosen["context"].get("namespace") or "default")
+        return None
+    if login.context is None:
+        return current
+    if login.context not in by_name:
+        raise typer.BadParameter(
+            f"{login.context!r} is not in the kubeconfig; there are: {listed(sorted(by_name)) or 'none'}",
+            param_hint="'--context'",
+        )
+    return by_name[login.context]
 
 
 def contexts_of(login: Login) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -7,17 +7,20 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
+import typer
 from rich.table import Table
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
-from reassign.cli.options import Kube, ListOutput, cluster_ref
+from reassign.cli.options import Kube, ListOutput
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
 from reassign.core.moves.brake import Moves, documents
+from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
-from reassign.kube.client import Kind, Object
+from reassign.kube.client import Kind, KubeClient, Object
+from reassign.text import printable
 
 NOTHING = '{"version":1,"partitions":[]}\n'
 
@@ -25,24 +28,41 @@ NOTHING = '{"version":1,"partitions":[]}\n'
 def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutput) -> None:
     """Write the PartitionReassignments of a namespace or of all, or what a cluster has in flight."""
     if output is ListOutput.REASSIGNMENT_JSON:
-        cluster_ref(cluster)
-        out.write(as_stock(asyncio.run(in_flight(kube, cluster or ""))))
+        if cluster is None:
+            raise typer.BadParameter("reassignment-json is of one KafkaCluster: name it with --cluster")
+        out.write(as_stock(asyncio.run(in_flight(kube, cluster))))
         return
     namespace = namespace_of(kube)
-    items, now = asyncio.run(_read(kube, None if all_namespaces else namespace))
-    items = of_cluster(items, cluster)
+    items, now = asyncio.run(_read(kube, None if all_namespaces else namespace, cluster))
     if not out.write_value(out.as_list([without_managers(item.obj) for item in items]), output):
         if not items:
             where = "any namespace" if all_namespaces else f"namespace {namespace}"
-            print(f"there are no PartitionReassignments in {where}", file=sys.stderr)
+            none = f"no PartitionReassignment in {where} refers to the KafkaCluster {cluster}"
+            out.say(none if cluster else f"there are no PartitionReassignments in {where}")
             return
         out.write_picture([table(items, now, all_namespaces, output is ListOutput.WIDE)], out.UNBOUNDED)
 
 
-async def _read(kube: Kube, namespace: str | None) -> tuple[list[Item], datetime]:
+async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> tuple[list[Item], datetime]:
     async with live.api_server(kube.login) as server:
         objects = await server.list(Kind.PARTITION_REASSIGNMENT, namespace)
-        return [Item(obj) for obj in objects], server.now()
+        items = of_cluster(map(Item, objects), cluster)
+        if cluster and not items:
+            await check_cluster(server, namespace, cluster)
+        return items, server.now()
+
+
+async def check_cluster(server: KubeClient, namespace: str | None, cluster: str) -> None:
+    """Raise MissingReferenceError where the user sees that there is no KafkaCluster of this name."""
+    try:
+        names = [obj["metadata"]["name"] for obj in await server.list(Kind.KAFKA_CLUSTER, namespace)]
+    except ReassignError as error:
+        if error.reason is Reason.NOT_AUTHORIZED:
+            return
+        raise
+    if cluster not in names:
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        raise live.not_there("KafkaCluster", cluster, f"{where}, and no PartitionReassignment refers to one", names)
 
 
 async def in_flight(kube: Kube, cluster: str) -> Moves:
@@ -71,7 +91,8 @@ def table(items: Sequence[Item], now: datetime, with_namespace: bool = False, wi
         rate, progress = item.progress.bytes_per_second, item.progress
         counts = [str(progress.partitions_in_flight), str(progress.partitions_blocked)]
         message = ready.message if ready else "the operator has not seen it yet"
-        made.add_row(*row, *([*counts, f"{amount(rate)}/s" if rate else "", message] if wide else []))
+        row += [*counts, f"{amount(rate)}/s" if rate else "", message] if wide else []
+        made.add_row(*map(printable, row))
     return made
 
 

@@ -132,6 +132,12 @@ async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind]
     return Item(objects[0])
 
 
+async def find_each(kube: KubeClient, namespace: str, refs: Iterable[Ref]) -> list[Item]:
+    """Return the objects of these names, each once."""
+    items = [await find(kube, namespace, ref) for ref in refs]
+    return [*{item.obj["metadata"]["uid"]: item for item in items}.values()]
+
+
 async def change(kube: KubeClient, item: Item, write: Callable[[Item], Awaitable[Object | None]]) -> Object | None:
     """Write a change of an object, decided by `write` on what it is given; None when the object is gone.
 

@@ -177,7 +177,7 @@ def broker_ids(values: list[str]) -> frozenset[int]:
 def cluster_ref(name: str | None) -> dict[str, Any]:
     """Return a reference to the KafkaCluster of that name; manifests need one."""
     if name is None:
-        raise typer.BadParameter("manifests refer to a KafkaCluster; name it", param_hint="'--cluster'")
+        raise typer.BadParameter("manifests refer to a KafkaCluster: name it with --cluster", param_hint="'--cluster'")
     return {"name": name}
 
 
@@ -258,6 +258,10 @@ def with_kube(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**values: Any) -> None:
         kube = _kube(**{name: values.pop(name) for name in added})
+        if kube.login.context is not None:
+            from reassign.cli.kubeconfig import context_of
+
+            context_of(kube.login)
         command(kube=kube, **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY

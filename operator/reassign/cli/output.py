@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reassign.errors import Reason, ReassignError
+from reassign.text import printable, source
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod, RenderableType
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
 
 WIDTH = 120  # where there is no terminal that has one
@@ -43,6 +45,18 @@ def write(text: str) -> None:
     except OSError as error:
         drop()
         raise UnwritableError(error.strerror) from error
+
+
+def write_line(text: str) -> None:
+    """Write a line for people to stdout."""
+    write(f"{printable(text)}\n")
+
+
+def say(text: str) -> None:
+    """Write a line for people to stderr."""
+    import typer
+
+    typer.echo(printable(text), err=True)
 
 
 def drop() -> None:
@@ -92,6 +106,18 @@ def table(*columns: str, numbers: Collection[str] = (), long: Collection[str] = 
     return made
 
 
+class Printable:
+    """A table or a text without control characters, but those of its own colours and lines."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self._part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._part, options):
+            lines = segment.text.split("\n")
+            yield segment if segment.control else segment._replace(text="\n".join(map(printable, lines)))
+
+
 def write_picture(parts: Iterable[RenderableType], width: int | None = None) -> None:
     """Write tables and text with a blank line between them, coloured on a terminal, else in this width or WIDTH."""
     from rich.console import Console
@@ -100,7 +126,7 @@ def write_picture(parts: Iterable[RenderableType], width: int | None = None) -> 
     console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else width or WIDTH)
     with console.capture() as captured:  # where rich cannot write, it ends the process
         for i, part in enumerate(parts):
-            console.print(*([""] if i else []), part, sep="\n")
+            console.print(*([""] if i else []), Printable(part), sep="\n")
     text = captured.get()
     write(text if terminal else "".join(f"{line.rstrip()}\n" for line in text.splitlines()))
 
@@ -120,12 +146,12 @@ def confirm(question: str, yes: bool) -> None:
 def read(file: Path) -> str:
     """Read a file, or stdin for `-`."""
     if str(file) == "-" and sys.stdin is None:
-        raise ReassignError(Reason.CANNOT_BE_READ, "stdin is closed; name a file")
+        raise ReassignError(Reason.CANNOT_BE_READ, "standard input is closed; name a file")
     try:
         return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ReassignError(Reason.CANNOT_BE_READ, f"{file} cannot be read: {why}; name another file") from None
+        raise ReassignError(Reason.CANNOT_BE_READ, f"{source(file)} cannot be read: {why}; name another file") from None
 
 
 @contextmanager

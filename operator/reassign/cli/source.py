@@ -75,7 +75,7 @@ async def take(where: Where) -> snapshot_tables.Snapshot:
 
 def _print_notes(notes: list[str]) -> None:
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        out.say(f"note: {note}")
 
 
 def observe(where: Where) -> Observed:

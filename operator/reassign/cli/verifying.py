@@ -81,7 +81,8 @@ def run(file: Path, where: Where, output: Output) -> bool:
         results = asyncio.run(verify(read, where))
     passed = all(finding.state is not PartitionState.BLOCKED for finding in results)
     if not out.write_value({"passed": passed, "entries": [finding.wire() for finding in results]}, output):
-        out.write("".join(f"{finding}\n" for finding in results))
+        for finding in results:
+            out.write_line(str(finding))
     return passed
 
 

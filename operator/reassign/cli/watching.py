@@ -31,6 +31,7 @@ from reassign.core.model.progress import WINDOW_SECONDS, amount, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient
+from reassign.text import printable
 
 POLL_SECONDS = 1.0
 PATIENCE = 12
@@ -102,7 +103,7 @@ def line(view: View) -> str:
     why = ready.reason if ready else "Pending"
     if ready and (item.says("Stalled") or not item.says("Reconciling")):
         why += f": {ready.message}"
-    return f"{', '.join(parts)} ({'being deleted: ' if item.deleted else ''}{why})"
+    return printable(f"{', '.join(parts)} ({'being deleted: ' if item.deleted else ''}{why})")
 
 
 def partition_bars(item: Item) -> list[Bar]:
@@ -194,7 +195,8 @@ def run(kube: Kube, name: Ref, output: Output) -> bool:
     """Show a resource until it has ended; return whether it succeeded."""
     with _screen(output) as show:
         end = asyncio.run(_follow(kube, name, show))
-    out.write("" if output in (Output.JSON, Output.YAML) else f"{end.message}\n")
+    if output not in (Output.JSON, Output.YAML):
+        out.write_line(end.message)
     return end.succeeded
 
 
@@ -261,7 +263,7 @@ def _redrawn() -> Iterator[Callable[[View], None]]:
         nonlocal samples
         bars = [*partition_bars(view.moving), *broker_bars(view.moving)] if view.moving else []
         samples = sampled(samples, bars, time.monotonic())
-        screen.update(picture(view, samples, console.width, console.height), refresh=True)
+        screen.update(out.Printable(picture(view, samples, console.width, console.height)), refresh=True)
 
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as screen:
         yield show

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.text import listed
+from reassign.text import listed, printable
 
 IDENTITY = "brokers"
 """The table of which what it says of itself counts, where others say something else."""
@@ -211,7 +211,7 @@ def choose(files: Iterable[File]) -> Chosen:
 def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
     """Return the chosen snapshots that these verdicts leave."""
     rows = sorted(
-        one._replace(cluster=_printable(one.cluster), date=_printable(one.date), example=_printable(one.example))
+        one._replace(cluster=printable(one.cluster), date=printable(one.date), example=printable(one.example))
         for one in verdicts
     )
     left_out = {one.cluster for one in rows if one.quarantines}
@@ -221,11 +221,6 @@ def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
         tuple(one for one in rows if one.quarantines),
         tuple(one for one in rows if not one.quarantines),
     )
-
-
-def _printable(text: str) -> str:
-    """Make names printable, since any user can choose them and they go to terminals."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verdict:

@@ -28,6 +28,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.client.rest import RESTResponse
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 from pydantic_core import from_json
+from yaml import YAMLError
 
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
@@ -121,7 +122,9 @@ class KubeClient:
         try:
             configuration = await self._configuration()
         except Exception as error:  # the library raises anything for a kubeconfig that is not one
+            no_kubeconfig = isinstance(error, TypeError | AttributeError | KeyError | YAMLError)
             why = str(error).partition("\n")[0] or type(error).__name__
+            why = f"{self._kubeconfig or '~/.kube/config'} is no kubeconfig" if no_kubeconfig else why
             raise ApiServerError(
                 f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, "
                 "or see `kubectl config`"
@@ -132,10 +135,13 @@ class KubeClient:
         self._api = ApiClient(configuration)
         return self
 
+    @property
+    def _kubeconfig(self) -> str | None:
+        return self._login.kubeconfig or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
+
     async def _configuration(self) -> Configuration:
         configuration: Configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
-        named, context = self._login
-        kubeconfig = named or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
+        kubeconfig, context = self._kubeconfig, self._login.context
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
@@ -195,9 +201,9 @@ class KubeClient:
             return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
     async def events(self, obj: Object) -> Objects:
-        """The events about an object, in the form of core/v1, at most 500."""
+        """The events about an object, in the form of core/v1."""
         meta = obj["metadata"]
-        query = [("fieldSelector", f"involvedObject.uid={meta['uid']}"), ("limit", str(MAX_NAMES))]
+        query = [("fieldSelector", f"involvedObject.uid={meta['uid']}")]
         answer = await self.request("GET", f"/api/v1/namespaces/{meta['namespace']}/events", query=query)
         return list((answer or {}).get("items") or ())
 
@@ -429,7 +435,9 @@ def _translated(error: ApiException, verb: str, path: str) -> ReassignError:
         )
     if error.status == 403:
         return ReassignError(
-            Reason.NOT_AUTHORIZED, f"to {verb} {path} is not allowed: {message}; see the chart's Roles"
+            Reason.NOT_AUTHORIZED,
+            f"to {verb} {path} is not allowed: {message}; an administrator of the cluster can grant it, "
+            "to the operator by the chart's Roles",
         )
     if error.status == 413 or _too_large(message):
         return ReassignError(

@@ -16,7 +16,7 @@ from reassign.api.partition_reassignment import PartitionReassignment, Partition
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
 from reassign.manifests.text import load
-from reassign.text import first_error
+from reassign.text import first_error, source
 
 SHOWN = 50
 """Characters of a name that a message repeats."""
@@ -24,15 +24,16 @@ SHOWN = 50
 
 def read(text: str, file: Path) -> list[Manifest]:
     """Return the PartitionReassignments of a text; raises PlanningError for anything else, and for none at all."""
+    name = source(file)
     try:
         manifests = [item for document in load(text) for item in _items(document)]
     except ValueError as error:
-        raise _refusal(f"{file} cannot be read: {error}; correct it") from None
+        raise _refusal(f"{name} cannot be read: {error}; correct it") from None
     if not manifests:
-        raise _refusal(f"{file} has no PartitionReassignment; name a file that has one")
+        raise _refusal(f"{name} has no PartitionReassignment; name a file that has one")
     for manifest in manifests:
-        check(manifest, str(file))
-        _check_written(manifest, file)
+        check(manifest, name)
+        _check_written(manifest, name)
     return manifests
 
 
@@ -78,7 +79,7 @@ def check(manifest: Any, file: str) -> None:
             raise _refusal(f"{what} has {len(entry.log_dirs)} logDirs for {len(entry.replicas)} replicas; name as many")
 
 
-def _check_written(manifest: Manifest, file: Path) -> None:
+def _check_written(manifest: Manifest, file: str) -> None:
     """Raise PlanningError for what the API server would refuse as written: unknown fields, `true` for 1."""
     try:
         text = json.dumps(manifest["spec"], default=str)

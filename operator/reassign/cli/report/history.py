@@ -5,9 +5,10 @@ Nothing is guessed: what no object says is None, and `missing` has a sentence ab
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import (
+    Mode,
     PartitionDetail,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
@@ -32,6 +34,8 @@ from reassign.text import counted, first_error
 Object = dict[str, Any]
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 ENDED = (PartitionState.COMPLETED, PartitionState.CANCELLED, PartitionState.FAILED)
+MAX_EVENTS = 500
+EARLY = datetime.min.replace(tzinfo=UTC)
 LATE = datetime.max.replace(tzinfo=UTC)
 BEFORE_SECONDS, AFTER_SECONDS = 15, 2
 """A partition that waits for its turn begins so soon after another one has ended. It can begin a little earlier: a
@@ -75,10 +79,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to an object, at first and at last."""
+    """Something that happened to an object, at first and at last, where the times can be read."""
 
-    first: datetime
-    last: datetime
+    first: datetime | None
+    last: datetime | None
     count: int
     warning: bool
     reason: str
@@ -88,7 +92,10 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on."""
+    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on.
+
+    `could_begin` is since when each partition could begin, where that is known.
+    """
 
     namespace: str
     name: str
@@ -96,6 +103,7 @@ class History:
     now: datetime
     began: datetime
     ended: datetime
+    could_begin: datetime | None
     cluster_name: str
     spec: PartitionReassignmentSpec | None
     status: PartitionReassignmentStatus
@@ -103,6 +111,8 @@ class History:
     rows: Sequence[Row]
     events: Sequence[Event]
     uid: str
+    dry_run: bool
+    """It moves nothing, so that nothing of it waits."""
     deleted: datetime | None = None
     missing: Sequence[str] = field(default_factory=tuple)
 
@@ -121,11 +131,13 @@ def history(sources: Sources) -> History:
     records, lost = _records(sources.records, meta["uid"])
     rows = _in_order(_counted(_rows(obj["spec"], status, records), status))
     cluster, cluster_unread = _cluster(sources.cluster)
-    created, ended = _time(meta["creationTimestamp"]), status.completion_time or sources.now
+    created, ended = _time(meta["creationTimestamp"]) or sources.now, status.completion_time or sources.now
     known = [status.start_time, *(row.began for row in rows), *(row.ended for row in rows)]
     known += [sample.time for sample in status.samples]
     times = [time for time in known if time]
-    missing = [*sources.missing, *unread, *lost, *cluster_unread, *_gaps(rows, status)]
+    dry_run = obj["spec"].get("mode") == Mode.DRY_RUN
+    events, left_out = _events(sources.events)
+    missing = [*sources.missing, *unread, *lost, *cluster_unread, *left_out, *(() if dry_run else _gaps(rows))]
     ref = obj["spec"]["clusterRef"]
     return History(
         namespace=meta["namespace"],
@@ -134,20 +146,41 @@ def history(sources: Sources) -> History:
         now=sources.now,
         began=min(times, default=created),
         ended=max([ended, *times]),
+        could_begin=_could_begin(status.start_time, obj, sources.cluster),
         cluster_name=f"{ref.get('namespace', meta['namespace'])}/{ref['name']}",
         spec=_spec(obj),
         status=status,
         cluster=cluster,
         rows=rows,
-        events=sorted(map(_event, sources.events), key=lambda event: (event.first, event.reason)),
+        events=events,
         uid=meta["uid"],
-        deleted=_time(meta["deletionTimestamp"]) if "deletionTimestamp" in meta else None,
+        dry_run=dry_run,
+        deleted=_time(meta.get("deletionTimestamp")),
         missing=tuple(missing),
     )
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _time(*texts: str | None) -> datetime | None:
+    """The first that can be read: the API server keeps times of the years 0 and 10000, too."""
+    for text in filter(None, texts):
+        with suppress(ValueError, OverflowError):
+            return datetime.fromisoformat(text).astimezone(UTC)
+    return None
+
+
+def _could_begin(start: datetime | None, *objects: Object | None) -> datetime | None:
+    """The start, if nothing was edited since. An edit can add a partition, and it or the brake can take one out of
+    flight: since when that one waits is recorded nowhere."""
+    edits = [_edited(obj) for obj in objects]
+    return start if start and all(edit and edit <= start for edit in edits) else None
+
+
+def _edited(obj: Object | None) -> datetime | None:
+    """When a spec was written last, as the API server keeps it for each client; None if it does not say."""
+    writes = (obj or {}).get("metadata", {}).get("managedFields") or ()
+    specs = [write for write in writes if "f:spec" in (write.get("fieldsV1") or {}) and not write.get("subresource")]
+    times = [_time(write.get("time")) for write in specs]
+    return max((time or LATE for time in times), default=None)
 
 
 def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
@@ -179,7 +212,8 @@ def _cluster(obj: Object | None) -> tuple[KafkaCluster | None, list[str]]:
 def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition, Entry], list[str]]:
     """What the parts of a record say, and which of them cannot be read, or are lost."""
     found: dict[TopicPartition, Entry] = {}
-    parts, missing = set(), []
+    parts: set[int] = set()
+    missing = []
     for obj in objects:
         if owner not in {each["uid"] for each in obj["metadata"].get("ownerReferences") or ()}:
             continue
@@ -187,10 +221,12 @@ def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition
             record = ReassignmentRecord.parse(obj)
         except ValidationError as error:
             missing.append(f"this version cannot read {obj['metadata']['name']}: {first_error(error)}")
+            if isinstance(part := (obj.get("spec") or {}).get("part"), int):
+                parts.add(part)
             continue
         parts.add(record.spec.part)
         found |= read_record(record.spec.topics)
-    if lost := max(parts, default=-1) + 1 - len(parts) - len(missing):
+    if lost := max(parts, default=-1) + 1 - len(parts):
         missing.append(f"{counted(lost, 'ReassignmentRecord')} of this resource cannot be found")
     return found, missing
 
@@ -252,7 +288,11 @@ def _counted(rows: Mapping[TopicPartition, Row], status: PartitionReassignmentSt
 def _in_order(rows: Mapping[TopicPartition, Row]) -> list[Row]:
     """Each with the partition whose end made room for it; the first to begin first, and what waits last."""
     ended = sorted((row for row in rows.values() if row.began and row.ended), key=lambda row: (_end(row), row.tp))
-    placed = [_placed(row, ended) for row in rows.values()]
+    by_broker: dict[int, list[Row]] = {}
+    for row in ended:
+        for broker in row.brokers:
+            by_broker.setdefault(broker, []).append(row)
+    placed = [_placed(row, ended, by_broker) for row in rows.values()]
 
     def place(row: Row) -> tuple[bool, datetime, bool, TopicPartition]:
         time = row.began or row.ended
@@ -265,43 +305,56 @@ def _end(row: Row) -> float:
     return (row.ended or LATE).timestamp()
 
 
-def _placed(row: Row, ended: Sequence[Row]) -> Row:
+def _placed(row: Row, ended: Sequence[Row], by_broker: Mapping[int, Sequence[Row]]) -> Row:
     """The row with the one of its brokers, else of all, that ended nearest to when it began."""
     if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
         return row
     began = row.began.timestamp()
-    first = bisect_left(ended, began - BEFORE_SECONDS, key=_end)
-    near = [other for other in ended[first : bisect_right(ended, began + AFTER_SECONDS, key=_end)] if other is not row]
-    same = [other for other in near if other.brokers & row.brokers]
-    nearest = min(same or near, key=lambda other: (abs(_end(other) - began), other.tp), default=None)
+    same = [other for broker in row.brokers for other in _near(row, began, by_broker.get(broker, ()))]
+    near = same or _near(row, began, ended)
+    nearest = min(near, key=lambda other: (abs(_end(other) - began), other.tp), default=None)
     return replace(row, after=nearest.tp) if nearest else row
 
 
-def _gaps(rows: Sequence[Row], status: PartitionReassignmentStatus) -> list[str]:
+def _near(row: Row, began: float, ended: Sequence[Row]) -> list[Row]:
+    """The last ones to end before it began, and the first ones after that: of each no more than the answer needs."""
+    after = bisect_left(ended, began, key=_end)
+    before = bisect_left(ended, _end(ended[after - 1]), key=_end) if after else 0
+    near = [*ended[before : min(before + 2, after)], *ended[after : after + 2]]
+    return [
+        other for other in near if other is not row and began - BEFORE_SECONDS <= _end(other) <= began + AFTER_SECONDS
+    ]
+
+
+def _gaps(rows: Sequence[Row]) -> list[str]:
     """What no object says."""
     gaps = []
     if unknown := sum(row.state is None for row in rows):
-        gaps.append(f"the state of {counted(unknown, 'partition')} is not known: a status describes at most 100")
+        gaps.append(f"the state of {counted(unknown, 'partition')} is not known")
     moved = [row for row in rows if row.state in (PartitionState.IN_FLIGHT, PartitionState.CANCELLING, *ENDED)]
     if timeless := sum(row.began is None and row.ended is None for row in moved):
         gaps.append(f"the times of {counted(timeless, 'partition')} are not recorded")
-    if moved and not status.samples:
-        gaps.append(
-            "bytes over time are not recorded: the brokers did not report sizes, or an earlier version moved it"
-        )
     return gaps
+
+
+def _events(objects: Iterable[Object]) -> tuple[list[Event], list[str]]:
+    """The events in their order, and how many are left out: of too many the warnings stay, then the newest."""
+    found = sorted(map(_event, objects), key=lambda event: (event.warning, event.last or EARLY), reverse=True)
+    kept = sorted(found[:MAX_EVENTS], key=lambda event: (event.first or LATE, event.reason))
+    left_out = len(found) - len(kept)
+    said = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
+    return kept, [said] if left_out else []
 
 
 def _event(obj: Object) -> Event:
     """An event in either of its forms, as core/v1 shows them."""
     series = obj.get("series") or {}
     made = obj["metadata"].get("creationTimestamp")
-    first = obj.get("eventTime") or obj.get("firstTimestamp") or obj.get("lastTimestamp") or made
-    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or first
+    first = _time(obj.get("eventTime"), obj.get("firstTimestamp"), obj.get("lastTimestamp"), made)
     about = obj.get("involvedObject") or {}
     return Event(
-        first=_time(first),
-        last=_time(last),
+        first=first,
+        last=_time(series.get("lastObservedTime"), obj.get("lastTimestamp")) or first,
         count=series.get("count") or obj.get("count") or 1,
         warning=obj.get("type") == "Warning",
         reason=obj.get("reason") or "",

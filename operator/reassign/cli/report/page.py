@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from reassign.api.common import bytes_per_second
 from reassign.api.partition_reassignment import PartitionState, Throttle
-from reassign.cli.report.history import WAITING, Event, History, Row
+from reassign.cli.report.history import WAITING, History, Row
 from reassign.core.model.progress import duration
+from reassign.errors import Reason
 from reassign.page import numbers
 from reassign.page.document import rendered
 from reassign.text import listed
@@ -114,15 +115,16 @@ def render(history: History, version: str) -> str:
         marks=axis.marks,
         topics=_topics(lines, axis),
         unfolded=len(lines) <= UNFOLDED,
-        waits_now=_waits_now(history.rows),
+        waits_now=_waits_now(() if history.dry_run else history.rows),
         waits_before=_waits_before(lines),
         chart=_chart(history, axis),
         throttle=_throttle(history),
-        warnings=[_short(axis.percent(event.first)) for event in history.events if _drawn(event, history)],
+        warnings=[_short(axis.percent(time)) for time in _warned(history)],
         clock=_clock(history),
         took=_took,
+        lasted=_lasted(history),
         ids=lambda ids: ",".join(map(str, ids)),
-        stands=_stands,
+        stands=lambda row: _stands(row) and not history.dry_run,
         listed=listed,
         moment=lambda time: numbers.moment(time.isoformat()),
         version=version,
@@ -145,23 +147,33 @@ def _took(time: timedelta | None) -> str:
 
 def _clock(history: History) -> Callable[[datetime | None], str]:
     """What writes times: without the day, where all that is shown is of one day."""
-    ends = [history.began, history.now, *(event.first for event in history.events)]
+    ends = [history.began, history.now, *(event.first for event in history.events if event.first)]
     form = "%H:%M:%S" if len({end.astimezone(UTC).date() for end in ends}) == 1 else f"%m-%d{numbers.NO_BREAK}%H:%M:%S"
     return lambda time: f"{time.astimezone(UTC):{form}}" if time else ""
 
 
+def _lasted(history: History) -> timedelta | None:
+    """Since the start, until the end or now."""
+    start, end = history.status.start_time, history.status.completion_time or history.now
+    return end - start if start and start <= end else None
+
+
 def _line(row: Row, history: History, axis: Axis) -> Line:
-    """A row with its bars: a wait is counted from when the resource could begin."""
-    started = history.status.start_time
-    since = started if started and (row.began is None or started <= row.began) else history.began
-    waits = row.state in WAITING and started is not None
-    until = row.began or (history.now if waits else None)
+    """A row with its bars."""
+    until = _waited_until(row, history.now)
+    since = history.could_begin
+    waited = until - since if since and until and since <= until and row.waited_for != Reason.SUSPENDED else None
     ended = row.ended or (history.now if row.began and row.state not in WAITING else None)
-    bars = [axis.bar("wait", since, until)] if until and until > since else []
+    bars = [axis.bar("wait", since, until)] if since and until and waited else []
     if row.state and ended:
         bars.append(axis.bar(row.state, row.began or ended, ended))
-    waited = until - since if until else None
     return Line(row, bars, waited, ended - row.began if row.began and ended else None)
+
+
+def _waited_until(row: Row, now: datetime) -> datetime | None:
+    if row.state in WAITING:
+        return now
+    return row.ended if row.began is None and row.reason == Reason.DEADLINE_EXCEEDED else row.began
 
 
 def _topics(lines: Iterable[Line], axis: Axis) -> list[Topic]:
@@ -213,11 +225,14 @@ def _waits_before(lines: Iterable[Line]) -> list[Wait]:
     for line in lines:
         if line.row.began and line.row.waited_for:
             found.setdefault(line.row.waited_for, []).append(line)
-    waits = [
-        Wait(what, [line.row for line in of], max(line.waited or timedelta() for line in of), None)
-        for what, of in found.items()
-    ]
+    waits = [Wait(what, [line.row for line in of], _longest(of), None) for what, of in found.items()]
     return sorted(waits, key=lambda wait: wait.longest or timedelta(), reverse=True)
+
+
+def _longest(lines: Sequence[Line]) -> timedelta | None:
+    """None where one of the waits is not known: that one may be the longest."""
+    known = [line.waited for line in lines if line.waited is not None]
+    return max(known) if len(known) == len(lines) else None
 
 
 class Chart(NamedTuple):
@@ -301,5 +316,6 @@ def _rate(rate: float) -> str:
     return f"{numbers.size(rate)}/s"
 
 
-def _drawn(event: Event, history: History) -> bool:
-    return event.warning and history.began <= event.first <= history.ended
+def _warned(history: History) -> list[datetime]:
+    times = [event.first for event in history.events if event.warning and event.first]
+    return [time for time in times if history.began <= time <= history.ended]

@@ -29,15 +29,15 @@ def run(kube: Kube, name: Ref) -> None:
         raise typer.BadParameter(f"{name.kind} has no report: name one of its waves", param_hint="'NAME'")
     if sys.stdout and sys.stdout.isatty():
         raise typer.BadParameter("it writes an HTML file to stdout: redirect it, as in > report.html")
-    known = history(asyncio.run(_read(kube, name)))
+    known = history(asyncio.run(_read(kube, namespace_of(kube), name)))
     for note in known.missing:
         typer.echo(f"note: {note}", err=True)
     out.write(render(known, __version__))
 
 
-async def _read(kube: Kube, name: Ref) -> Sources:
+async def _read(kube: Kube, namespace: str, name: Ref) -> Sources:
     async with live.api_server(kube.login) as server:
-        item = await find(server, namespace_of(kube), name, [Kind.PARTITION_REASSIGNMENT])
+        item = await find(server, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         return await sources(server, item)
 
 

@@ -42,7 +42,7 @@ class Entry:
     """The broker that the last alter or cancel went to, and when; it is not known whether that was answered."""
     sent_at: datetime | None = None
     began: datetime | None = None
-    """When its first alter was sent, and what it waited for last before that."""
+    """When the alter was sent that began this move, and what it waited for last before that."""
     ended: datetime | None = None
     waited_for: str | None = None
 
