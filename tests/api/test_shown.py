@@ -59,7 +59,7 @@ def cases(found: list[tuple[Block, dict[str, Any]]]) -> list[Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As a user has it: a checkout, and the files that the pages speak of."""
     found = tmp_path_factory.mktemp("user")
-    for name in ("deploy", "charts"):
+    for name in ("deploy", "charts", "crds"):
         (found / name).symlink_to(ROOT / name)
     (found / "ca.crt").write_text("a certificate")
     Helm(found)("package", str(CHART), "--destination", str(found))
@@ -183,7 +183,9 @@ def test_a_wrong_value_in_a_command_of_helm_is_refused(folder: Path, verb: str) 
 def check_helm(helm: Helm, verb: str, *words: str) -> None:
     """What a release is made or changed by is rendered; there is no release to remove."""
     assert words[0] == RELEASE
-    if verb in ("install", "upgrade"):
+    if verb == "template":
+        assert "kind: Role" in helm(verb, *words)
+    elif verb in ("install", "upgrade"):
         assert "kind: Deployment" in helm("template", *(word for word in words if word not in UPGRADE_ONLY))
     else:
         assert (verb, *words) == ("uninstall", RELEASE, "-n", "kafka-reassign")
