@@ -139,6 +139,27 @@ def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
     assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
 
 
+def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_again(
+    spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handout.answer
+
+    def dying(folder: Folder, *about: Any) -> pa.Table:
+        if folder.cluster == "c2":
+            raise MemoryError
+        return real(folder, *about)
+
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
+    run(spark, job, Stage.CHECK, lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(handout, "answer", dying)
+        lost = run(spark, job._replace(policy=Policy()), Stage.PLAN, lambda _: None)
+    assert {name: problem["reason"] for name, problem in lost.left_out.items()} == {"c2": "WorkerLost"}
+    assert lost.summaries["c2"]["problem"] == lost.left_out["c2"]
+    again = run(spark, job._replace(policy=Policy()), Stage.PLAN, lambda _: None)
+    assert again.left_out == {}
+
+
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
     assert handout.has_crashed(PythonException("MemoryError"))
     assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))

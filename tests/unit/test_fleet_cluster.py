@@ -128,3 +128,24 @@ def test_files_come_back_as_they_were(tmp_path: Path) -> None:
     assert {file.metadata.cluster_id for file in files if file.metadata} == {"made-0"}
     broken = File("date=2026-01-31/cluster=main/brokers.parquet", 0, "0f", None, "UnreadableFile", "it is empty")
     assert of_cluster.file_of({**dict.fromkeys(KINDS["files"]), **of_cluster.row_of(broken)}) == broken
+
+
+def test_want_of_memory_is_no_damage_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr(pa.parquet.ParquetFile, "read", fail)
+    with pytest.raises(MemoryError):
+        ask(tmp_path, cluster(Made(90, 6)))
+
+
+def test_an_older_snapshot_of_which_nothing_can_be_told_is_a_fault_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    monkeypatch.setattr(of_cluster, "moments", fail)
+    rows = ask(tmp_path, cluster(Made(90, 6)), newest=False)
+    assert {row["kind"] for row in of_kind(rows, "files").to_pylist()} == {"DamagedPage"}
+    assert set(rows["kind"].to_pylist()) == {"files"}

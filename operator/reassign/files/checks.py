@@ -60,6 +60,8 @@ def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
         path = Path(path)
         why = f"there is no {path.name}; name a folder that `snapshot` has written"
         raise UnusableFileError(path.parent, Kind.MISSING, why) from None
+    except MemoryError:  # one of the library's is among those below, and says nothing of the file
+        raise
     except UNREADABLE as error:
         why = f"it is cut short or no Parquet file ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.UNREADABLE, why) from None
@@ -97,6 +99,8 @@ def table(path: Path | str, name: str, file: pq.ParquetFile, about: Metadata) ->
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
         rows = file.read()
+    except MemoryError:  # one of the library's is among those below, and says nothing of the file
+        raise
     except UNREADABLE as error:
         why = f"it is damaged ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.DAMAGED, why) from None

@@ -51,9 +51,19 @@ def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, ne
     Those before the newest only have what history is told from.
     """
     files, tables = opened(contents)
-    rows: Answer = {"files": [row_of(file) for file in files]}
+    told: Answer = {}
     for snapshot in choose(files).newest:  # or none, where something is wrong
-        rows |= of_newest(snapshot, tables, policy) if newest else moments(tables, snapshot.taken_at, None)
+        if newest:
+            told = of_newest(snapshot, tables, policy)
+            continue
+        try:
+            told = moments(tables, snapshot.taken_at, None)
+        except MemoryError:
+            raise  # in a process of its own it may have more
+        except Exception as error:  # such as a name that is not text: rows of older snapshots are not checked
+            why = f"nothing can be told from it ({type(error).__name__}){checks.AGAIN}"
+            files = [file._replace(kind=checks.Kind.DAMAGED, problem=why) for file in files]
+    rows: Answer = {"files": [row_of(file) for file in files], **told}
     return pa.concat_tables([said(kind, folder.cluster, folder.date, of_kind) for kind, of_kind in rows.items()])
 
 

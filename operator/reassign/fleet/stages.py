@@ -28,7 +28,7 @@ from pyspark.sql import functions as sf
 
 import reassign
 from reassign.api.digest import hashed
-from reassign.errors import Reason
+from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory
 from reassign.fleet.answers import LOAD_TABLES, in_order, of_kind, schema_of
@@ -48,6 +48,11 @@ from reassign.text import listed
 MARKER = "_MADE_FROM"
 PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
 """Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
+UNANSWERED = Problem(
+    reason=Kind.LOST,
+    message="its snapshot was checked by an earlier run, and the process that was to plan it now has ended: "
+    "give each of Spark's tasks more memory, and run it again",
+)
 
 
 class Stage(StrEnum):
@@ -108,10 +113,15 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     if Stage.PLAN in stages:
         begin(Stage.PLAN)
     plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))
-    summaries = {row["cluster"]: row for row in plans["plans"].to_pylist()} if Stage.PLAN in stages else {}
+    planned = {row["cluster"]: row for row in plans["plans"].to_pylist()}
+    unanswered = [each for each in checked.newest if each.folder.cluster not in planned]
+    for each in unanswered:
+        planned[each.folder.cluster] = {"cluster_id": each.cluster_id, "problem": UNANSWERED}
+    summaries = planned if Stage.PLAN in stages else {}
     lists = {name: table.to_pylist() for name, table in tables.items()}
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
-    if any(problem["reason"] in PASSING for problem in left_out.values()):
+    passing = any(problem["reason"] in PASSING for problem in left_out.values())
+    if passing or unanswered or any(note.kind == Kind.LOST for note in checked.notes):
         for stage in (Stage.CHECK, Stage.ASSESS, Stage.PLAN):
             kept.forget(stage)
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
@@ -188,6 +198,10 @@ class OnePass:
 
     def _files(self, said: pa.Table) -> list[File]:
         read = {file.path: file for file in map(file_of, of_kind(said, "files").to_pylist())}
+        wanted = (file for files in choose.wanted(self._there.files).values() for file in files if file.length)
+        if unread := sorted(file.path for file in wanted if file.path not in read):
+            message = f"files below {self._job.snapshots} have gone meanwhile ({listed(unread)}); run it again"
+            raise PlanningError(Reason.SPARK_FAILED, message)
         return [read.get(file.path, file) for file in self._there.files]
 
     @cached_property
@@ -277,7 +291,7 @@ class Kept:
                 return None
             files = {table: self._storage.read(self._file(name, table)) for table in tables}
             return {table: pq.read_table(pa.BufferReader(content or b"")) for table, content in files.items()}
-        except (UnicodeDecodeError, pa.ArrowInvalid, Py4JJavaError):
+        except (UnicodeDecodeError, pa.ArrowInvalid, OSError, Py4JJavaError):
             return None
 
     def _marker(self, name: Stage) -> str:
