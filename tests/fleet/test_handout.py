@@ -163,6 +163,7 @@ def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_ag
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
     assert handout.has_crashed(PythonException("MemoryError"))
     assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
+    assert handout.has_crashed(PySparkException("Job aborted: ExecutorLostFailure (executor 1 exited, exit code 137)"))
     assert not handout.has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))
 
 

@@ -31,8 +31,8 @@ LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
 UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
 """What Spark says where it cannot read a file."""
-CRASHED = "Python worker exited unexpectedly"
-"""What Spark says where a worker has died, one of many whose snapshots it had."""
+CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+"""What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 TASKS_PER_CORE = 4
 """Few enough to be started quickly, and enough that what is left at the end is little."""
 
@@ -94,7 +94,7 @@ def answers(
 
 def has_crashed(error: Exception) -> bool:
     """Return whether a worker has died, or failed. Then each snapshot is asked apart, to tell which one it was of."""
-    return isinstance(error, PythonException) or CRASHED in str(error)
+    return isinstance(error, PythonException) or any(text in str(error) for text in CRASHED)
 
 
 def said_now(found: DataFrame) -> pa.Table:
