@@ -1,4 +1,4 @@
-"""What history tells: how topics and disks grow, and what somebody began and left."""
+"""What history tells: how topics and disks grow, and what was begun and not finished."""
 
 from __future__ import annotations
 

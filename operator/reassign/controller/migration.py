@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS
 from reassign.controller.attempts import Attempts
+from reassign.core.model.memory import LONGEST_RETRY_SECONDS, RETRY_SECONDS
 from reassign.core.model.record import ACTIVE, read_record
 from reassign.core.model.resource import Resource
 from reassign.errors import ApiServerError, Reason, ReassignError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from reassign.controller.reporter import Reporter
     from reassign.controller.server import Health
     from reassign.controller.store import Store
-
-RETRY_SECONDS, MAX_RETRY_SECONDS = 15.0, 300.0
 
 
 def in_status(store: Store, obj: Object) -> bool:
@@ -105,7 +104,7 @@ class TakeOver:
             async with attempts.at(resource):
                 await self._reporter.records.write(resource, resource.record, held=resource.has_finalizer)
             if resource.uid in attempts.refused:
-                pause = min(2 * pause, MAX_RETRY_SECONDS)
+                pause = min(2 * pause, LONGEST_RETRY_SECONDS)
                 self._refused[resource.uid] = began + pause, pause
 
 
