@@ -25,5 +25,5 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def program(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the program that runs in this process take the session of all tests for its own."""
-    monkeypatch.setattr(session, "start", lambda _: spark)
-    monkeypatch.setattr(session, "_stop", lambda _: None)
+    monkeypatch.setattr(session, "start", lambda *_: spark)
+    monkeypatch.setattr(session, "_stop", lambda *_: None)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import reassign
+from reassign.caches import LATEST
 from reassign.planning import machine_code
-from reassign.planning.machine_code import LATEST, NAME, SETTINGS, folder, key
+from reassign.planning.machine_code import NAME, SETTINGS, folder, key
 
 CALL = """
 import numpy as np

@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 
 import reassign
 from reassign.errors import Reason, ReassignError
+from reassign.fleet import class_archive
+from reassign.fleet.class_archive import ClassArchive
 from reassign.fleet.storage import first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
@@ -35,14 +37,17 @@ INTERRUPTED = threading.Event()
 STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
 """An environment variable, for programs that a JVM has started."""
 
+C1 = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+"""C1 alone: the better code of C2 is ready when a run has ended, and making it takes a third of the processor time. One
+thread that collects garbage: a heap half as large as G1's."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # C1 alone: the better code of C2 is ready when a run has ended, and making it takes a third of the processor time;
-    # one thread that collects garbage: a heap half as large as G1's
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     # listing files one by one takes less than a job that lists them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.python.daemon.module": "reassign.fleet.daemon",
 }
 """On one machine nothing listens on its network, and what pays in hours does not in seconds."""
 
@@ -60,11 +65,11 @@ DEFAULTS = {
 }
 
 
-def start(master: str | None) -> SparkSession:
+def start(master: str | None, archive: ClassArchive | None = None) -> SparkSession:
     """The session; `master` is Spark's master URL, None what spark-submit says, else all cores of this machine.
 
-    On one machine all that the JVM has to say goes into a file, and not between what a command says. Raises
-    ReassignError where there is no JVM to start.
+    On one machine all that the JVM has to say goes into a file, and not between what a command says; and it reads or
+    makes the archive of classes. Raises ReassignError where there is no JVM to start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if STARTED_BY_SUBMIT in os.environ:
@@ -75,7 +80,8 @@ def start(master: str | None) -> SparkSession:
     conf.setAppName("kafka-reassign-fleet")
     conf.setIfMissing("spark.master", "local[*]")
     local = _is_local(conf.get("spark.master"))
-    for key, value in (DEFAULTS | (LOCAL if local else {})).items():
+    java = {JAVA_OPTIONS: f"{C1} {archive.options}" if archive else C1}
+    for key, value in (DEFAULTS | (LOCAL | java if local else {})).items():
         conf.setIfMissing(key, value)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -92,6 +98,8 @@ def start(master: str | None) -> SparkSession:
         session.sparkContext.setLogLevel("ERROR")
         if not session.sparkContext.getConf().contains(SHUFFLES):  # a fleet is small beside what Spark reckons with
             session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
+        if local:
+            threading.Thread(target=_begin_daemon, args=(session,), daemon=True).start()
     except (PySparkException, Py4JError, OSError) as error:
         raise ReassignError(
             Reason.SPARK_FAILED,
@@ -100,6 +108,12 @@ def start(master: str | None) -> SparkSession:
             f"{_log(conf.get('spark.master'))}",
         ) from None
     return session
+
+
+def _begin_daemon(spark: SparkSession) -> None:
+    """Have the daemon of Python's workers load what it needs while the driver lists files."""
+    with suppress(Exception):  # what is wrong is told where it is asked for, and the session may end meanwhile
+        spark.range(0, 1, 1, 1).mapInArrow(lambda rows: rows, "id long").collect()
 
 
 for _logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -115,14 +129,15 @@ DENIED = ("Permission denied", "AccessControlException", "Read-only file system"
 def started(master: str | None) -> Iterator[SparkSession]:
     """Run a session for the block; an error of Spark becomes one of ours, since its own has a page of Java."""
     try:
-        spark = start(master)
+        archive = class_archive.find()
+        spark = start(master, archive)
         try:
             yield spark
         except (PySparkException, Py4JError, OSError) as error:
             raise _told(error, _log(spark.sparkContext.master)) from None
         finally:
             if not INTERRUPTED.is_set():
-                _stop(spark)
+                _stop(spark, archive)
     except Exception as error:
         if INTERRUPTED.is_set():  # and this is what became of it
             raise KeyboardInterrupt from None
@@ -159,10 +174,13 @@ def _told(error: Exception, log: str) -> ReassignError:
     )
 
 
-def _stop(spark: SparkSession) -> None:
+def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
     """Also where the JVM has ended before, of which PySpark would warn."""
     with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
         spark.stop()
+        jvm = getattr(SparkContext._gateway, "proc", None)
+        if archive and jvm:
+            archive.finish(jvm)
 
 
 @contextmanager

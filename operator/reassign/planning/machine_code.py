@@ -10,7 +10,6 @@ whole numbers and jumps, so instructions of newer CPUs make it no faster, and ev
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -25,6 +24,8 @@ import numpy as np
 from numba import njit
 from numba.core.caching import UserProvidedCacheLocator
 
+from reassign.caches import kept, of_user
+
 SETTINGS: Any = numba.config
 
 ROOMS = ("problem", "kernel", "bounds", "waves")
@@ -34,9 +35,6 @@ KEPT = "REASSIGN_COMPILED"
 """The environment variable for a folder with machine code that an image keeps; it may be read-only."""
 
 NAME = "reassign-machine-code"
-LATEST = 5
-"""Folders that stay when another one is made, those used last."""
-
 BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 """No entry from Python, which takes long to compile, and no reference counting, so that no arrays can be made.
 Otherwise numba counts, with locks, each use of one of the state's arrays: ten times what most uses take."""
@@ -119,9 +117,9 @@ def folder() -> Path:
 
     What an image keeps of the same key is linked into it, since numba writes beside what it reads.
     """
-    place = next(filter(None, map(_folder_in, _roots())), None) or Path(_temporary().name)
-    if kept := os.environ.get(KEPT):
-        for file in sorted(Path(kept, NAME, key()).glob("*.nb[ci]")):
+    place = kept(_roots(), NAME, key()) or Path(_temporary().name)
+    if image := os.environ.get(KEPT):
+        for file in sorted(Path(image, NAME, key()).glob("*.nb[ci]")):
             with suppress(FileExistsError):
                 (place / file.name).symlink_to(file)
     return place
@@ -130,22 +128,7 @@ def folder() -> Path:
 def _roots() -> Iterator[Path]:
     if SETTINGS.CACHE_DIR:
         yield Path(SETTINGS.CACHE_DIR)
-    with suppress(RuntimeError):  # a user without a home
-        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-def _folder_in(root: Path) -> Path | None:
-    """Return the folder of this key in a root; None where that cannot be written."""
-    place = root / NAME / key()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        place.touch()
-        latest_first = sorted(place.parent.iterdir(), key=lambda other: other.stat().st_mtime, reverse=True)
-    except OSError:
-        return None
-    for old in latest_first[LATEST:]:
-        shutil.rmtree(old, ignore_errors=True)
-    return place if os.access(place, os.W_OK) else None
+    yield from of_user()
 
 
 @cache

@@ -1,0 +1,15 @@
+"""Spark's daemon of Python workers: it loads all that answers for a cluster once, and forks the workers after that."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pyspark.daemon import manager
+
+from reassign.planning.compile_ahead import make_plans
+
+if __name__ == "__main__":
+    for loaded in ("pandas", "pyspark.sql.pandas.serializers", "reassign.fleet.handout"):
+        import_module(loaded)
+    make_plans(100)
+    manager()  # type: ignore[no-untyped-call]

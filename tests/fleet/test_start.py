@@ -1,0 +1,43 @@
+"""The start of a run: the archive of the JVM's classes, and the daemon of Python's workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+STARTS = """
+from pathlib import Path
+from pyspark import SparkContext
+from reassign.fleet import session
+with session.started("local[1]") as spark:
+    maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
+    print(spark.range(3).count(), "spark-classes" in maps)
+"""
+
+
+def said_by_a_start(cache: Path) -> str:
+    """What a process that starts Spark says, with that for the user's cache."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", STARTS]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_first_start_makes_an_archive_of_classes_that_later_ones_read(tmp_path: Path) -> None:
+    assert said_by_a_start(tmp_path) == "3 False"
+    assert said_by_a_start(tmp_path) == "3 True"
+
+
+def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: SparkSession) -> None:
+    def look(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        list(rows)
+        parent = Path(f"/proc/{os.getppid()}/cmdline").read_text()
+        has = "reassign.fleet.cluster" in sys.modules and "reassign.fleet.daemon" in parent
+        yield pa.RecordBatch.from_pydict({"has": [has]})
+
+    assert [row.has for row in spark.range(0, 1, 1, 1).mapInArrow(look, "has boolean").collect()] == [True]
