@@ -12,23 +12,30 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 STARTS = """
+import sys
 from pathlib import Path
 from pyspark import SparkContext
+from reassign.errors import Reason, ReassignError
 from reassign.fleet import session
 with session.started("local[1]") as spark:
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     print(spark.range(3).count(), "spark-classes" in maps)
+    if len(sys.argv) > 1:
+        raise ReassignError(Reason.SPARK_FAILED, "as a test wants it")
 """
 
 
-def said_by_a_start(cache: Path) -> str:
+def said_by_a_start(cache: Path, *failing: str) -> str:
     """What a process that starts Spark says, with that for the user's cache."""
     environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", STARTS]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+    command = [sys.executable, "-c", STARTS, *failing]
+    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert bool(ran.returncode) == bool(failing)
+    return ran.stdout.strip()
 
 
-def test_the_first_start_makes_an_archive_of_classes_that_later_ones_read(tmp_path: Path) -> None:
+def test_the_first_whole_run_makes_an_archive_of_classes_that_later_ones_read(tmp_path: Path) -> None:
+    assert said_by_a_start(tmp_path, "fails") == "3 False"
     assert said_by_a_start(tmp_path) == "3 False"
     assert said_by_a_start(tmp_path) == "3 True"
 

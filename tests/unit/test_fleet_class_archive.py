@@ -66,3 +66,13 @@ def test_without_a_java_or_a_place_there_is_none(installed: Path, monkeypatch: p
     assert find()
     (installed / "jdk/bin/java").unlink()
     assert find() is None
+
+
+def test_what_a_process_that_is_gone_has_left_is_removed(installed: Path) -> None:
+    archive = find()
+    assert archive
+    gone = archive.file.with_name("unfinished-999999999")  # no process has such a number
+    gone.touch()
+    archive.file.touch()
+    assert find() == archive
+    assert [*archive.file.parent.iterdir()] == [archive.file]

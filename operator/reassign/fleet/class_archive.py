@@ -1,6 +1,6 @@
 """An archive of the JVM's classes, without which Spark starts some seconds later.
 
-The first run of an installation makes it as its JVM ends, and leaves it in the user's cache. The JVM itself checks that
+The first whole run of an installation makes it as its JVM ends, and leaves it in the user's cache. The JVM checks that
 an archive fits its version and its jars, and does without one that does not fit (JEP 350).
 """
 
@@ -24,7 +24,7 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 """The JVM would print which classes it leaves out to stdout."""
 WRITING_SECONDS = 120
 """What a JVM may take to write it; it takes 5 to 20 s."""
-ENDING = ".jsa"
+UNFINISHED, ENDING = "unfinished-", ".jsa"
 
 
 class ClassArchive(NamedTuple):
@@ -61,5 +61,8 @@ def find() -> ClassArchive | None:
     folder = kept(of_user(), NAME, key.rpartition(":")[2][:16])
     if folder is None:
         return None
+    for left in folder.glob(f"{UNFINISHED}*"):
+        if not Path("/proc", left.name.removeprefix(UNFINISHED)).exists():
+            left.unlink(missing_ok=True)
     made = [file for file in folder.glob(f"*{ENDING}") if file.stem == str(file.stat().st_size)]
-    return ClassArchive(made[0], True) if made else ClassArchive(folder / f"unfinished-{os.getpid()}", False)
+    return ClassArchive(made[0], True) if made else ClassArchive(folder / f"{UNFINISHED}{os.getpid()}", False)

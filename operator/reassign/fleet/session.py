@@ -131,13 +131,15 @@ def started(master: str | None) -> Iterator[SparkSession]:
     try:
         archive = class_archive.find()
         spark = start(master, archive)
+        whole = False
         try:
             yield spark
+            whole = True
         except (PySparkException, Py4JError, OSError) as error:
             raise _told(error, _log(spark.sparkContext.master)) from None
         finally:
             if not INTERRUPTED.is_set():
-                _stop(spark, archive)
+                _stop(spark, archive if whole else None)
     except Exception as error:
         if INTERRUPTED.is_set():  # and this is what became of it
             raise KeyboardInterrupt from None
@@ -175,7 +177,7 @@ def _told(error: Exception, log: str) -> ReassignError:
 
 
 def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
-    """Also where the JVM has ended before, of which PySpark would warn."""
+    """Also where the JVM has ended before, of which PySpark would warn. A whole run has loaded all for the archive."""
     with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
         spark.stop()
         jvm = getattr(SparkContext._gateway, "proc", None)
