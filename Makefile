@@ -100,6 +100,7 @@ bench-memory: $(VENV)  ## what the operator, a process that plans, and a snapsho
 
 bench-fleet: $(VENV)  ## a fleet from snapshots to manifests and report: seconds, memory, and a loop without Spark beside it
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_cores
 
 bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one executor and with two
 	@$(PLATFORM_COMMAND) up node

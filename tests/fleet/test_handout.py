@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,14 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
-from reassign.fleet import choose, handout, inventory
+from reassign.fleet import choose, handout, inventory, session, stages
 from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import answers, packed, said_now
+from reassign.fleet.handout import LARGE, answers, said_now
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import MARKER, Job, Stage, run
 from tests.benchmarks.instances import Made, cluster
@@ -28,6 +30,7 @@ from tests.fleet import broken
 from tests.fleet.answered import ask
 from tests.snapshots import in_sync
 
+LOST = "the process that was to answer for it has ended"
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 POLICY = """
 overrides:
@@ -50,9 +53,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(spark: SparkSession, root: Path) -> pa.Table:
+    return said_now(asked(spark, root, LARGE))
+
+
+def asked(spark: SparkSession, root: Path, apart_from: int) -> DataFrame:
     there = inventory.take(spark, str(root))
     folders = choose.wanted(there.files)
-    return said_now(answers(spark, there.base, folders, folders.keys(), parse(POLICY, "")))
+    return answers(spark, there.base, folders, folders.keys(), parse(POLICY, ""), apart_from)
 
 
 def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
@@ -112,8 +119,9 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
 
 
-def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
-    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("apart_from", [LARGE, 1], ids=["its worker", "its own"])
+def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart_from: int
 ) -> None:
     real = handout.answer
 
@@ -125,6 +133,7 @@ def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
         return real(folder, *about)
 
     monkeypatch.setattr(handout, "answer", dying)
+    monkeypatch.setattr(stages, "LARGE", apart_from)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
     result = run(spark, job, Stage.PLAN, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
@@ -132,8 +141,8 @@ def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
         "c2": "WorkerLost",
         "c3": "InvalidGoal",
     }
-    assert "has ended, for want of memory, or by a bug: give" in result.left_out["c1"]["message"]
-    assert "has ended, by signal 9: give" in result.left_out["c2"]["message"]
+    assert "has ended, for want of memory: give" in result.left_out["c1"]["message"]
+    assert "has ended, by signal 9 (Killed): give" in result.left_out["c2"]["message"]
     expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
     assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
     assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
@@ -160,15 +169,91 @@ def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_ag
     assert again.left_out == {}
 
 
+def test_one_shuffle_brings_the_files_of_a_snapshot_together(spark: SparkSession, root: Path) -> None:
+    plan = asked(spark, root, apart_from=LARGE)._jdf.queryExecution().executedPlan().toString()
+    assert re.findall(r"\bExchange \w+", plan) == ["Exchange shufflepartitionidpassthrough"], plan
+
+
+def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, real_apart = handout.answer, handout.apart
+
+    def noting(folder: Folder, *about: Any) -> pa.Table:
+        (tmp_path / folder.cluster).write_text(str(os.getppid()))
+        if folder.cluster == "c2":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if folder.cluster == "c3":
+            raise IndexError("a bug")
+        return real(folder, *about)
+
+    def noting_sharers(ask: Any, seconds: int, sharers: int) -> pa.Table:
+        (tmp_path / "sharers").write_text(str(sharers))
+        return real_apart(ask, seconds, sharers)
+
+    monkeypatch.setattr(handout, "answer", noting)
+    monkeypatch.setattr(handout, "apart", noting_sharers)
+    monkeypatch.setattr(handout, "slots", lambda _: 3)
+    sizes = {name: sum(row["length"] for row in of(said, name, "files").to_pylist()) for name in CLUSTERS}
+    assert sizes["c0"] < sizes["c1"] < sizes["c2"] < sizes["c3"]
+    rows = said_now(asked(spark, root, apart_from=sizes["c2"]))
+    assert all(
+        of(rows, name, kind).equals(of(said, name, kind)) for name in ("c0", "c1") for kind in ("files", "plans")
+    )
+    why = {name: {row["problem"] for row in of(rows, name, "files").to_pylist()} for name in ("c2", "c3")}
+    assert why == {
+        "c2": {f"{LOST}, by signal 9 (Killed)"},
+        "c3": {f"{LOST}, by an error (IndexError: a bug), of which Spark's log has the traceback"},
+    }
+    assert wait_until(lambda: b"IndexError: a bug" in session.LOG.read_bytes(), 60)
+    parents = {name: (tmp_path / name).read_text() for name in CLUSTERS}
+    assert parents["c0"] == parents["c1"] not in (parents["c2"], parents["c3"])  # the first two are of workers
+    assert (tmp_path / "sharers").read_text() == "2"  # and not 3: no others have one
+
+
+def test_a_snapshot_that_hangs_is_left_out(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handout.answer
+
+    def hanging(folder: Folder, *about: Any) -> pa.Table:
+        if folder.cluster == "c2":
+            assert signal.alarm(1) > 500  # what it may take, which is too long for a test
+            signal.pause()
+        return real(folder, *about)
+
+    monkeypatch.setattr(handout, "answer", hanging)
+    result = run(
+        spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None), Stage.PLAN, lambda _: None
+    )
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
+        "c2": "WorkerLost",
+        "c3": "InvalidGoal",
+    }
+    assert "has ended, since it took longer than 600 s" in result.left_out["c2"]["message"]
+
+
+def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("large", "larger", "whole"):
+        broken.good(tmp_path / "snapshots", name)
+    folder = tmp_path / "snapshots" / f"date={broken.DAY}"
+    os.truncate(folder / "cluster=larger" / "partitions.parquet", 1 << 31)  # a hole, which takes no room
+    for file in (folder / "cluster=large").iterdir():
+        os.truncate(file, inventory.largest(spark) + 1)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    result = run(spark, job, Stage.PLAN, lambda _: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == dict.fromkeys(
+        ("large", "larger"), "UnreadableFile"
+    )
+    assert (
+        "it has 2,147,483,648 bytes, and with its memory Spark reads up to 33,554,432"
+        in result.left_out["larger"]["message"]
+    )
+    assert result.summaries.keys() == {"whole"}
+
+
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
     assert handout.has_crashed(PythonException("MemoryError"))
     assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
     assert handout.has_crashed(PySparkException("Job aborted: ExecutorLostFailure (executor 1 exited, exit code 137)"))
     assert not handout.has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))
-
-
-def test_the_largest_are_packed_first() -> None:
-    folders = {name: Folder("2026-01-31", name) for name in "abcdex"}
-    tasks = packed({folders[name]: size for name, size in {"a": 1, "b": 5, "c": 3, "d": 3, "e": 1}.items()}, 2)
-    assert tasks[folders["b"]] != tasks[folders["c"]] == tasks[folders["d"]]
-    assert packed({folders["x"]: 1}, 4) == {folders["x"]: 0}

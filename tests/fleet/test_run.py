@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from localplatform.processes import wait_until
 from reassign.fleet import emit, stages
@@ -26,6 +27,7 @@ from tests.fleet.program import Place
 from tests.unit.cli import Ran
 
 CLUSTERS = 3
+THROTTLE = "leader.replication.throttled.rate"
 POLICY = """
 defaults: {namespace: kafka, waves: {maxPartitions: 40}, template: {throttle: {interBroker: 50Mi}}}
 """
@@ -76,6 +78,26 @@ def test_a_loop_without_spark_writes_the_same_manifests(whole: Place, tmp_path: 
         for name, content in whole.output().items()
         if name.startswith("manifests/clusters/")
     }
+
+
+def test_no_byte_depends_on_the_time_zone_of_sparks_session(program: None, spark: SparkSession, tmp_path: Path) -> None:
+    for days_ago in range(3):
+        folder = broken.good(tmp_path / "snapshots", "main", days_ago=days_ago)
+        broken.edited(
+            folder, "configs", lambda rows: [row | {"key": THROTTLE} for row in rows if row["kind"] == "broker"]
+        )
+    made = {}
+    for zone in ("UTC", "Asia/Tokyo", "-11:30"):
+        place = Place(tmp_path / "snapshots", tmp_path / zone.replace(":", ""))
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            assert place.run().code == 0
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert THROTTLE in place.report.read_text()
+        tables = {str(file.relative_to(place.work)): file.read_bytes() for file in place.work.glob("*/[!.]*")}
+        made[zone] = place.output() | tables
+    assert made["UTC"] == made["Asia/Tokyo"] == made["-11:30"]
 
 
 def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: None, tmp_path: Path) -> None:

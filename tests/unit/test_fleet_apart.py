@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import select
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,9 @@ from reassign.fleet import apart as apart_
 from reassign.fleet.apart import LostError, apart
 
 ROOM = 1 << 28
+SECONDS = 600
+PATIENCE = 60
+"""Seconds after which a test has failed."""
 
 
 def killed() -> pa.Table:
@@ -26,21 +31,81 @@ def too_large() -> pa.Table:
 
 
 def wrong() -> pa.Table:
-    raise IndexError
+    raise IndexError("no such\nbroker")
+
+
+def ended() -> pa.Table:
+    os._exit(7)
+
+
+def hanging() -> pa.Table:
+    signal.pause()
+
+
+ENDS: dict[Callable[[], pa.Table], str] = {
+    killed: "by signal 9 (Killed)",
+    too_large: "for want of memory",
+    wrong: "by an error (IndexError: no such broker), of which Spark's log has the traceback",
+    ended: "with exit code 7",
+    hanging: "since it took longer than 1 s",
+}
 
 
 def test_its_answer_comes_back_whole_whatever_its_size() -> None:
     table = pa.table({"numbers": np.arange(1 << 17), "texts": pa.repeat("x" * 100, 1 << 17)})
-    assert apart(lambda: table).equals(table)
+    assert apart(lambda: table, SECONDS, 1).equals(table)
 
 
-@pytest.mark.parametrize(("answer", "why"), [(killed, "by signal 9"), (wrong, "or by a bug"), (too_large, "memory")])
+@pytest.mark.parametrize("answer", ENDS)
 def test_whatever_ends_it_is_told(
-    answer: Callable[[], pa.Table], why: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    answer: Callable[[], pa.Table], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(apart_, "_available", lambda: ROOM)
-    with pytest.raises(LostError, match=why):
-        apart(answer)
+    with pytest.raises(LostError) as error:
+        apart(answer, 1 if answer is hanging else SECONDS, 1)
+    assert str(error.value) == ENDS[answer]
+    assert ("in wrong" in capfd.readouterr().err) == (answer is wrong)
+
+
+def test_several_at_once_share_the_available_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart_, "_available", lambda: ROOM)
+
+    def limit() -> pa.Table:
+        return pa.table({"bytes": [resource.getrlimit(resource.RLIMIT_DATA)[0]]})
+
+    whole, shared = (apart(limit, SECONDS, sharers)["bytes"][0].as_py() for sharers in (1, 4))
+    assert ROOM // 2 < whole - shared < ROOM  # three quarters, beside what this process takes meanwhile
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    source, sink = os.pipe()
+
+    def begun() -> pa.Table:
+        os.write(sink, b"begun")
+        return hanging()
+
+    worker = os.fork()
+    if worker == 0:
+        try:
+            apart(begun, SECONDS, 1)
+        finally:
+            os._exit(1)
+    os.close(sink)
+    assert os.read(source, 5) == b"begun"
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    ended, _, _ = select.select([source], [], [], PATIENCE)  # it holds the other end as long as it lives
+    assert ended
+    assert os.read(source, 1) == b""
+
+
+def test_it_does_not_begin_where_the_other_process_has_ended_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    with pytest.raises(LostError, match="exit code 1"):
+        apart(lambda: (tmp_path / "begun").touch(), SECONDS, 1)
+    assert not (tmp_path / "begun").exists()
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +113,8 @@ def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monke
     of_machine = apart_._available()
     assert of_machine > 1000
     (tmp_path / "memory.current").write_text("1000\n")
+    (tmp_path / "memory.stat").write_text("anon 700\ninactive_file 200\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert apart_._available() > 1000
     (tmp_path / "memory.max").write_text("1700\n")
-    assert apart_._available() == 700
+    assert apart_._available() == 700 + 200

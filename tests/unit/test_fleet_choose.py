@@ -166,3 +166,11 @@ def test_names_from_a_snapshot_cannot_steer_a_terminal() -> None:
     verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
     [note] = checked(choose([]), [verdict]).notes
     assert note.example == "broker 1 is in /a?[2J?/b"
+
+
+def test_a_file_that_cannot_be_read_quarantines_its_cluster() -> None:
+    first, *others = snapshot("a", "2026-01-01")
+    large = File(first.path, 1 << 31, kind="UnreadableFile", problem="it is too large")
+    assert wanted([large, *others]) == {Folder("2026-01-01", "a"): others}
+    [verdict] = choose([large, *others]).verdicts
+    assert (verdict.kind, verdict.example, verdict.quarantines) == ("UnreadableFile", "it is too large", True)

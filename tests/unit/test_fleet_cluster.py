@@ -92,7 +92,9 @@ def test_a_plan_that_no_object_can_hold_leaves_out_its_cluster(tmp_path: Path) -
     assert "partitions.0" in problem["message"]
 
 
-def test_a_bug_of_the_planner_is_reported_for_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_the_planner_is_reported_for_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(*_: object) -> None:
         raise IndexError("7 of 3")
 
@@ -102,6 +104,7 @@ def test_a_bug_of_the_planner_is_reported_for_its_cluster(tmp_path: Path, monkey
         "reason": "PlanningFailed",
         "message": "the planner has failed (IndexError: 7 of 3); please report it",
     }
+    assert "in fail" in capsys.readouterr().err  # which is Spark's log
     load = one(rows, "cluster_load")
     assert (load["replicas"], load["violations"], load["bytes_bound"]) == (90, 0, None)
 

@@ -1,12 +1,16 @@
 """An answer from a process of its own, so that what ends that process ends no other.
 
-It is the first that the system kills where memory runs out, and it may not take more than there was when it began.
+The process ends with the one that started it. It has a time limit, and a share of the memory that was available when it
+began; it is the first that the system kills where memory runs out.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+import signal
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,48 +19,84 @@ import pyarrow as pa
 
 GROUP = Path("/sys/fs/cgroup")
 """Of a container, which may have less memory than its machine."""
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+FAILED = 1
+SHOWN = 300
 
 
 class LostError(Exception):
-    """The process has ended without an answer."""
+    """The process has ended without an answer; says by what."""
 
 
-def apart(answer: Callable[[], pa.Table]) -> pa.Table:
-    """Return what this returns in a process of its own; raises LostError where that ends before."""
-    source, sink = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(source)
-            _expendable()
-            table = answer()
-            with os.fdopen(sink, "wb") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
-                writer.write_table(table)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    os.close(sink)
-    with os.fdopen(source, "rb") as answered:
-        content = answered.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status:
-        raise LostError(f"by signal {-status}" if status < 0 else "for want of memory, or by a bug")
-    return pa.ipc.open_stream(content).read_all()
+def apart(answer: Callable[[], pa.Table], seconds: int, sharers: int) -> pa.Table:
+    """Return what this returns in a process of its own; raises LostError where that ends before.
+
+    It may take as many `seconds`, and of the available memory what each of so many `sharers` may take.
+    """
+    parent, file = os.getpid(), os.memfd_create("answer")
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(_answered(answer, file, parent, seconds, sharers))
+            finally:
+                os._exit(FAILED)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            raise LostError(_why(status, file, seconds))
+        with pa.memory_map(f"/proc/self/fd/{file}") as content:
+            return pa.ipc.open_stream(content).read_all()
+    finally:
+        os.close(file)
 
 
-def _expendable() -> None:
+def _answered(answer: Callable[[], pa.Table], file: int, parent: int, seconds: int, sharers: int) -> int:
+    """Write the answer, or why there is none, into the file; return the exit code."""
+    try:
+        _limit(parent, seconds, sharers)
+        table = answer()
+        with pa.OSFile(f"/proc/self/fd/{file}", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return 0
+    except Exception as error:
+        why = "for want of memory"
+        if not isinstance(error, MemoryError):
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
+            why = f"by an error ({said}), of which Spark's log has the traceback"
+        os.truncate(file, 0)
+        os.pwrite(file, why.encode(errors="replace"), 0)
+        traceback.print_exc()  # into that log, as all that a worker writes there
+        return FAILED
+
+
+def _limit(parent: int, seconds: int, sharers: int) -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended before, so that no signal comes
+        os._exit(FAILED)
+    signal.alarm(seconds)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    most = _said("/proc/self/status", "VmData") + _available()
+    most = _said("/proc/self/status", "VmData") + _available() // sharers
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
+def _why(status: int, file: int, seconds: int) -> str:
+    if status == -signal.SIGALRM:
+        return f"since it took longer than {seconds} s"
+    if status < 0:
+        return f"by signal {-status} ({signal.strsignal(-status)})"
+    said = os.pread(file, 2 * SHOWN, 0).decode(errors="replace") if status == FAILED else ""
+    return said or f"with exit code {status}"
+
+
 def _available() -> int:
-    """Return the bytes of memory that are free for this process."""
+    """Return the bytes of memory that are available to this process and others."""
     free = _said("/proc/meminfo", "MemAvailable")
-    with suppress(OSError, ValueError):  # no such group, or one without a limit
+    with suppress(OSError, ValueError, StopIteration):  # no such group, or one without a limit
         limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        free = min(free, limit - used)
+        stat = dict(line.split() for line in (GROUP / "memory.stat").read_text().splitlines())
+        free = min(free, limit - used + int(stat["inactive_file"]))  # files in memory make room
     return max(free, 0)
 
 

@@ -57,7 +57,7 @@ class Folder(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file below the root; of one that has not been read only the first two fields are known."""
+    """A file below the root; of one that has not been read only its path and length are known, or why it cannot be."""
 
     path: str  # below the root
     length: int  # bytes
@@ -153,9 +153,9 @@ Fault = tuple[str, str, int, str]
 
 
 def wanted(files: Iterable[File]) -> dict[Folder, list[File]]:
-    """The files that have to be read: those of snapshots that are in their place."""
+    """The files that have to be read: those of snapshots that are in their place, as far as they can be read."""
     return {
-        one.folder: [*one.files.values()]
+        one.folder: [file for file in one.files.values() if file.kind is None]
         for one in _folders(files)
         if one.misplaced is None and _is_date(one.folder.date)
     }
@@ -167,7 +167,7 @@ def presumed(folders: Iterable[Folder]) -> set[Folder]:
 
 
 def digest(files: Iterable[File]) -> str:
-    """Of the content of snapshots' files, and of the names and lengths of those that are not in their place."""
+    """Of the content of snapshots' files, and of the names and lengths of those that are not read."""
     content = hashlib.sha256()
     for file in sorted(each for each in files if each.table in SCHEMAS):
         content.update(f"{file.path}\0{file.length}\0{file.sha256}\n".encode())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -93,6 +94,7 @@ def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
     except MemoryError:
         raise  # in a process of its own it may have more
     except Exception as error:  # a bug: the other clusters go on
+        traceback.print_exc()  # into Spark's log
         message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
         why = {"reason": Reason.PLANNING_FAILED.value, "message": message}
     return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}

@@ -7,13 +7,14 @@ largest cluster's plan is one task, whatever there are of cores.
 from __future__ import annotations
 
 import heapq
+import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -29,12 +30,22 @@ from reassign.fleet.storage import first_cause
 
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
+SECONDS, SECONDS_PER_MIB = 600, 100
+"""What a snapshot may take, by its bytes: a hundred times what a plan does, and ten minutes. Then it hangs."""
 UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
 """What Spark says where it cannot read a file."""
 CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
+ASKED = pa.schema(
+    [
+        *((name, pa.string()) for name in ("path", "file", "date", "cluster")),
+        ("newest", pa.bool_()),
+        ("task", pa.int32()),  # as it is, without a cast, the id of a partition: or Spark partitions once more
+    ]
+)
+"""What goes with each file."""
 TASKS_PER_CORE = 4
-"""Few enough to be started quickly, and enough that what is left at the end is little."""
+"""Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
 
 
 @contextmanager
@@ -64,7 +75,7 @@ def answers(
 
     One of `apart_from` bytes or more has a process of its own.
     """
-    if not snapshots:
+    if not any(snapshots.values()):
         return spark.createDataFrame(ANSWERS.empty_table())
     tasks = min(len(snapshots), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
@@ -84,12 +95,20 @@ def answers(
         for path, (folder, file) in places.items()
     ]
     content = spark.read.format("binaryFile").load([*places]).select("path", "content")
-    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked))), "path")
-    packed_rows = content.repartitionById(tasks, sf.col("task").cast("int"))
-    found = packed_rows.groupBy("task", "cluster", "date").applyInArrow(
-        _answerer(policy.model_dump_json(by_alias=True, exclude_unset=True), apart_from), from_arrow_schema(ANSWERS)
-    )
+    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked, ASKED))), "path")
+    packed_rows = content.repartitionById(tasks, "task")
+    at_once = min(slots(spark.sparkContext), max(sum(size >= apart_from for size in sizes.values()), 1))
+    ask = _answerer(policy.model_dump_json(by_alias=True, exclude_unset=True), apart_from, at_once)
+    found = packed_rows.groupBy("task", "cluster", "date").applyInArrow(ask, from_arrow_schema(ANSWERS))
     return found.persist(StorageLevel.DISK_ONLY)
+
+
+def slots(context: SparkContext) -> int:
+    """Return how many tasks an executor runs at once, or more where Spark does not say."""
+    conf, master, cores = context.getConf(), context.master or "", str(context.defaultParallelism)
+    if not master.startswith("local"):
+        cores = conf.get("spark.executor.cores", "1" if master.startswith(("k8s", "yarn")) else cores)
+    return max(int(cores) // int(conf.get("spark.task.cpus", "1")), 1)
 
 
 def has_crashed(error: Exception) -> bool:
@@ -113,8 +132,11 @@ def packed(sizes: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
     return task_of
 
 
-def _answerer(policy: str, apart_from: int) -> Callable[[pa.Table], pa.Table]:
-    """The function that answers for a group, in Python's workers; it carries the policy as text."""
+def _answerer(policy: str, apart_from: int, at_once: int) -> Callable[[pa.Table], pa.Table]:
+    """The function that answers for a group, in Python's workers; it carries the policy as text.
+
+    Of those that have processes of their own, so many may run `at_once` beside each other.
+    """
 
     def of_group(rows: pa.Table) -> pa.Table:
         contents = {
@@ -123,10 +145,16 @@ def _answerer(policy: str, apart_from: int) -> Callable[[pa.Table], pa.Table]:
         }
         folder = Folder(rows["date"][0].as_py(), rows["cluster"][0].as_py())
         ask = partial(answer, folder, contents, _begun(policy), rows["newest"][0].as_py())
-        if sum(content.size for content in contents.values()) < apart_from:
-            return ask()
+        size = sum(content.size for content in contents.values())
+        seconds = SECONDS + SECONDS_PER_MIB * (size >> 20)
+        if size < apart_from:
+            signal.alarm(seconds)  # which ends this worker, and all of its snapshots are asked for apart
+            try:
+                return ask()
+            finally:
+                signal.alarm(0)
         try:
-            return apart(ask)
+            return apart(ask, seconds, at_once)
         except LostError as error:
             return lost(folder, contents, str(error))
 

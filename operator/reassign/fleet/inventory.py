@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
+from reassign.files import checks
 from reassign.fleet.choose import FOLDER, File
 from reassign.fleet.storage import Storage, spark_errors_as
 
 PATTERNS = "*?[]{}\\"
+LARGEST = 1 << 28
+"""Bytes that a file may have in any case: about 20M replicas."""
+MEMORY_PER_BYTE = 32
+"""Of a JVM, since Spark copies a file several times: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
 
 
 class Inventory(NamedTuple):
@@ -27,7 +32,10 @@ class Inventory(NamedTuple):
     def digest(self) -> str:
         """Return a digest by which a change of a file is noticed without reading it."""
         return hashed(
-            [[file.path, file.length, time.isoformat()] for file, time in zip(self.files, self.times, strict=True)]
+            [
+                [file.path, file.length, file.problem, time.isoformat()]
+                for file, time in zip(self.files, self.times, strict=True)
+            ]
         )
 
 
@@ -45,8 +53,20 @@ def take(spark: SparkSession, root: str) -> Inventory:
         base = Storage(spark).qualified(root)
         listed = _listed(spark, base) if base else {}
         _refuse_none(root, base, listed)
-    files = sorted(listed)
-    return Inventory(base or root, tuple(files), tuple(listed[file] for file in files))
+    paths = sorted(listed)
+    files, most = [], largest(spark)
+    for file in paths:
+        why = f"it has {file.length:,} bytes, and with its memory Spark reads up to {most:,}"
+        files.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if file.length > most else file)
+    return Inventory(base or root, tuple(files), tuple(listed[file] for file in paths))
+
+
+def largest(spark: SparkSession) -> int:
+    """Return how many bytes a file may have, or else Spark's memory might not suffice."""
+    context: Any = spark.sparkContext
+    memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
+    read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
+    return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
 def _refuse_none(root: str, base: str | None, files: Iterable[File]) -> None:
