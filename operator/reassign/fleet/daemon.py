@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
 from pyspark.daemon import manager
@@ -12,4 +13,5 @@ if __name__ == "__main__":
     for loaded in ("pandas", "pyspark.sql.pandas.serializers", "reassign.fleet.handout"):
         import_module(loaded)
     make_plans(100)
+    gc.freeze()  # a worker collects garbage after each task: not what it was forked with
     manager()  # type: ignore[no-untyped-call]
