@@ -85,7 +85,7 @@ def leftovers(begun: DataFrame, seen: DataFrame) -> DataFrame:
         (sf.row_number().over(of_cluster.orderBy(sf.desc("taken_at"))) - 1).alias("age"),
         sf.max("taken_at").over(of_cluster).alias("newest_at"),
     )
-    in_a_row = "filter(array_sort(collect_list(struct(age, taken_at))), (x, i) -> x.age = i)"
+    in_a_row = "filter(array_sort(collect_set(struct(age, taken_at))), (x, i) -> x.age = i)"
     return (
         begun.join(sf.broadcast(times), ["cluster", "taken_at"])
         .where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))
