@@ -18,14 +18,14 @@ from pyspark.sql import SparkSession
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory
-from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import answers, packed, said_now
+from reassign.fleet.handout import answers, packed, reading, said_of
+from reassign.fleet.kept import MARKER
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import MARKER, Job, Stage, run
+from reassign.fleet.stages import SUMMARY, Job, Stage, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
-from tests.fleet.answered import ask
+from tests.fleet.answered import ask, of_kind
 from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(spark: SparkSession, root: Path) -> pa.Table:
     there = inventory.take(spark, str(root))
     folders = choose.wanted(there.files)
-    return said_now(answers(spark, there.base, folders, folders.keys(), parse(POLICY, "")))
+    return answers(spark, there.base, folders, folders.keys(), parse(POLICY, "")).toArrow()
 
 
 def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
@@ -134,7 +134,7 @@ def test_clusters_that_kill_their_worker_are_left_out_and_take_no_other_along(
     }
     assert "has ended, for want of memory, or by a bug: give" in result.left_out["c1"]["message"]
     assert "has ended, by signal 9: give" in result.left_out["c2"]["message"]
-    expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
+    expected = {row["cluster"]: row for row in of_kind(said, "plans").select(SUMMARY).to_pylist()}
     assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
     assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
 
@@ -158,6 +158,23 @@ def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_ag
     assert lost.summaries["c2"]["problem"] == lost.left_out["c2"]
     again = run(spark, job._replace(policy=Policy()), Stage.PLAN, lambda _: None)
     assert again.left_out == {}
+
+
+def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
+    there = inventory.take(spark, str(root))
+    folders = choose.wanted(there.files)
+    found = answers(spark, there.base, folders, folders.keys(), Policy())
+    settings = spark.sparkContext._jsc.sc().conf()
+    settings.set("spark.driver.maxResultSize", "1k")
+    try:
+        with (
+            pytest.raises(PlanningError, match=r"too large .*: raise spark.driver.maxResultSize, and") as error,
+            reading(""),
+        ):
+            said_of(found, "broker_load").toArrow()
+    finally:
+        settings.remove("spark.driver.maxResultSize")
+    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)
 
 
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:

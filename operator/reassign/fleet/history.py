@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from reassign.fleet.answers import HISTORY
+from reassign.fleet.handout import said_of
 from reassign.fleet.moments import REASSIGNMENT, THROTTLE
 
 DAY = 86_400
@@ -22,10 +22,7 @@ def told(answers: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
     """
 
     def rows(kind: str) -> DataFrame:
-        of_kind = answers.where(sf.col("kind") == kind).select(
-            "cluster", "date", *(f"{kind}.{c}" for c in HISTORY[kind])
-        )
-        return of_kind.join(sf.broadcast(counted), ["cluster", "date"])
+        return said_of(answers, kind).join(sf.broadcast(counted), ["cluster", "date"])
 
     return {
         "topic_growth": topic_growth(rows("topics")),
