@@ -8,6 +8,7 @@ does besides: checks, assessment, report.
 - 201 clusters with 1.6M replicas, one of them with 999k, and 1,000 clusters of 3k replicas
 - growth of time with 1, 2, 4 and 8 times the clusters, and from how many on Spark would be faster than the loop
 - with the platform up, as the Job of deploy/spark with one and with two executors, from its creation to its end
+- with `--driver`, instead of all that: the memory of the driver for many small clusters, beside what it wrote
 
 Memory is that of all processes of a run together, what they share counted once (Pss), looked at once a second.
 Nothing is asserted: a line says what was measured and what it stands beside.
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,24 +39,31 @@ GROWTH = (50, 100, 200, 400)
 FLEETS = {"201 clusters, 1.6M replicas": (200, True, 35), "1,000 clusters, 3M replicas": (1_000, False, 90)}
 """Clusters of 3k replicas, whether there is a giant, and the bound in seconds."""
 ON_KUBERNETES = 200
+SMALL = 300
+"""Replicas of the clusters whose number is what a driver's memory is measured by."""
 LOOK_SECONDS = 1
 MIB = 2**20
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Ran(NamedTuple):
-    """Seconds on the clock, seconds that all processes were on a core, and the most bytes of memory that they had."""
+    """Seconds on the clock, seconds that all processes were on a core, and the most bytes of memory that they had: all
+    together, the first one, and the first JVM that it started."""
 
     seconds: float
     busy: float
     memory: int
+    first: int
+    jvm: int
 
 
 class Used(NamedTuple):
-    """Of one process, up to now: seconds on a core, and bytes of memory."""
+    """Of one process, up to now: its name, seconds on a core, bytes of memory, and the most that it had."""
 
+    name: str
     busy: float
     memory: int
+    most: int
 
 
 def measured(command: list[str], log: Path) -> Ran:
@@ -62,43 +71,50 @@ def measured(command: list[str], log: Path) -> Ran:
     paths = os.pathsep.join((str(REPOSITORY / "operator"), str(REPOSITORY)))
     environment = {**os.environ, "PYTHONPATH": paths}
     began, memory = time.perf_counter(), 0
-    busy: dict[int, float] = {}
+    processes: dict[int, Used] = {}
     with log.open("w") as file:
         process = subprocess.Popen([sys.executable, *command], env=environment, stdout=file, stderr=file)
         while process.poll() is None:
-            looked = _look(process.pid)
-            busy |= {one: used.busy for one, used in looked.items()}
+            looked = look(process.pid)
+            for one, used in looked.items():  # one that has just ended has no memory any more
+                most = max(used.most, processes[one].most if one in processes else 0)
+                processes[one] = used._replace(most=most)
             memory = max(memory, sum(used.memory for used in looked.values()))
             time.sleep(LOOK_SECONDS)
     seconds = time.perf_counter() - began
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} has ended with {process.returncode}:\n{log.read_text()[-2000:]}")
-    return Ran(seconds, sum(busy.values()), memory)
+    jvm = next((used.most for used in processes.values() if used.name == "java"), 0)
+    return Ran(seconds, sum(used.busy for used in processes.values()), memory, processes[process.pid].most, jvm)
 
 
-def _look(root: int) -> dict[int, Used]:
-    """What a process, and all that it and they have started, use: by process id."""
-    children, busy = defaultdict(list), {}
+def look(root: int) -> dict[int, Used]:
+    """What a process, and all that it and they have started, use: by process id, each before those it has started."""
+    children, busy, names = defaultdict(list), {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            named, _, said = stat.read_text().rpartition(")")
         except OSError:
             continue  # it has ended
-        process = int(stat.parent.name)
+        process, fields = int(stat.parent.name), said.split()
         children[int(fields[1])].append(process)
         busy[process] = (int(fields[11]) + int(fields[12])) / TICKS
+        names[process] = named.partition("(")[2]
     found = [root] if root in busy else []
     for one in found:
         found += children[one]
-    return {one: Used(busy[one], _memory(one)) for one in found}
+    return {
+        one: Used(names[one], busy[one], _bytes(one, "smaps_rollup", "Pss:"), _bytes(one, "status", "VmHWM:"))
+        for one in found
+    }
 
 
-def _memory(process: int) -> int:
+def _bytes(process: int, file: str, what: str) -> int:
     try:
-        said = Path(f"/proc/{process}/smaps_rollup").read_text()
+        said = Path(f"/proc/{process}/{file}").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in said.splitlines() if line.startswith("Pss:")), 0)
+    return next((int(line.split()[1]) * 1024 for line in said.splitlines() if line.startswith(what)), 0)
 
 
 def fleet(snapshots: Path, folder: Path, master: str) -> tuple[Ran, str]:
@@ -137,6 +153,30 @@ def compare(clusters: int, giant: bool, scratch: Path, options: argparse.Namespa
         return ran.seconds, alone.seconds
 
 
+def driver(counts: Sequence[int], options: argparse.Namespace) -> None:
+    """Run fleets of so many small clusters, and print a line of MiB for each."""
+    columns = ("clusters", "Python", "JVM", "manifests", "report", "work", "seconds")
+    print(*(f"{column:>10}" for column in columns))
+    for clusters in counts:
+        with tempfile.TemporaryDirectory(dir=options.scratch) as made:
+            snapshots, folder = Path(made, "snapshots"), Path(made, "run")
+            folder.mkdir()
+            write_fleet(snapshots, clusters, replicas=SMALL)
+            print(of_driver(clusters, snapshots, folder, options.master), flush=True)
+
+
+def of_driver(clusters: int, snapshots: Path, folder: Path, master: str) -> str:
+    ran, _ = fleet(snapshots, folder, master)
+    sizes = (size(folder / name) for name in ("manifests", "report.html", "work"))
+    mebibytes = (f"{bytes_ / MIB:10.1f}" for bytes_ in (ran.first, ran.jvm, *sizes))
+    return " ".join((f"{clusters:>10}", *mebibytes, f"{ran.seconds:10.1f}"))
+
+
+def size(place: Path) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    return sum(file.stat().st_size for file in (place, *place.rglob("*")) if file.is_file())
+
+
 def _said(ran: Ran) -> str:
     return f"{ran.seconds:6.1f} s ({ran.busy:.0f} s on a core), peak {ran.memory / MIB:5.0f} MiB"
 
@@ -166,6 +206,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]", help="Spark's master (local[2])")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the fleets (the system's)")
     parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="clusters (50 100 200 400)")
+    parser.add_argument("--driver", type=int, nargs="+", help="clusters that the driver's memory is measured with")
     options = parser.parse_args()
     subprocess.run(
         [sys.executable, "-m", "reassign.planning.compile_ahead"],
@@ -174,6 +215,9 @@ def main() -> None:
     )
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, of which {load:.1f} were busy with other things; files may be in memory")
+    if options.driver:
+        print(f"\nthe driver's memory and what it wrote, in MiB; clusters of {SMALL} replicas")
+        return driver(options.driver, options)
     for name, (clusters, giant, bound) in FLEETS.items():
         print(f"\n{name}; at most {bound} s are wanted")
         compare(clusters, giant, options.scratch, options)
@@ -191,6 +235,7 @@ def main() -> None:
         print("not measured: the platform is not up (make up)")
     else:
         fleet_pods.compare(server, ON_KUBERNETES, False, options.scratch)
+    return None
 
 
 if __name__ == "__main__":

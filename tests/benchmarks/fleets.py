@@ -46,11 +46,17 @@ LEFT_BEHIND = 10
 
 
 def write_fleet(
-    root: Path, clusters: int, giant: bool = False, days: int = 1, seed: int = 0, last: date = LAST_DAY
+    root: Path,
+    clusters: int,
+    giant: bool = False,
+    days: int = 1,
+    seed: int = 0,
+    last: date = LAST_DAY,
+    replicas: int = REPLICAS,
 ) -> list[str]:
-    """Write snapshots of `clusters` clusters of 3k replicas, and of a giant of 999k, one on each day; their names."""
+    """Write snapshots of `clusters` clusters, and of a giant of 999k replicas, one on each day; their names."""
     names = []
-    for number, name, made in _fleet(clusters, giant):
+    for number, name, made in _fleet(clusters, giant, replicas):
         whole = _with_disks(
             replace(cluster(replace(made, seed=seed + number)), id=f"made-{seed}-{name}"), seed + number
         )
@@ -64,9 +70,9 @@ def write_fleet(
     return names
 
 
-def _fleet(clusters: int, giant: bool) -> Iterator[tuple[int, str, Made]]:
+def _fleet(clusters: int, giant: bool, replicas: int) -> Iterator[tuple[int, str, Made]]:
     for number in range(clusters):
-        kind = replace(KINDS[number % len(KINDS)], brokers=BROKERS[number % len(BROKERS)])
+        kind = replace(KINDS[number % len(KINDS)], replicas=replicas, brokers=BROKERS[number % len(BROKERS)])
         yield number, f"{REGIONS[number % len(REGIONS)]}-{number:04}", kind
     if giant:
         yield clusters, "giant", GIANT
@@ -101,7 +107,8 @@ def _configs(whole: Cluster, number: int) -> tuple[Config, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the snapshots of a made fleet.")
     parser.add_argument("root", type=Path, help="folder to write to")
-    parser.add_argument("--clusters", type=int, default=200, help="clusters of 3k replicas (200)")
+    parser.add_argument("--clusters", type=int, default=200, help="clusters (200)")
+    parser.add_argument("--replicas", type=int, default=REPLICAS, help=f"of each ({REPLICAS})")
     parser.add_argument("--giant", action="store_true", help="and one of 999k replicas on 300 brokers")
     parser.add_argument("--days", type=int, default=1, help="snapshots of each, one a day (1)")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other clusters (0)")

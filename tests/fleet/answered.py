@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reassign.fleet import choose
-from reassign.fleet.answers import of_kind
+from reassign.fleet.answers import SNAPSHOT, in_order, schema_of
 from reassign.fleet.choose import Checked, File, Folder, Verdict
 from reassign.fleet.cluster import answer, file_of
 from reassign.fleet.policy import Policy
@@ -33,6 +34,12 @@ def answered(root: Path, policy: Policy | None = None) -> Answered:
     verdicts = (Verdict(**row) for row in of_kind(rows, "verdicts").to_pylist())
     by_rows = [one for one in verdicts if Folder(one.date, one.cluster) in good]
     return Answered(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
+
+
+def of_kind(answers: pa.Table, kind: str) -> pa.Table:
+    """The rows of a kind with its own columns, in order."""
+    rows = answers.filter(pc.equal(answers["kind"], kind)).select([*SNAPSHOT, kind]).flatten()
+    return in_order(rows.rename_columns(schema_of(kind).names).cast(schema_of(kind)))
 
 
 def ask(root: Path, folder: Folder, newest: bool = True, policy: Policy | None = None) -> pa.Table:

@@ -1,6 +1,7 @@
 """The program, killed at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION TEXT ARGUMENT...`
 
-The first call of that function with this text in an argument sends SIGKILL instead of doing anything.
+The first call of that function with this text in an argument sends SIGKILL instead of doing anything. Parts of tables
+are small there, so that there are several.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from typing import Any
 
 from reassign.cli.app import main
+from reassign.fleet import answers
 
 
 def arm(module: str, name: str, text: str) -> None:
@@ -31,6 +33,7 @@ def arm(module: str, name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
+    answers.PART = 1 << 14
     arm(*sys.argv[1:4])
     sys.argv[1:] = sys.argv[4:]
     main()

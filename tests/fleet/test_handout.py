@@ -20,14 +20,14 @@ from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, session, stages
-from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import LARGE, answers, said_now
+from reassign.fleet.handout import LARGE, answers, reading, said_of
+from reassign.fleet.kept import MARKER
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import MARKER, Job, Stage, run
+from reassign.fleet.stages import SUMMARY, Job, Stage, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
-from tests.fleet.answered import ask
+from tests.fleet.answered import ask, of_kind
 from tests.snapshots import in_sync
 
 LOST = "the process that was to answer for it has ended"
@@ -53,7 +53,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(spark: SparkSession, root: Path) -> pa.Table:
-    return said_now(asked(spark, root, LARGE))
+    return asked(spark, root, LARGE).toArrow()
 
 
 def asked(spark: SparkSession, root: Path, apart_from: int) -> DataFrame:
@@ -143,7 +143,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
     }
     assert "has ended, for want of memory: give" in result.left_out["c1"]["message"]
     assert "has ended, by signal 9 (Killed): give" in result.left_out["c2"]["message"]
-    expected = {row["cluster"]: row for row in of_kind(said, "plans").drop_columns(["date"]).to_pylist()}
+    expected = {row["cluster"]: row for row in of_kind(said, "plans").select(SUMMARY).to_pylist()}
     assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
     assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
 
@@ -196,7 +196,7 @@ def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
     monkeypatch.setattr(handout, "slots", lambda _: 3)
     sizes = {name: sum(row["length"] for row in of(said, name, "files").to_pylist()) for name in CLUSTERS}
     assert sizes["c0"] < sizes["c1"] < sizes["c2"] < sizes["c3"]
-    rows = said_now(asked(spark, root, apart_from=sizes["c2"]))
+    rows = asked(spark, root, apart_from=sizes["c2"]).toArrow()
     assert all(
         of(rows, name, kind).equals(of(said, name, kind)) for name in ("c0", "c1") for kind in ("files", "plans")
     )
@@ -250,6 +250,23 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
         in result.left_out["larger"]["message"]
     )
     assert result.summaries.keys() == {"whole"}
+
+
+def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
+    there = inventory.take(spark, str(root))
+    folders = choose.wanted(there.files)
+    found = answers(spark, there.base, folders, folders.keys(), Policy())
+    settings = spark.sparkContext._jsc.sc().conf()
+    settings.set("spark.driver.maxResultSize", "1k")
+    try:
+        with (
+            pytest.raises(PlanningError, match=r"too large .*: raise spark.driver.maxResultSize, and") as error,
+            reading(""),
+        ):
+            said_of(found, "broker_load").toArrow()
+    finally:
+        settings.remove("spark.driver.maxResultSize")
+    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)
 
 
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:

@@ -115,6 +115,7 @@ CASES = {
     "in-flight": (seen(in_flight=True, configs=(RATE, LIST)), seen(DAY, configs=(RATE, LIST))),
     "a-day": (seen(in_flight=True), seen(DAY, in_flight=True), seen(3 * DAY)),
     "no-day": (seen(in_flight=True), seen(DAY * 23 / 24, in_flight=True), seen(3 * DAY), seen(4 * DAY, in_flight=True)),
+    "gone": (seen(), seen(DAY, configs=(RATE, RATE)), seen(2 * DAY, configs=(RATE, RATE))),
     "to-others": (seen(in_flight=True), to_other_replicas(seen(2 * DAY, in_flight=True))),
 }
 """The snapshots of a cluster each, the newest first; one a day, as their folders have it."""
@@ -186,6 +187,10 @@ def test_throttles_are_left_over_where_nothing_is_in_flight(told: Told) -> None:
 
 def test_a_forgotten_rate_of_every_kind_is_left_over(told: Told) -> None:
     assert left(told, "every-rate") == {f"Throttle: {rate} of broker 1": NOW for rate in BROKER_RATES}
+
+
+def test_what_is_gone_is_not_left_over_even_if_it_was_there_twice(told: Told) -> None:
+    assert left(told, "gone") == {}
 
 
 def test_throttles_of_what_is_in_flight_are_none(told: Told) -> None:

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from reassign.files import checks
-from reassign.fleet import choose, rules
-from reassign.fleet.answers import of_kind
+from reassign.fleet import choose, cluster, rules
 from reassign.fleet.choose import Checked, Folder
 from tests.fleet import broken
-from tests.fleet.answered import Answered, answered, ask
+from tests.fleet.answered import Answered, answered, ask, of_kind
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
@@ -104,6 +103,17 @@ def test_rejected_rows_are_kept_with_all_that_they_say(said: Answered) -> None:
         "leader": 4,
         "isr": [2, 4],
     }
+
+
+def test_of_many_rejected_rows_the_first_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "MOST_REJECTED", 3)
+    folder = broken.good(tmp_path, "main")
+    broken.edited(folder, "partitions", lambda rows: [row | {"replicas": [9], "log_dirs": ["/d1"]} for row in rows])
+    rows = ask(tmp_path, Folder(broken.DAY, "main"))
+    kept = [row["example"] for row in of_kind(rows, "rejected").to_pylist() if row["kind"] == "UnknownBroker"]
+    assert kept == [f"orders-{number}: replicas [9]" for number in range(3)]
+    [verdict] = [row for row in of_kind(rows, "verdicts").to_pylist() if row["kind"] == "UnknownBroker"]
+    assert verdict["rows"] == 12
 
 
 def test_every_kind_is_explained() -> None:

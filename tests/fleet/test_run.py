@@ -7,19 +7,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from localplatform.processes import wait_until
-from reassign.fleet import emit, stages
+from reassign.fleet import rules, stages
+from reassign.fleet.kept import MARKER
 from reassign.fleet.policy import parse
-from reassign.fleet.report import page
-from reassign.fleet.stages import MARKER, Stage
-from reassign.fleet.storage import Storage
+from reassign.fleet.stages import Stage
 from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
@@ -100,6 +99,21 @@ def test_no_byte_depends_on_the_time_zone_of_sparks_session(program: None, spark
     assert made["UTC"] == made["Asia/Tokyo"] == made["-11:30"]
 
 
+def test_manifests_come_to_the_driver_task_by_task(
+    program: None, spark: SparkSession, whole: Place, tmp_path: Path
+) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    manifests = [len(content) for name, content in whole.output().items() if name.endswith(".yaml")]
+    settings = spark.sparkContext._jsc.sc().conf()
+    settings.set("spark.driver.maxResultSize", str(sum(manifests) * 2 // 3))
+    try:
+        ran = run(place)
+    finally:
+        settings.remove("spark.driver.maxResultSize")
+    assert (ran.code, ran.err) == (0, "")
+    assert place.output() == whole.output()
+
+
 def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: None, tmp_path: Path) -> None:
     alone, beside = (Place(tmp_path / name / "snapshots", tmp_path / name) for name in ("alone", "beside"))
     for place in (alone, beside):
@@ -120,6 +134,8 @@ def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: Non
     good = [name for name in expected if name.startswith("manifests/clusters/")]
     assert good
     assert {name: found[name] for name in good} == {name: expected[name] for name in good}
+    rejected = pq.read_table(beside.work / "check" / "rejected")
+    assert {*rejected["kind"].to_pylist()} == rules.FAULTS
     states = json.loads(found["manifests/run.json"])["clusters"]
     assert states["a"] == json.loads(expected["manifests/run.json"])["clusters"]["a"]
     assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
@@ -146,60 +162,52 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program:
 
 
 KILLS = {
-    Stage.CHECK: (Storage, "write", "check/rejected"),
-    Stage.ASSESS: (Storage, "write", "assess/directory_load"),
-    Stage.PLAN: (Storage, "write", "plan/_MADE_FROM"),
-    Stage.EMIT: (emit, "write", "wave-1.yaml"),
-    Stage.REPORT: (page, "render", ""),
+    Stage.CHECK: ("reassign.fleet.storage", "Storage.write", "check/verdicts"),
+    Stage.ASSESS: ("reassign.fleet.storage", "Storage.write", "assess/directory_load"),
+    Stage.PLAN: ("reassign.fleet.storage", "Storage.write", "plan/manifests/2"),
+    Stage.EMIT: ("pathlib", "Path.replace", "2.yaml"),
+    Stage.REPORT: ("pathlib", "Path.replace", "report.html"),
 }
 """In each stage a call in the middle of it, by what it writes."""
 
 
-class Killed(BaseException):
-    """Nothing handles it, as nothing handles SIGKILL."""
-
-
-def test_a_run_killed_in_any_stage_and_restarted_has_the_same_bytes(
-    program: None, whole: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_killed_in_each_stage_goes_on_where_it_was_to_the_same_bytes(
+    program: None, whole: Place, tmp_path: Path
 ) -> None:
     place = Place(whole.snapshots, tmp_path)
-    for stage, (holder, name, text) in KILLS.items():
-        real = getattr(holder, name)
-
-        def armed(*args: Any, real: Any = real, text: str = text) -> Any:
-            if any(text in str(each) for each in args):
-                raise Killed
-            return real(*args)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(holder, name, armed)
-            with pytest.raises(Killed):
-                run(place)
-        assert (place.work / Stage.PLAN / MARKER).exists() == (stage in (Stage.EMIT, Stage.REPORT))
+    made: dict[Path, int] = {}
+    for stage, moment in KILLS.items():
+        assert place.killed(*policy_of(place), at=moment).code == -signal.SIGKILL
+        markers = {file: file.stat().st_mtime_ns for file in place.work.glob(f"*/{MARKER}")}
+        before = [*Stage][: [*Stage].index(stage)]
+        assert {file.parent.name for file in markers} == {*before} - {Stage.EMIT}
+        assert markers.items() >= made.items()
+        made = markers
+        assert bool([*place.manifests.rglob("*.yaml")]) == (stage in (Stage.EMIT, Stage.REPORT))
+        assert (place.manifests / "run.json").exists() == (stage == Stage.REPORT)
     ran = run(place)
     assert (ran.code, ran.err) == (0, "")
     assert place.output() == whole.output()
 
 
-def test_a_run_that_got_sigkill_goes_on_where_it_was(program: None, whole: Place, tmp_path: Path) -> None:
-    place = Place(whole.snapshots, tmp_path)
-    moment = ("reassign.fleet.storage", "Storage.write", "plan/manifests")
-    assert place.killed(*policy_of(place), at=moment).code == -signal.SIGKILL
-    made = (place.work / Stage.ASSESS / MARKER).stat().st_mtime_ns
-    ran = run(place)
-    assert (ran.code, ran.err) == (0, "")
-    assert place.output() == whole.output()
-    assert (place.work / Stage.ASSESS / MARKER).stat().st_mtime_ns == made
+def flipped(content: bytes) -> bytes:
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
 
 
-DAMAGE = {"plan/manifests.parquet": b"PAR1", "assess/_MADE_FROM": b"\xff\xfe", "check/verdicts.parquet": None}
+DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
+    "plan/manifests/0.parquet": flipped,
+    "assess/_MADE_FROM": lambda _: b"\xff\xfe",
+    "check/verdicts.parquet": lambda _: None,
+}
 """What is in a file of the work folder instead, None where it is gone."""
 
 
 def test_a_damaged_stage_is_made_again_and_other_files_stay(program: None, whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
-    for name, content in DAMAGE.items():
+    for name, damage in DAMAGE.items():
+        content = damage((place.work / name).read_bytes())
         (place.work / name).unlink()
         (place.work / name).with_name(f".{Path(name).name}.crc").unlink()
         if content is not None:

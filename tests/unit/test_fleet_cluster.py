@@ -13,13 +13,14 @@ import pytest
 from reassign.errors import PlanningError
 from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
-from reassign.fleet.answers import ANSWERS, HISTORY, KINDS, LOAD_TABLES, of_kind
+from reassign.fleet.answers import ANSWERS, HISTORY, KINDS, LOAD_TABLES
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.policy import Policy, parse
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster
 from tests.benchmarks.instances import Made, cluster
+from tests.fleet.answered import of_kind
 from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def write(
 ) -> Emitted:
     names = {each["cluster"] for each in rows}
     states = {name: {"state": "Planned"} for name in names} | {name: {"state": "Quarantined"} for name in left_out}
-    return emit(folder, {name: files_of(name, rows, terms or Terms()) for name in names}, ABOUT, states)
+    files = ((name, *file) for name in names for file in files_of(name, rows, terms or Terms()).items())
+    return emit(folder, files, ABOUT, states)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -99,6 +101,23 @@ def test_only_what_changed_is_written_and_what_is_no_longer_planned_goes(tmp_pat
     assert before.keys() - after.keys() == {"clusters/b/wave-2.yaml"}
     write(tmp_path, [ROWS[1]])
     assert sorted(tree(tmp_path)) == ["clusters/a/wave-1.yaml", "clusters/b/README.md", "run.json"]
+
+
+def test_files_are_written_as_they_come_and_the_run_manifest_last(tmp_path: Path) -> None:
+    def manifests() -> Iterator[tuple[str, str, str]]:
+        yield "a", "wave-1.yaml", "one"
+        assert sorted(tree(tmp_path)) == ["clusters/a/wave-1.yaml"]
+        yield "a", "wave-2.yaml", "two"
+
+    emit(tmp_path, manifests(), ABOUT, {"a": {"state": "Planned"}})
+    assert sorted(tree(tmp_path)) == ["clusters/a/wave-1.yaml", "clusters/a/wave-2.yaml", "run.json"]
+
+
+def test_of_a_cluster_in_balance_no_manifest_stays(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    assert emit(tmp_path, [], ABOUT, {"a": {"state": "Balanced"}, "b": {"state": "NotPlanned"}}).removed == 1
+    left = ["clusters/a/README.md", "clusters/b/wave-1.yaml", "clusters/b/wave-2.yaml", "run.json"]
+    assert sorted(tree(tmp_path)) == left
 
 
 def test_a_folder_whose_last_manifest_is_removed_stays_in_git(tmp_path: Path) -> None:

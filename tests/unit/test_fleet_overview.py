@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from reassign.fleet.overview import MOST, Rows, Seen, fleet
+import pyarrow as pa
+
+from reassign.fleet.overview import MOST, TABLES, Seen, by_cluster, fleet
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.report.model import Cluster
-
-TABLES = ("broker_load", "rack_load", "cluster_load", "topic_growth", "disk_growth", "leftovers")
 
 
 def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
     """What is shown of a cluster of which the tables have these rows."""
-    tables: Rows = {name: [{"cluster": "main", **row} for row in rows.get(name, [])] for name in TABLES}
+    tables = {name: pa.Table.from_pylist([{"cluster": "main", **row} for row in rows.get(name, [])]) for name in TABLES}
     seen = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
-    (shown,) = fleet([seen], [], tables, {}, policy or Policy())["clusters"]
+    (shown,) = fleet([seen], [], tables, policy or Policy())["clusters"]
     return shown
 
 
@@ -49,3 +49,9 @@ def test_what_is_wanted_is_a_line_and_what_was_left_has_its_time() -> None:
     shown = cluster(policy, leftovers=[{"kind": "Throttle", "what": "broker 1", "since": since}])
     assert shown["goal"] == "drain 3, 4; balance disk within 5 %"
     assert shown["leftovers"] == [{"kind": "Throttle", "what": "broker 1", "since": "2026-01-30T00:00:00+00:00"}]
+
+
+def test_each_cluster_has_its_own_rows_whatever_there_is_of_others() -> None:
+    table = pa.table({"cluster": ["b", "b", "c", "d", "d"], "row": [0, 1, 2, 3, 4]})
+    found = by_cluster(table, ["a", "b", "d", "e"])
+    assert [[row["row"] for row in rows] for rows in found] == [[], [0, 1], [3, 4], []]

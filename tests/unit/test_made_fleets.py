@@ -25,6 +25,11 @@ def test_a_fleet_is_made_alike_again_and_its_clusters_differ(tmp_path: Path) -> 
     assert len(set(partitions)) == 15
 
 
+def test_clusters_are_as_large_as_is_wanted(tmp_path: Path) -> None:
+    (name,) = write_fleet(tmp_path, 1, replicas=300)
+    assert (read(tmp_path / "date=2026-01-31" / f"cluster={name}").cluster.replicas >= 0).sum() == 300
+
+
 def test_another_seed_makes_another_fleet_of_the_same_names(tmp_path: Path) -> None:
     assert write_fleet(tmp_path / "one", 3) == write_fleet(tmp_path / "two", 3, seed=1)
     one, two = files(tmp_path / "one"), files(tmp_path / "two")

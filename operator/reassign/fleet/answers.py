@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reassign.api.goal import COUNTED
 
@@ -98,6 +97,8 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
     **HISTORY,
 }
 LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
+PART = 1 << 23
+"""Bytes of text in a part of a table that a driver has no room for."""
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
 ANSWERS = pa.schema(
     [("kind", TEXT), *SNAPSHOT.items(), *((kind, pa.struct(list(fields.items()))) for kind, fields in KINDS.items())]
@@ -127,10 +128,24 @@ def said(kind: str, cluster: str, date: str, rows: Iterable[Mapping[str, Any]]) 
     )
 
 
-def of_kind(answers: pa.Table, kind: str) -> pa.Table:
-    """Return the rows of a kind with its own columns, in order."""
-    rows = answers.filter(pc.equal(answers["kind"], kind)).select([*SNAPSHOT, kind]).flatten()
-    return in_order(rows.rename_columns(schema_of(kind).names).cast(schema_of(kind)))
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows: Python needs ten times the memory that a table does, so not all of them at once."""
+    for batch in table.to_batches(max_chunksize=1000):
+        yield from batch.to_pylist()
+
+
+def in_parts(rows: Iterable[Mapping[str, str]], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield tables of about PART bytes each, of rows of texts."""
+    part: list[Mapping[str, str]] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += sum(map(len, row.values()))
+        if size >= PART:
+            yield pa.Table.from_pylist(part, schema)
+            part, size = [], 0
+    if part:
+        yield pa.Table.from_pylist(part, schema)
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -44,6 +44,8 @@ Row = dict[str, Any]
 Answer = dict[str, list[Row]]
 """Rows by kind."""
 Tables = Mapping[str, pa.Table]
+MOST_REJECTED = 1_000
+"""Rows of a table that are kept of each kind of fault."""
 
 
 def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> pa.Table:
@@ -152,7 +154,7 @@ def file_of(row: Row) -> File:
 
 
 def checked(tables: Tables) -> Answer:
-    """Return a verdict for each table and kind, and the rows that quarantine."""
+    """Return a verdict for each table and kind, and the first rows that quarantine."""
     matches = defaultdict[tuple[str, str, bool], list[rules.Match]](list)
     for match in rules.matching(tables):
         matches[match.table, match.kind, match.fault].append(match)
@@ -162,7 +164,7 @@ def checked(tables: Tables) -> Answer:
         number, example = sum(match.number for match in found), min(match.example for match in found)
         verdicts.append(one | {"rows": number, "example": example, "quarantines": fault})
         distinct = sorted({row for match in found for row in match.rows})
-        rejected += [one | {"example": example, "row": row} for example, row in distinct]
+        rejected += [one | {"example": example, "row": row} for example, row in distinct[:MOST_REJECTED]]
     return {"verdicts": verdicts, "rejected": rejected}
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ The waves of this cluster's plan are in this folder. When there are none, nothin
 Argo CD prunes what was here. Remove it when the cluster is gone.
 """
 WAVES = "wave-*.yaml"
+PLANNED = ("Planned", "Balanced")
+"""States of clusters whose files are exactly those of this run."""
 UNFINISHED = ".unfinished"
 
 
@@ -47,14 +49,14 @@ class Emitted(NamedTuple):
 
 def emit(
     folder: Path,
-    manifests: Mapping[str, Mapping[str, str]],
+    manifests: Iterable[tuple[str, str, str]],
     about: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
 ) -> Emitted:
     """Write the tree of a run.
 
-    `manifests` are the files of each planned cluster, by name (`rendered`); `about` describes the whole run in the run
-    manifest, and `states` each cluster, those left out included.
+    `manifests` are a cluster, the name of a file and its text each (`rendered`), which are not held; `about` describes
+    the whole run in the run manifest, and `states` each cluster, those left out included.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -62,11 +64,10 @@ def emit(
     with writing(folder):
         written = unchanged = removed = 0
         entries = {}
-        wanted = {
-            clusters / cluster / name: text for cluster, files in manifests.items() for name, text in files.items()
-        }
-        for file, text in wanted.items():
-            if write(file, text.encode()):
+        wanted = set()
+        for cluster, name, text in manifests:
+            wanted.add(f"{cluster}/{name}")
+            if write(clusters / cluster / name, text.encode()):
                 written += 1
             else:
                 unchanged += 1
@@ -75,8 +76,8 @@ def emit(
         gone = [] if misnamed else [each.name for each in folders if each.name not in states]
         dropped = []
         for place in folders:
-            ours = place.name in manifests or place.name in gone
-            stale = [file for file in place.glob(WAVES) if ours and file not in wanted]
+            ours = place.name in gone or (place.name in states and states[place.name]["state"] in PLANNED)
+            stale = [file for file in place.glob(WAVES) if ours and f"{place.name}/{file.name}" not in wanted]
             unfinished = place.glob(f".{WAVES}{UNFINISHED}")  # of a run that was killed
             for file in (*stale, *unfinished):
                 file.unlink()

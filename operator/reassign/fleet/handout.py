@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.answers import ANSWERS, HISTORY
+from reassign.fleet.answers import ANSWERS, SNAPSHOT
 from reassign.fleet.apart import LostError, apart
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import answer, lost
@@ -34,6 +34,8 @@ SECONDS, SECONDS_PER_MIB = 600, 100
 """What a snapshot may take, by its bytes: a hundred times what a plan does, and ten minutes. Then it hangs."""
 UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
 """What Spark says where it cannot read a file."""
+TOO_MUCH = "spark.driver.maxResultSize"
+"""A setting that Spark names where its tasks return more to the driver."""
 CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 ASKED = pa.schema(
@@ -50,10 +52,16 @@ TASKS_PER_CORE = 4
 
 @contextmanager
 def reading(root: str) -> Iterator[None]:
-    """Raise PlanningError where a snapshot disappears meanwhile, or its storage fails."""
+    """Raise PlanningError where a snapshot disappears meanwhile, its storage fails, or what is said is too much."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        if TOO_MUCH in str(error):
+            raise PlanningError(
+                Reason.SPARK_FAILED,
+                f"the fleet is too large for Spark's driver ({first_cause(error)}): raise {TOO_MUCH}, and "
+                "spark.driver.memory with it, and run it again",
+            ) from None
         if not any(text in str(error) for text in UNREAD):
             raise
         raise PlanningError(
@@ -116,9 +124,9 @@ def has_crashed(error: Exception) -> bool:
     return isinstance(error, PythonException) or any(text in str(error) for text in CRASHED)
 
 
-def said_now(found: DataFrame) -> pa.Table:
-    """Return what is said of the newest snapshots, and of all files: what a driver has room for."""
-    return found.where(~sf.col("kind").isin(*HISTORY)).toArrow()
+def said_of(found: DataFrame, kind: str) -> DataFrame:
+    """Return the rows of a kind with its own columns."""
+    return found.where(sf.col("kind") == kind).select(*SNAPSHOT, f"{kind}.*")
 
 
 def packed(sizes: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:

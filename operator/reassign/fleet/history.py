@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from reassign.fleet.answers import HISTORY
+from reassign.fleet.handout import said_of
 from reassign.fleet.moments import REASSIGNMENT, THROTTLE
 
 DAY = 86_400
@@ -22,10 +22,7 @@ def told(answers: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
     """
 
     def rows(kind: str) -> DataFrame:
-        of_kind = answers.where(sf.col("kind") == kind).select(
-            "cluster", "date", *(f"{kind}.{c}" for c in HISTORY[kind])
-        )
-        return of_kind.join(sf.broadcast(counted), ["cluster", "date"])
+        return said_of(answers, kind).join(sf.broadcast(counted), ["cluster", "date"])
 
     return {
         "topic_growth": topic_growth(rows("topics")),
@@ -85,7 +82,7 @@ def leftovers(begun: DataFrame, seen: DataFrame) -> DataFrame:
         (sf.row_number().over(of_cluster.orderBy(sf.desc("taken_at"))) - 1).alias("age"),
         sf.max("taken_at").over(of_cluster).alias("newest_at"),
     )
-    in_a_row = "filter(array_sort(collect_list(struct(age, taken_at))), (x, i) -> x.age = i)"
+    in_a_row = "filter(array_sort(collect_set(struct(age, taken_at))), (x, i) -> x.age = i)"
     return (
         begun.join(sf.broadcast(times), ["cluster", "taken_at"])
         .where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))

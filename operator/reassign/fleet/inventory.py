@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
+from reassign.fleet.answers import rows_of
 from reassign.fleet.choose import FOLDER, File
 from reassign.fleet.storage import Storage, spark_errors_as
 
@@ -88,7 +89,7 @@ def _listed(spark: SparkSession, base: str) -> dict[File, datetime]:
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
     found = {}
     few = files.load(base).select("path", "length", "modificationTime").coalesce(spark.sparkContext.defaultParallelism)
-    for row in few.toArrow().to_pylist():
+    for row in rows_of(few.toArrow()):
         path = row["path"].removeprefix(base).lstrip("/")
         if not any(part.startswith((".", "_")) for part in path.split("/")):
             found[File(path, row["length"])] = row["modificationTime"]

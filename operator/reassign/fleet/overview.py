@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 import reassign
 from reassign.api.goal import COUNTED
+from reassign.fleet.answers import rows_of
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.report import model
 
+TABLES = ("broker_load", "rack_load", "cluster_load", "topic_growth", "disk_growth", "leftovers", "plans")
 MOST = 10
 """Topics and disks of a cluster that are shown: those that grow most, and are full soonest."""
 
@@ -29,23 +33,20 @@ class Seen(NamedTuple):
 
 
 def fleet(
-    seen: Sequence[Seen], quarantine: Iterable[Row], assessed: Rows, summaries: Mapping[str, Any], policy: Policy
+    seen: Sequence[Seen], quarantine: Iterable[Row], tables: Mapping[str, pa.Table], policy: Policy
 ) -> model.Fleet:
-    """`assessed` are the tables of assess as rows; `summaries` those of plan.PLANNED by cluster."""
-    by_cluster = {name: _grouped(rows) for name, rows in assessed.items()}
+    """`tables` are TABLES of assess and plan, sorted by cluster."""
+    in_order = sorted(seen)
+    names = [each.cluster for each in in_order]
+    rows = zip(*(by_cluster(tables[table], names) for table in TABLES), strict=True)
     times = [each.taken_at for each in seen if each.taken_at]
     return {
         "newest": max(times).isoformat() if times else "",
         "version": reassign.__version__,
         "policy": policy.digest,
         "clusters": [
-            _cluster(
-                each,
-                {name: rows.get(each.cluster, []) for name, rows in by_cluster.items()},
-                summaries.get(each.cluster),
-                policy.terms(each.cluster),
-            )
-            for each in sorted(seen)
+            _cluster(each, dict(zip(TABLES, of_one, strict=True)), policy.terms(each.cluster))
+            for each, of_one in zip(in_order, rows, strict=True)
         ],
         "quarantine": [
             {
@@ -61,12 +62,18 @@ def fleet(
     }
 
 
-def _grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    in_order = sorted(rows, key=lambda row: str(row["cluster"]))
-    return {cluster: list(group) for cluster, group in groupby(in_order, key=lambda row: str(row["cluster"]))}
+def by_cluster(table: pa.Table, clusters: Iterable[str]) -> Iterator[list[Row]]:
+    """Yield the rows of each of these clusters, which are in order, as the table is: so no others are held."""
+    groups = groupby(rows_of(table), key=lambda row: str(row["cluster"]))
+    name, rows = next(groups, (None, None))
+    for cluster in clusters:
+        while name is not None and name < cluster:
+            name, rows = next(groups, (None, None))
+        yield list(rows) if rows and name == cluster else []
 
 
-def _cluster(seen: Seen, rows: Rows, summary: Any, terms: Terms) -> model.Cluster:
+def _cluster(seen: Seen, rows: Rows, terms: Terms) -> model.Cluster:
+    summary: Any = rows["plans"][0] if rows["plans"] else None
     problem: model.Problem | None = seen.problem or (summary and summary["problem"])
     plan = summary if summary and not summary["problem"] else None
     load: Row = rows["cluster_load"][0] if rows["cluster_load"] else {}

@@ -8,9 +8,8 @@ killed goes on where it was, and comes to the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from enum import StrEnum
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -20,8 +19,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -31,21 +29,20 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory
-from reassign.fleet.answers import LOAD_TABLES, in_order, of_kind, schema_of
-from reassign.fleet.choose import Checked, File, Kind, Snapshot, Verdict
+from reassign.fleet.answers import LOAD_TABLES, in_order, in_parts, rows_of, schema_of
+from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
-from reassign.fleet.handout import LARGE, answers, has_crashed, reading, said_now
+from reassign.fleet.handout import LARGE, answers, has_crashed, reading, said_of
 from reassign.fleet.history import told
 from reassign.fleet.inventory import Inventory
+from reassign.fleet.kept import Kept, Made
 from reassign.fleet.overview import Seen, fleet, state
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
-from reassign.fleet.storage import Storage, spark_errors_as
 from reassign.text import listed
 
-MARKER = "_MADE_FROM"
 PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
 """Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
 UNANSWERED = Problem(
@@ -53,6 +50,9 @@ UNANSWERED = Problem(
     message="its snapshot was checked by an earlier run, and the process that was to plan it now has ended: "
     "give each of Spark's tasks more memory, and run it again",
 )
+
+SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
+"""Columns of plans."""
 
 
 class Stage(StrEnum):
@@ -86,7 +86,7 @@ class Result(NamedTuple):
     left_out: dict[str, Problem]  # by cluster
     verdicts: tuple[Verdict, ...]
     loads: list[dict[str, Any]]  # rows of cluster_load
-    summaries: dict[str, Any]  # of plans, by cluster
+    summaries: dict[str, Any]  # of plans the columns SUMMARY, by cluster
     emitted: Emitted | None
 
 
@@ -104,21 +104,23 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     by_goals = hashed([by_files, job.policy.digest])
 
     results = kept.stage(Stage.CHECK, by_files, one_pass.checked)
-    files = [file_of(row) for row in results["files"].to_pylist()]
-    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in results["verdicts"].to_pylist()))
+    files = [file_of(row) for row in rows_of(results["files"])]
+    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in rows_of(results["verdicts"])))
     quarantined = problems(checked.quarantine)
 
     begin(Stage.ASSESS)
     tables = kept.stage(Stage.ASSESS, by_goals, lambda: one_pass.assessed(checked))
     if Stage.PLAN in stages:
         begin(Stage.PLAN)
-    plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))
-    planned = {row["cluster"]: row for row in plans["plans"].to_pylist()}
-    unanswered = [each for each in checked.newest if each.folder.cluster not in planned]
-    for each in unanswered:
-        planned[each.folder.cluster] = {"cluster_id": each.cluster_id, "problem": UNANSWERED}
-    summaries = planned if Stage.PLAN in stages else {}
-    lists = {name: table.to_pylist() for name, table in tables.items()}
+    plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))["plans"]
+    planned = {*plans["cluster"].to_pylist()}
+    unanswered = [
+        {"cluster": each.folder.cluster, "cluster_id": each.cluster_id, "problem": UNANSWERED}
+        for each in checked.newest
+        if each.folder.cluster not in planned
+    ]
+    tables["plans"] = in_order(pa.concat_tables([plans, pa.Table.from_pylist(unanswered, plans.schema)]))
+    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY)) if Stage.PLAN in stages}
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     passing = any(problem["reason"] in PASSING for problem in left_out.values())
     if passing or unanswered or any(note.kind == Kind.LOST for note in checked.notes):
@@ -130,17 +132,17 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     if job.manifests is not None and Stage.EMIT in stages:
         begin(Stage.EMIT)
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
-        manifests: dict[str, dict[str, str]] = {name: {} for name, each in summaries.items() if not each["problem"]}
-        for row in plans["manifests"].to_pylist():
-            manifests[row["cluster"]][row["name"]] = row["text"]
+        rows = (row for part in kept.parts(Stage.PLAN, "manifests") for row in rows_of(part))
+        manifests = ((row["cluster"], row["name"], row["text"]) for row in rows)
         emitted = emit(job.manifests, manifests, about(choose.digest(files), job.policy), states)
     if job.report is not None and Stage.REPORT in stages:
         begin(Stage.REPORT)
         quarantine = [each._asdict() for each in checked.quarantine]
-        text = page.render(fleet(seen, quarantine, lists, summaries, job.policy))
+        text = page.render(fleet(seen, quarantine, tables, job.policy))
         with writing(job.report):
             write(job.report, text.encode())
-    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), lists["cluster_load"], summaries, emitted)
+    loads = [*rows_of(tables["cluster_load"])]
+    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), loads, summaries, emitted)
 
 
 COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
@@ -148,10 +150,10 @@ COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest",
 
 
 class Answers(NamedTuple):
-    """Rows of ANSWERS: all of them, which Spark keeps, and those that a driver has room for."""
+    """What is said of snapshots, as rows of ANSWERS that Spark keeps, and the files, as they were read."""
 
     found: DataFrame
-    said: pa.Table
+    files: list[File]
 
 
 class OnePass:
@@ -160,49 +162,69 @@ class OnePass:
     def __init__(self, spark: SparkSession, job: Job, there: Inventory) -> None:
         self._spark, self._job, self._there = spark, job, there
 
-    def checked(self) -> dict[str, pa.Table]:
+    def checked(self) -> Made:
         """All files, all verdicts, and the rows that quarantine."""
-        files = self._files(self._answers.said)
+        files = self._answers.files
         rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
         chosen = choose.choose(files)
-        by_rows = (Verdict(**row) for row in self._of(chosen.newest, "verdicts").to_pylist())
+        by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
+        faulty = {one.cluster for one in by_rows if one.quarantines}
         verdicts = [one._asdict() for one in sorted((*chosen.verdicts, *by_rows))]
         return {
             "files": pa.Table.from_pylist(rows, schema_of("files")),
             "verdicts": pa.Table.from_pylist(verdicts, schema_of("verdicts")),
-            "rejected": self._of(chosen.newest, "rejected"),
+            "rejected": self._parts((one for one in chosen.newest if one.folder.cluster in faulty), "rejected"),
         }
 
-    def assessed(self, checked: Checked) -> dict[str, pa.Table]:
+    def assessed(self, checked: Checked) -> Made:
         """The loads of the clusters that count, and what their history tells."""
         counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
         days = self._spark.createDataFrame(pa.Table.from_pylist(counted, COUNTED))
-        with reading(self._job.snapshots):
-            tables = told(self._answers.found, days)
-            with ThreadPoolExecutor(
-                len(tables)
-            ) as pool:  # cores make one while the driver thinks of how to make another
-                history = dict(zip(tables, pool.map(rows_of, tables.values()), strict=True))
-        loads = {name: self._of(checked.newest, name).drop_columns(["date"]) for name in LOAD_TABLES}
-        return loads | history
+        history = told(self._answers.found, days)
+        with reading(self._job.snapshots), ThreadPoolExecutor() as pool:
+            # cores make one while the driver thinks of how to make another
+            made = pool.map(lambda table: in_order(table.toArrow()), history.values())
+            loads = pool.map(lambda kind: self._of(checked.newest, kind).drop_columns(["date"]), LOAD_TABLES)
+            return dict(zip((*LOAD_TABLES, *history), (*loads, *made), strict=True))
 
-    def planned(self, checked: Checked) -> dict[str, pa.Table]:
-        return {name: self._of(checked.newest, name).drop_columns(["date"]) for name in ("plans", "manifests")}
+    def planned(self, checked: Checked) -> Made:
+        return {
+            "plans": self._of(checked.newest, "plans").drop_columns(["date"]),
+            "manifests": (part.drop_columns(["date"]) for part in self._parts(checked.newest, "manifests")),
+        }
 
     def _of(self, newest: Iterable[Snapshot], kind: str) -> pa.Table:
         """Rows of what is said of these snapshots."""
-        rows = of_kind(self._answers.said, kind)
+        rows = self._rows(self._answers.found, kind)
         names = pa.array([str(one.folder) for one in newest], pa.string())
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
 
-    def _files(self, said: pa.Table) -> list[File]:
-        read = {file.path: file for file in map(file_of, of_kind(said, "files").to_pylist())}
-        wanted = (file for files in choose.wanted(self._there.files).values() for file in files if file.length)
+    def _rows(self, found: DataFrame, kind: str) -> pa.Table:
+        with reading(self._job.snapshots):
+            return in_order(said_of(found, kind).toArrow().cast(schema_of(kind)))
+
+    def _parts(self, newest: Iterable[Snapshot], kind: str) -> Iterator[pa.Table]:
+        """Such rows of texts as a driver has no room for: it holds those of one task at a time."""
+        folders = {one.folder for one in newest}
+        if not folders:
+            return
+        with reading(self._job.snapshots):
+            rows = said_of(self._answers.found, kind).toLocalIterator()
+            of_these = (row.asDict() for row in rows if Folder(row.date, row.cluster) in folders)
+            yield from in_parts(of_these, schema_of(kind))
+
+    def _files(self, found: DataFrame) -> list[File]:
+        read = {file.path: file for file in map(file_of, rows_of(self._rows(found, "files")))}
+        wanted = (file for files in self._wanted.values() for file in files if file.length)
         if unread := sorted(file.path for file in wanted if file.path not in read):
             message = f"files below {self._job.snapshots} have gone meanwhile ({listed(unread)}); run it again"
             raise PlanningError(Reason.SPARK_FAILED, message)
         return [read.get(file.path, file) for file in self._there.files]
+
+    @cached_property
+    def _wanted(self) -> dict[Folder, list[File]]:
+        return choose.wanted(self._there.files)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -216,21 +238,16 @@ class OnePass:
 
     def _asked(self, apart_from: int) -> Answers:
         """Where what is in a folder makes another one the newest than the names do, that one is asked once more."""
-        wanted = choose.wanted(self._there.files)
-        asked = choose.presumed(wanted)
+        asked = choose.presumed(self._wanted)
         ask = partial(answers, self._spark, self._there.base, policy=self._job.policy, apart_from=apart_from)
-        found = ask(wanted, asked)
-        said = said_now(found)
-        late = {one.folder for one in choose.choose(self._files(said)).newest} - asked
+        found = ask(self._wanted, asked)
+        files = self._files(found)
+        late = {one.folder for one in choose.choose(files).newest} - asked
         if late:
             others = found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
-            found = others.unionAll(ask({folder: wanted[folder] for folder in late}, late))
-            said = said_now(found)
-        return Answers(found, said)
-
-
-def rows_of(table: DataFrame) -> pa.Table:
-    return in_order(table.toArrow())
+            found = others.unionAll(ask({folder: self._wanted[folder] for folder in late}, late))
+            files = self._files(found)
+        return Answers(found, files)
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
@@ -256,53 +273,6 @@ def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None
     return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
-
-
-class Kept:
-    """The tables of stages, in a folder for each of them below the work folder."""
-
-    def __init__(self, spark: SparkSession, work: str) -> None:
-        self._work, self._storage = work.rstrip("/"), Storage(spark)
-
-    def stage(self, name: Stage, key: str, make: Callable[[], Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-        """The tables of a stage, made anew unless they are there, made from the same (`key`)."""
-        with self._usable():
-            if kept := self._kept(name, key):
-                return kept
-            self.forget(name)  # first: tables that are written anew must not pass for whole
-        tables = make()
-        with self._usable():
-            for table, rows in tables.items():
-                content = pa.BufferOutputStream()
-                pq.write_table(rows, content, compression="zstd")
-                self._storage.write(self._file(name, table), content.getvalue().to_pybytes())
-            self._storage.write(self._marker(name), " ".join((key, *tables)).encode())
-        return dict(tables)
-
-    def forget(self, name: Stage) -> None:
-        """Have a stage made anew by the next run."""
-        self._storage.remove(self._marker(name))
-
-    def _kept(self, name: Stage, key: str) -> dict[str, pa.Table] | None:
-        """None where there is no such stage, or what is there is damaged."""
-        try:
-            made_from, *tables = (self._storage.read(self._marker(name)) or b"").decode().split() or [""]
-            if made_from != key:
-                return None
-            files = {table: self._storage.read(self._file(name, table)) for table in tables}
-            return {table: pq.read_table(pa.BufferReader(content or b"")) for table, content in files.items()}
-        except (UnicodeDecodeError, pa.ArrowInvalid, OSError, Py4JJavaError):
-            return None
-
-    def _marker(self, name: Stage) -> str:
-        return f"{self._work}/{name}/{MARKER}"
-
-    def _file(self, name: Stage, table: str) -> str:
-        return f"{self._work}/{name}/{table}.parquet"
-
-    def _usable(self) -> AbstractContextManager[None]:
-        todo = "fix that, or name another one, and run it again: it goes on where it was"
-        return spark_errors_as(Reason.CANNOT_BE_WRITTEN, f"the work folder {self._work} cannot be used", todo)
 
 
 PARTS = ("api", "core", "files", "fleet", "manifests", "planning")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -15,10 +15,10 @@ from reassign.errors import PlanningError, Reason
 
 @contextmanager
 def spark_errors_as(reason: Reason, what: str, todo: str) -> Iterator[None]:
-    """Turn what Spark raises into a PlanningError: `what` failed, Spark's first cause, and `todo`."""
+    """Turn an exception of Spark, not the end of its JVM, into a PlanningError: `what` failed, its cause, `todo`."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise PlanningError(reason, f"{what} ({first_cause(error)}); {todo}") from None
 
 

@@ -59,12 +59,17 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A cluster in the table, with what is drawn when it is opened."""
+    """A cluster in the table, with what is wrong with its snapshots."""
 
     cluster: Cluster
     rank: Rank
     cells: list[Cell]
-    details: dict[str, Any]
+    found: list[Quarantined]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What is drawn when it is opened; not held, since it is as large as all else."""
+        return details(self.cluster, self.rank, self.found)
 
 
 def render(data: Fleet) -> str:
@@ -74,10 +79,7 @@ def render(data: Fleet) -> str:
     for entry in data["quarantine"]:
         found.setdefault(entry["cluster"], []).append(entry)
     columns = _columns(data["clusters"])
-    rows = [
-        Row(cluster, rank, _cells(columns, cluster), details(cluster, rank, found.get(cluster["cluster"], [])))
-        for cluster, rank in ranked
-    ]
+    rows = [Row(cluster, rank, _cells(columns, cluster), found.get(cluster["cluster"], [])) for cluster, rank in ranked]
     return rendered(
         "reassign.fleet.report",
         fleet=data,
