@@ -10,7 +10,7 @@ export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 .PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 16
+	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 venv: $(VENV)  ## make the virtual environment, .venv, from requirements.lock
 
@@ -22,10 +22,10 @@ $(VENV): requirements.lock
 	rm -f .venv/.made-from-*
 	touch $@
 
-prepare: $(VENV)  ## install and build all that the platform and the tests need and that takes long; start nothing
+prepare: $(VENV)  ## install and build what takes long, for the platform and the tests; start nothing
 	@$(PLATFORM_COMMAND) prepare
 
-up: $(VENV)  ## start the local platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then: source .local/env
+up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then source .local/env
 	@$(PLATFORM_COMMAND) up
 
 down: $(VENV)  ## stop the local platform and leave nothing running
@@ -37,45 +37,45 @@ check: $(VENV)  ## formatter, linter, types, layers
 	$(PYTHON) -m mypy
 	PYTHONPATH=operator .venv/bin/lint-imports --no-logo
 
-format: $(VENV)  ## format, and mend what the linter can
+format: $(VENV)  ## format, and correct what the linter can
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-test: $(VENV)  ## all tests, with how long each part took
+test: $(VENV)  ## all tests, with how long each part took: about an hour on two cores
 	@$(RUN_TESTS) unit api kafka fleet argocd monitoring e2e
 
-test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)
+test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
 	@$(RUN_TESTS) $*
 
-explore: $(VENV)  ## the unit tests, with property tests that try other examples than every other time
+explore: $(VENV)  ## the unit tests, with fresh examples for the property tests
 	@HYPOTHESIS_PROFILE=explore $(RUN_TESTS) unit
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo
 
 demo-plan: BROKERS = 5
-demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved by its digest, wave after wave
+demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved by its digest
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_plan
 
 demo-fleet: BROKERS = 4
-demo-fleet: up  ## watch sixty made clusters and the platform's planned on Spark, and what is planned for the latter done
+demo-fleet: up  ## watch a fleet planned on Spark, and the platform's plan carried out
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_fleet
 
 demo-gitops: ARGOCD = 1
-demo-gitops: up  ## watch a real Argo CD carry out what is committed, show a mistake, and ask before it cancels
+demo-gitops: up  ## watch a real Argo CD carry out commits, show an error, and ask before it cancels
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_gitops
 
 screenshots: BROKERS = 4
 screenshots: up  ## write the pictures in docs/, each of what a run on the platform made
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.screenshots
 
-soak: up  ## kill the operator ten times in one reassignment; then five minutes in which nothing may be written
+soak: up  ## kill the operator ten times in one reassignment, then watch an idle cluster
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.soak
 
-bench-reaction: up  ## how soon a manifest is acted on, and its end is seen: median and maximum of 20 runs
+bench-reaction: up  ## how soon a manifest is acted on, and its end seen: median and maximum of 20 runs
 	@PYTHONPATH=deploy/local:. $(PYTHON) -m tests.benchmarks.reaction
 
-bench-operator: $(VENV)  ## the operator beside the stock tool, on brokers and an API server of its own; OPTIONS="large scale=0.1"
+bench-operator: $(VENV)  ## the operator beside the stock tool, on its own brokers; OPTIONS="large scale=0.1"
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.operator_ $(OPTIONS)
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
@@ -84,21 +84,21 @@ bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throt
 bench-failover: $(VENV)  ## controllers fail 20 times while writes are queued: nothing may be orphaned
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.failover
 
-bench-takeover: $(VENV)  ## seconds until a waiting process writes when the active one is killed or stopped, ten times each
+bench-takeover: $(VENV)  ## seconds until a waiting process writes when the active one ends, ten times each
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.takeover
 
 bench-makespan: up  ## how long the waves of a plan take under a throttle, beside what the plan says
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.makespan
 
-bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: up to 10M replicas
+bench-planner: $(VENV)  ## the planner beside Kafka's placer and the bounds; OPTIONS=--growth: more replicas
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.planner $(OPTIONS)
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.waves
 
-bench-memory: $(VENV)  ## what the operator, a process that plans, and a snapshot take at most; what 400 finished resources take
+bench-memory: $(VENV)  ## memory of operator, planning and snapshot, and with 400 finished resources
 	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.memory
 	@PYTHONPATH=operator:. $(PYTHON) -m tests.benchmarks.finished
 
-bench-fleet: $(VENV)  ## a fleet from snapshots to manifests and report: seconds, memory, and a loop without Spark beside it
+bench-fleet: $(VENV)  ## a fleet from snapshots to report: seconds and memory, beside a loop without Spark
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_cores
 
@@ -106,7 +106,7 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one 
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, README and tests of values, Argo CD's settings, docs/reference
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/reference and others
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values
@@ -117,13 +117,13 @@ crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, READM
 docs: $(VENV)  ## build the pages as a site that opens without a network: site/index.html
 	@$(PYTHON) -m sphinx --quiet --nitpicky --fail-on-warning docs site
 
-image: $(VENV)  ## build the operator's image for this machine's architecture, and say where its archive is
+image: $(VENV)  ## build the operator's image for this machine, and say where its archive is
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.image
 
-release: $(VENV)  ## write all that a release has to dist/, and publish nothing; REGISTRY=ghcr.io/you TAG=v0.1.0
+release: $(VENV)  ## write a release to dist/, and publish nothing; REGISTRY=ghcr.io/you TAG=v0.1.0
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.release
 
-lock-debian: $(VENV)  ## write deploy/debian.lock, the Debian packages of the images' bases, from what the mirrors have
+lock-debian: $(VENV)  ## write deploy/debian.lock, the Debian packages of the images' bases
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.debian
 
 lock: $(VENV)  ## write requirements.lock from pyproject.toml

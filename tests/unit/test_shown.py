@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from typing import Any
 
 import pytest
 import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from localplatform import prerequisites
 from reassign.cli.app import app
-from reassign.fleet import policy
+from reassign.fleet import class_archive, policy
+from reassign.planning import machine_code
 from tests.pages import ROOT, Command, blocks, commands, manifests, of_program, program
 
 LANGUAGES = {"sh", "console", "yaml", "json", "python", "text", "{toctree}"}
@@ -21,12 +24,13 @@ ELSEWHERE = {
     "tests/kafka/test_authorization.py": {"kafka-acls.sh", "kafka-configs.sh"},
     "tests/e2e/test_brake.py": {"kafka-reassign-partitions.sh"},
     "tests/kafka/test_survey.py": {"kafka-topics.sh"},
-    "tests/api/test_distribution.py": {"pip", "pipx"},
+    "tests/api/test_distribution.py": {"pipx"},
     "tests/e2e/test_readme.py": {"source"},
 }
 """Where a test runs these programs as the pages do."""
 NOWHERE = {"docker", "ctr", "gunzip", "sha256sum", "cosign", "gh"}
 """They need an engine, a node of yours, or what has been published."""
+EXAMPLES = ROOT / "deploy" / "examples"
 
 
 def test_every_block_says_what_it_is() -> None:
@@ -66,6 +70,43 @@ def test_a_command_of_make_is_one_of_the_makefile(words: tuple[str, ...]) -> Non
     subprocess.run([*words, "--dry-run"], cwd=ROOT, check=True, capture_output=True, timeout=60)
 
 
-def test_the_policy_of_a_fleet_is_accepted() -> None:
+def test_make_help_lists_every_target_in_lines_that_fit() -> None:
+    said = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+    listed = {name for line in said.splitlines() for name in re.split(r"  +", line)[0].split(" ")}
+    assert listed == set(re.findall(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split())
+    assert [line for line in said.splitlines() if len(line) > 100] == []
+
+
+def test_an_example_of_the_readme_copies_what_the_steps_before_it_have_not() -> None:
+    first = yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
+    drained = yaml.safe_load((EXAMPLES / "reassignmentplan.yaml").read_text())["spec"]["goal"]["drainBrokers"]
+    at = replicas(first)
+    shown = [found for block, found in manifests() if block.page == "README.md"]
+    for manifest in (found for found in shown if found.get("kind") == "PartitionReassignment"):
+        targets = replicas(manifest)
+        assert [len(set(target) - set(at[key])) for key, target in targets.items()] == [1]  # half a minute for one
+        at |= targets
+    assert at != replicas(first)
+    assert all(set(drained) & set(brokers) for brokers in at.values())
+    assert len({brokers[0] for brokers in at.values()}) == len(at)
+
+
+def replicas(manifest: dict[str, Any]) -> dict[tuple[str, int], list[int]]:
+    """The target of each partition of a PartitionReassignment."""
+    return {(entry["topic"], entry["partition"]): entry["replicas"] for entry in manifest["spec"]["partitions"]}
+
+
+def test_what_the_platform_leaves_is_where_the_page_says() -> None:
+    left = (ROOT / "deploy/local/README.md").read_text().partition("\n## What it leaves\n")[2].partition("\n## ")[0]
+    caches = ("kafka-reassign", machine_code.NAME, class_archive.NAME)
+    kept = {str(prerequisites.BACKPORTS), *(f"~/.cache/{name}" for name in caches)}
+    assert [path for path in kept if f"`{path}`" not in left] == []
+
+
+def test_the_policies_of_a_fleet_are_accepted() -> None:
     (shown,) = [(block, found) for block, found in manifests() if "defaults" in found]
     assert policy.parse(yaml.safe_dump(shown[1]), shown[0].page)
+    file = EXAMPLES / "fleet" / "policy.yaml"
+    assert policy.parse(file.read_text(), file.name).terms("any").namespace == "kafka"
+    uncommented = re.sub(r"^# (?=overrides|- |  )", "", file.read_text(), flags=re.MULTILINE)
+    assert policy.parse(uncommented, file.name).terms("prod-1") != policy.parse(uncommented, file.name).terms("any")

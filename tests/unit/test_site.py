@@ -36,6 +36,14 @@ def test_every_page_is_built_and_loads_nothing_from_elsewhere(site: Path) -> Non
     assert [address for style in styles for address in re.findall(r"(?:@import|url\()[\s\"']*(\w+:)?//", style)] == []
 
 
+def test_a_link_that_leads_out_of_the_site_leads_somewhere() -> None:
+    links = [
+        (page, to) for page in ROOT.glob("docs/**/*.md") for to in re.findall(r'<a href="([^"#]+)', page.read_text())
+    ]
+    assert links
+    assert [link for link in links if not (link[0].parent / link[1]).is_file()] == []
+
+
 def test_what_is_broken_in_a_page_is_reported(tmp_path: Path) -> None:
     broken = {
         "[a](missing.md)": "missing.md",
