@@ -12,6 +12,7 @@ import pytest
 
 from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
 from reassign.cli import kubeconfig, source
+from reassign.cli.app import main
 from reassign.cli.completion import completions
 from reassign.cli.options import Kube
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
@@ -408,3 +409,15 @@ def test_kubectl_gets_the_completions_of_a_word(
 ) -> None:
     monkeypatch.setattr(os, "environ", dict(os.environ))
     assert tuple(completions(words)) == found
+
+
+def test_usage_is_as_users_type_it_and_names_every_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["list"], ["fleet", "run"]):
+        monkeypatch.setattr("sys.argv", ["kubectl-kafka_reassign", *words, "--help"])
+        with pytest.raises(SystemExit):
+            main()
+        said = capsys.readouterr().out
+        assert said.startswith(f"Usage: kubectl kafka-reassign {' '.join(words)} ")
+        assert "130 it was interrupted" in " ".join(said.split())

@@ -49,7 +49,8 @@ def written(*parts: RenderableType, width: int = out.UNBOUNDED) -> str:
     capture = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", capture)
-        out.write_picture(parts, width)
+        patch.setattr(out, "UNBOUNDED", width)
+        out.write_tables(parts)
     return capture.getvalue()
 
 
@@ -98,8 +99,6 @@ def test_the_page_shows_what_the_commands_write(text: str) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        listing.table(ITEMS, NOW, with_namespace=True, wide=True),
-        *top.parts([load()]),
         watching.picture(view(), rates(view().item), 80, 24),
         watching.picture(watching.View(Item(plan()), Item(moving())), {}, 80, 24),
     ],
@@ -119,11 +118,29 @@ def test_a_pipe_gets_neither_colours_nor_cut_names_nor_trailing_space(monkeypatc
     assert not any(line.endswith(" ") for line in text.splitlines())
 
 
-def test_a_long_name_is_folded_in_a_list_and_keeps_its_partition_in_a_bar() -> None:
-    name = "drain-" + "x" * 120
-    lines = on_terminal(listing.table([Item(moving(name))], NOW))
-    assert max(map(len, lines)) <= 80
-    assert "".join(line.split("  ")[0].strip() for line in lines[1:]) == name
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_table_of_objects_wraps_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    name, message = "drain-" + "x" * 120, "partition orders-7 waits: " + "broker 5 is down, " * 20
+    obj = moving(name)
+    (ready,) = [each for each in obj["status"]["conditions"] if each["type"] == "Ready"]
+    ready["message"] = message.strip()
+    out.write_tables([listing.table([Item(obj), ITEMS[0]], NOW, wide=True), *top.parts([load()])])
+    lines = terminal.getvalue().split("\n")
+    assert lines[1].startswith(name)
+    assert lines[1].endswith(message.strip())
+    assert lines[2].startswith(ITEMS[0].name)
+    assert not any(line != line.rstrip() or "\x1b" in line for line in lines)
+
+
+def test_a_bar_keeps_the_partition_of_a_long_name() -> None:
     topic = "t" * MAX_TOPIC_NAME_CHARACTERS
     obj = moving()
     obj["status"]["partitions"] = [detail(topic, 123, 3, 5, GIB, 999 * GIB)]

@@ -31,8 +31,18 @@ DENIED = (Reason.APPROVED_DIGEST_MISMATCH, Reason.PLANNING, Reason.PLAN_STALE, R
 WRONG, UNREACHABLE, UNWRITABLE, INTERRUPTED = 2, 3, 4, 130
 
 
+class RootContext(typer.Context):
+    """Names the program in usage and errors as users type it; completion needs the file's name."""
+
+    @property
+    def command_path(self) -> str:
+        return "kubectl kafka-reassign"
+
+
 class Commands(TyperGroup):
     """Prints an error of ours as one line on stderr, and exits with its code."""
+
+    context_class = RootContext
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -40,7 +40,7 @@ def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutpu
             none = f"no PartitionReassignment in {where} refers to the KafkaCluster {cluster}"
             out.say(none if cluster else f"there are no PartitionReassignments in {where}")
             return
-        out.write_picture([table(items, now, all_namespaces, output is ListOutput.WIDE)], out.UNBOUNDED)
+        out.write_tables([table(items, now, all_namespaces, output is ListOutput.WIDE)])
 
 
 async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> tuple[list[Item], datetime]:
@@ -83,7 +83,7 @@ def table(items: Sequence[Item], now: datetime, with_namespace: bool = False, wi
     """Return a row for each PartitionReassignment, with columns as kubectl has them."""
     columns = [*(["NAMESPACE"] if with_namespace else []), "NAME", "CLUSTER", "READY", "REASON", "PROGRESS", "AGE"]
     more = ["IN FLIGHT", "BLOCKED", "RATE", "MESSAGE"] if wide else []
-    made = out.table(*columns, *more, long=("NAMESPACE", "NAME", "REASON", "PROGRESS", "MESSAGE"))
+    made = out.table(*columns, *more)
     for item in items:
         ready, namespace = item.ready, [item.namespace] if with_namespace else []
         said = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]

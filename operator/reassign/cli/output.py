@@ -95,14 +95,14 @@ def as_list(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
-def table(*columns: str, numbers: Collection[str] = (), long: Collection[str] = ()) -> Table:
-    """Return an empty table as kubectl has it; numbers are right-justified, and what is long may wrap."""
+def table(*columns: str, numbers: Collection[str] = ()) -> Table:
+    """Return an empty table as kubectl has it; numbers are right-justified."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         justify: JustifyMethod = "right" if column in numbers else "left"
-        made.add_column(column, justify=justify, no_wrap=column not in long, overflow="fold")
+        made.add_column(column, justify=justify, no_wrap=True, overflow="fold")
     return made
 
 
@@ -118,17 +118,29 @@ class Printable:
             yield segment if segment.control else segment._replace(text="\n".join(map(printable, lines)))
 
 
-def write_picture(parts: Iterable[RenderableType], width: int | None = None) -> None:
-    """Write tables and text with a blank line between them, coloured on a terminal, else in this width or WIDTH."""
+def write_tables(parts: Iterable[RenderableType]) -> None:
+    """Write tables and text as kubectl does: without colours, in lines that may be longer than a terminal's."""
+    from rich.console import Console
+
+    _write(parts, Console(highlight=False, markup=False, emoji=False, width=UNBOUNDED, color_system=None), plain=True)
+
+
+def write_picture(parts: Iterable[RenderableType]) -> None:
+    """Write tables and text: coloured and as wide as the terminal, else in WIDTH."""
     from rich.console import Console
 
     terminal = bool(sys.stdout) and sys.stdout.isatty()
-    console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else width or WIDTH)
+    console = Console(highlight=False, markup=False, emoji=False, width=None if terminal else WIDTH)
+    _write(parts, console, plain=not terminal)
+
+
+def _write(parts: Iterable[RenderableType], console: Console, plain: bool) -> None:
+    """Write with a blank line between the parts; what is plain has no spaces at the ends of lines."""
     with console.capture() as captured:  # where rich cannot write, it ends the process
         for i, part in enumerate(parts):
             console.print(*([""] if i else []), Printable(part), sep="\n")
     text = captured.get()
-    write(text if terminal else "".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+    write("".join(f"{line.rstrip()}\n" for line in text.splitlines()) if plain else text)
 
 
 def confirm(question: str, yes: bool) -> None:

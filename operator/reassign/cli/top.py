@@ -76,7 +76,7 @@ def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: Output) -
     """Write the load of the KafkaClusters of a namespace or of all, or of one of them."""
     loads = asyncio.run(_read(kube, None if all_namespaces else namespace_of(kube), cluster))
     if not out.write_value({"clusters": [asdict(load) for load in loads]}, output):
-        out.write_picture(parts(loads, output is Output.WIDE), out.UNBOUNDED)
+        out.write_tables(parts(loads, output is Output.WIDE))
 
 
 async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> list[ClusterLoad]:
@@ -192,7 +192,7 @@ def brokers_table(brokers: Iterable[BrokerLoad]) -> Table:
 
 def resources_table(resources: Iterable[ResourceLoad]) -> Table:
     numbers = ("IN FLIGHT", "COPIED", "OF", "%", "RATE", "LEFT")
-    table = out.table("RESOURCE", *numbers, numbers=numbers, long=("RESOURCE",))
+    table = out.table("RESOURCE", *numbers, numbers=numbers)
     for each in resources:
         rate = f"{amount(each.bytes_per_second)}/s" if each.bytes_per_second else "-"
         left = duration(each.seconds_left) if each.seconds_left is not None else "-"

@@ -14,7 +14,8 @@ from reassign.cli.options import Brake, Cancels, ListOutput, Output
 
 EXITS = (
     "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
-    "3 the cluster or the API server cannot be reached, or refuses us; 4 the answer cannot be written."
+    "3 the cluster or the API server cannot be reached, or refuses us; "
+    "4 the answer cannot be written; 130 it was interrupted."
 )
 NO = 1
 
