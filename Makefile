@@ -15,12 +15,15 @@ help:  ## list the targets
 venv: $(VENV)  ## make the virtual environment, .venv, from requirements.lock
 
 $(VENV): requirements.lock
-	test -x $(PYTHON) || python3 -m venv .venv || { apt-get update && apt-get install -y python3-venv && \
-	  python3 -m venv --clear .venv; } || { echo 'needed: apt-get install python3-venv' >&2; exit 1; }
-	$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip
-	$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements.lock
-	rm -f .venv/.made-from-*
-	touch $@
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || python3 -c 'import ensurepip' 2>/dev/null || \
+	  { echo 'installing python3-venv' && apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } || \
+	  { echo 'needed: apt-get install python3-venv' >&2; exit 1; }
+	@test -x $(PYTHON) || python3 -m venv .venv
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
+	@echo 'installing the Python packages'
+	@$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements.lock
+	@rm -f .venv/.made-from-*
+	@touch $@
 
 prepare: $(VENV)  ## install and build what takes long, for the platform and the tests; start nothing
 	@$(PLATFORM_COMMAND) prepare

@@ -5,7 +5,7 @@ import sys
 
 from confluent_kafka import KafkaException
 
-from localplatform import kind, parts
+from localplatform import kind, parts, settings
 from localplatform.console import PlatformError
 
 
@@ -17,6 +17,7 @@ def main() -> int:
     platform = kind if kind.chosen() else parts
     actions = {"prepare": platform.prepare, "up": platform.up, "down": platform.down}
     try:
+        settings.check()
         actions[chosen.action](chosen.part)
     except PlatformError as error:
         print(f"error: {error}", file=sys.stderr)

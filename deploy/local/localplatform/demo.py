@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import follow, reasons
 from localplatform.processes import wait_until
-from localplatform.story import replicas_of, tell
+from localplatform.story import removed_afterwards, replicas_of, tell
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
@@ -40,15 +39,9 @@ class Demo:
 
     def run(self) -> None:
         """All of it; what it made is gone afterwards."""
-        self._remove_all()
-        try:
+        with removed_afterwards(self._remove_all):
             self.move()
             self.undo()
-        except BaseException:
-            with suppress(PlatformError, TimeoutError):  # the first error is the one to tell
-                self._remove_all()
-            raise
-        self._remove_all()
 
     def move(self) -> None:
         """A manifest, and where its replicas are then."""

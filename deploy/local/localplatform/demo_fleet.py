@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sys
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from localplatform.demo import succeeded
 from localplatform.demo_view import follow
 from localplatform.machine import CHECKOUT, LOCAL
 from localplatform.processes import run, wait_until
-from localplatform.story import by_broker, check_even, held_by, load_table, replicas_of, tell
+from localplatform.story import by_broker, check_even, held_by, load_table, removed_afterwards, replicas_of, tell
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
@@ -74,19 +73,13 @@ class DemoFleet:
 
     def run(self) -> None:
         """All of it; what it made on the platform is gone afterwards."""
-        self._remove_all()
-        try:
+        with removed_afterwards(self._remove_all):
             self.snapshots()
             self.plan()
             self.picture()
             before = self.tree()
             self.apply()
             self.again(before)
-        except BaseException:
-            with suppress(PlatformError, TimeoutError):  # the first error is the one to tell
-                self._remove_all()
-            raise
-        self._remove_all()
 
     def snapshots(self) -> None:
         """The made clusters, and the real one, badly loaded."""

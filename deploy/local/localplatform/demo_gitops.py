@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -16,7 +15,7 @@ from localplatform.brokers import Brokers
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.processes import wait_until
-from localplatform.story import tell
+from localplatform.story import removed_afterwards, tell
 from localplatform.workload import Workload
 
 MB = 10**6
@@ -38,15 +37,11 @@ class DemoGitOps:
 
     def run(self) -> None:
         """All of it; what it made is gone afterwards."""
-        self._remove_all()
-        try:
+        with removed_afterwards(self._remove_all):
             self.waves()
             self.mistake()
             self.plan()
             self.removal()
-        finally:
-            with suppress(PlatformError, TimeoutError):  # the first error is the one to tell
-                self._remove_all()
 
     def waves(self) -> None:
         """Two waves in one commit: the second one waits until the first one is healthy."""

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +17,17 @@ from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import line, megabytes, reasons
 from localplatform.processes import wait_until
-from localplatform.story import Assignment, Held, by_broker, check_even, held_by, load_table, replicas_of, tell
+from localplatform.story import (
+    Assignment,
+    Held,
+    by_broker,
+    check_even,
+    held_by,
+    load_table,
+    removed_afterwards,
+    replicas_of,
+    tell,
+)
 from localplatform.workload import Workload
 
 Object = dict[str, Any]
@@ -43,18 +52,12 @@ class DemoPlan:
 
     def run(self) -> None:
         """All of it; what it made is gone afterwards."""
-        self._remove_all()
-        try:
+        with removed_afterwards(self._remove_all):
             self.skew()
             planned = self.plan()
             before, took = self.assignment(), held_by(self.cluster)
             self.approve(planned["status"]["digest"])
             self.check(self._read(), before, took)
-        except BaseException:
-            with suppress(PlatformError, TimeoutError):  # the first error is the one to tell
-                self._remove_all()
-            raise
-        self._remove_all()
 
     def skew(self) -> None:
         """Topics whose replicas lie badly."""

@@ -19,6 +19,8 @@ Object = dict[str, Any]
 
 COLOURS = {"Completed": "green", "InFlight": "yellow", "Cancelling": "magenta", "Blocked": "red", "Failed": "red"}
 LINE_SECONDS = 3.0
+WIDE = 100
+"""Columns of a terminal with room for every column of the table."""
 
 
 def follow(
@@ -28,31 +30,42 @@ def follow(
     deadline = time.monotonic() + seconds
     told = 0.0
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        while True:
-            obj = read()
-            if obj and console.is_terminal:
-                live.update(table(obj), refresh=True)
-            elif obj and (time.monotonic() - told > LINE_SECONDS or done(obj)):
-                told = time.monotonic()
-                console.print(line(obj))
-            if done(obj):
-                return obj
-            if time.monotonic() > deadline:
-                raise PlatformError(f"not done within {seconds:.0f} s: {reasons(obj)}")
-            time.sleep(0.5)
+        try:
+            while True:
+                obj = read()
+                if obj and console.is_terminal:
+                    live.update(table(obj, console.width), refresh=True)
+                elif obj and (time.monotonic() - told > LINE_SECONDS or done(obj)):
+                    told = time.monotonic()
+                    console.print(line(obj))
+                if done(obj):
+                    return obj
+                if time.monotonic() > deadline:
+                    raise PlatformError(f"not done within {seconds:.0f} s: {reasons(obj)}")
+                time.sleep(0.5)
+        except KeyboardInterrupt:
+            live.update("")  # else the table is drawn once more below the ^C
+            raise
 
 
-def table(obj: Object) -> RenderableType:
-    """All partitions, then the whole."""
+def table(obj: Object, width: int) -> RenderableType:
+    """All partitions, then the whole; where there is little room, without the brokers to remove."""
     status = obj.get("status") or {}
-    shown = Table(title=f"PartitionReassignment {obj['metadata']['name']}", title_justify="left")
-    for name in ("partition", "state", "replicas now", "target", "adding", "removing", "copied", "of"):
-        shown.add_column(name, justify="right" if name in ("copied", "of") else "left")
-    for p in sorted(status.get("partitions", ()), key=lambda p: (p["topic"], p["partition"])):
+    partitions = sorted(status.get("partitions", ()), key=lambda p: (p["topic"], p["partition"]))
+    topics = {p["topic"] for p in partitions}
+    of_topic = f", topic {next(iter(topics))}" if len(topics) == 1 else ""
+    shown = Table(title=f"PartitionReassignment {obj['metadata']['name']}{of_topic}", title_justify="left")
+    shown.add_column("partition", overflow="fold")
+    replicas = {"replicas": "currentReplicas", "target": "targetReplicas", "adding": "addingReplicas"}
+    if width >= WIDE:
+        replicas["removing"] = "removingReplicas"
+    for name in ("state", *replicas, "copied", "of"):
+        shown.add_column(name, justify="right" if name in ("copied", "of") else "left", no_wrap=True)
+    for p in partitions:
         shown.add_row(
-            f"{p['topic']}-{p['partition']}",
+            str(p["partition"]) if of_topic else f"{p['topic']}-{p['partition']}",
             Text(p["state"], COLOURS.get(p["state"], "")),
-            *(_ids(p.get(key)) for key in ("currentReplicas", "targetReplicas", "addingReplicas", "removingReplicas")),
+            *(_ids(p.get(key)) for key in replicas.values()),
             *(megabytes(p.get(key)) for key in ("bytesCopied", "bytesTotal")),
         )
     percent = (status.get("progress") or {}).get("percent") or 0

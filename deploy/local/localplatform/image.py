@@ -58,8 +58,6 @@ def _of_checkout(target: Target) -> Image:
     tag, repository = source_tag(target), f"localhost/{target.repository}"
 
     def build(place: Path) -> None:
-        say(f"building the image {target.stage}; where packages or the planner have changed, that takes minutes")
-
         def work(buildah: Buildah) -> None:
             build_target(buildah, target, f"{repository}:{tag}", CHECKOUT)
             buildah.push(f"{repository}:{tag}", place / "image.tar")
@@ -91,6 +89,7 @@ def build_target(buildah: Buildah, target: Target, name: str, context: Path, arg
         options.append(f"--build-arg={argument}={debian.image_name(base)}")
     if (authorities := Path(os.environ.get("SSL_CERT_FILE") or AUTHORITIES)).exists():
         options.append(f"--secret=id=ca,src={authorities}")  # whom this machine trusts, the build does too
+    say(f"building the image {target.stage}; where packages or the planner have changed, that takes minutes")
     for stage in target.slow:
         buildah.build(f"localhost/stage-{stage}:{source_tag(target)}", context, f"--target={stage}", *options)
     buildah.build(name, context, f"--target={target.stage}", *(f"--build-arg={each}" for each in arguments), *options)

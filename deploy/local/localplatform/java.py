@@ -48,6 +48,10 @@ def libs(version: str = DEFAULT_VERSION) -> Path:
             text=True,
         )
         if finished.returncode:
+            if "Could not find artifact" in finished.stdout:
+                raise PlatformError(
+                    f"Maven Central has no Kafka {version}: choose another KAFKA_VERSION, such as {DEFAULT_VERSION}"
+                )
             raise PlatformError(f"Maven could not fetch Kafka {version}:\n{finished.stdout.strip()[-2000:]}")
 
     return cache.entry("kafka", [POM, version], fetch)

@@ -48,6 +48,7 @@ def prepare(part: str | None = None) -> None:
 def up(part: str | None = None) -> None:
     """Create the cluster and start the brokers, unless both run, and install the operator."""
     prepare(part)
+    parts.fetch_asked_version()
     processes = _processes()
     if CLUSTER not in kind(*LIST).split() or not parts.brokers_healthy(processes, BROKERS):
         _remove()  # either knows of the other what would be wrong

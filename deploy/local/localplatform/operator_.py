@@ -1,6 +1,7 @@
 """The operator on the platform: its image, its chart, and a KafkaCluster for the brokers."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from localplatform import cache
@@ -9,7 +10,7 @@ from localplatform.brokers import Brokers
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
 from localplatform.image import Image
-from localplatform.machine import CHECKOUT
+from localplatform.machine import CHECKOUT, LOCAL
 from localplatform.processes import run
 
 CHART = CHECKOUT / "charts" / "kafka-reassign-operator"
@@ -72,13 +73,15 @@ def helm(server: ApiServer, *arguments: str | Path) -> str:
 
 
 def _what_pods_say(server: ApiServer) -> str:
-    """Why the operator does not become ready: its pods, and the end of their logs."""
+    """Why the operator does not become ready: its pods, the end of their logs, and where all logs are."""
     pods = server.kubectl("get", "pods", f"--namespace={NAMESPACE}")
-    try:
-        logs = server.kubectl("logs", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}", "--tail=15")
-    except PlatformError as error:
-        logs = str(error)
-    return f"{pods}\n{logs}"
+    read = ("logs", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}")
+    logs = []
+    for which, flags in (("log", ()), ("log before its last restart", ("--previous",))):
+        with suppress(PlatformError):  # there is no such container
+            logs.append(f"the last lines of the operator's {which}:\n{server.kubectl(*read, '--tail=15', *flags)}")
+    kubectl = f"kubectl --kubeconfig={server.kubeconfig} {' '.join(read)}"
+    return "\n".join([pods, *logs, f"all of it: {kubectl}; logs of all other processes: {LOCAL / 'logs'}"])
 
 
 def _apply_cluster(server: ApiServer, brokers: Brokers) -> None:

@@ -18,6 +18,7 @@ from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_serve
 from localplatform.image import Image, fleet_image, operator_image
 from localplatform.machine import ADDRESS, LOCAL, STATE
 from localplatform.processes import Processes
+from localplatform.settings import asked
 from localplatform.workload import Workload
 
 # each part, and the parts that it stands on
@@ -40,6 +41,8 @@ def up(part: str | None = None) -> None:
     _require_root()
     with cache.locked(LOCK, "another command changes the platform, waiting for it"):
         prerequisites.require(wanted)
+        if "brokers" in wanted:
+            fetch_asked_version()
         _take_machine()
         processes = machine.processes()
         if ("brokers" in wanted and not brokers_healthy(processes, BROKERS)) or not _cluster_healthy(processes):
@@ -214,8 +217,14 @@ def brokers_healthy(processes: Processes, directory: Path) -> bool:
         found = brokers.load(processes, directory)
     except PlatformError:
         return False
-    count, version = _asked("BROKERS", str(found.count)), _asked("KAFKA_VERSION", found.version)
+    count, version = asked("BROKERS", str(found.count)), asked("KAFKA_VERSION", found.version)
     return any(map(found.alive, brokers.CONTROLLERS)) and (count, version) == (str(found.count), found.version)
+
+
+def fetch_asked_version() -> None:
+    """Fetch the version of Kafka that was asked for: one that is not there is known before anything is changed."""
+    if version := asked("KAFKA_VERSION", ""):
+        brokers.libs(version)
 
 
 def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
@@ -228,9 +237,7 @@ def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
                 found.restart(node)
         return
     _stop_brokers(processes, directory)
-    count, version = _asked("BROKERS", "4"), _asked("KAFKA_VERSION", brokers.DEFAULT_VERSION)
-    if not count.isdigit() or not 1 <= int(count) <= 20:
-        raise PlatformError(f"BROKERS={count}: a number from 1 to 20 is needed")
+    count, version = asked("BROKERS", "4"), asked("KAFKA_VERSION", brokers.DEFAULT_VERSION)
     brokers.libs(version)
     say(f"starting {count} brokers of Kafka {version}")
     brokers.start(
@@ -238,7 +245,7 @@ def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
         directory,
         version=version,
         brokers=int(count),
-        base_port=int(_asked("KAFKA_PORT", str(brokers.PLATFORM_PORT))),
+        base_port=int(asked("KAFKA_PORT", str(brokers.PLATFORM_PORT))),
         bridge=bridge,
         secure=True,
     )
@@ -247,10 +254,6 @@ def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
 def _stop_brokers(processes: Processes, directory: Path) -> None:
     processes.stop(*(process.name for process in processes.all() if process.name.startswith("kafka-")))
     machine.remove_folder(directory)
-
-
-def _asked(name: str, default: str) -> str:
-    return os.environ.get(name) or default
 
 
 def _write_env(processes: Processes) -> None:

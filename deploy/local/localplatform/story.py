@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
@@ -15,6 +18,7 @@ from localplatform.brokers import Brokers, rack
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
 from localplatform.demo_view import megabytes
+from localplatform.machine import LOCAL
 
 Assignment = dict[tuple[str, int], list[int]]
 Held = dict[tuple[str, int], dict[int, int]]
@@ -33,14 +37,61 @@ def tell(story: Callable[[ApiServer, Brokers, Console], Story]) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         server, cluster = (kind if kind.chosen() else parts).running()
-        story(server, cluster, console).run()
+        with _alone():
+            story(server, cluster, console).run()
+    except AnotherDemoError as error:
+        console.print(str(error))
+        return 2
     except (PlatformError, TimeoutError) as error:
-        console.print(f"[red]the demo failed:[/] {error}", soft_wrap=True)
+        console.print(f"[red]the demo failed:[/] {'; '.join([str(error), *_notes(error)])}")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        left = "; ".join(_notes(interrupt)) or "what the demo made is removed"
+        console.print(f"interrupted: {left}; the platform still runs (`make down` stops it)")
         return 130
     console.rule("[green]done")
+    console.print("the platform still runs: `source .local/env` lets kubectl reach it, `make down` stops it")
     return 0
+
+
+class AnotherDemoError(PlatformError):
+    """Two demos would disturb each other."""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the lock of demos, which ends with the process, while the block runs."""
+    LOCAL.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (LOCAL / "demo.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise AnotherDemoError(f"another demo runs (process {file.read()}): wait for its end, or stop it") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextmanager
+def removed_afterwards(remove: Callable[[], None]) -> Iterator[None]:
+    """Remove what an earlier run left, and after the block what it made, also where it fails."""
+    remove()
+    try:
+        yield
+    except BaseException as first:
+        try:
+            remove()
+        except (PlatformError, TimeoutError, KeyboardInterrupt) as error:
+            why = "it was interrupted again" if isinstance(error, KeyboardInterrupt) else str(error)
+            first.add_note(f"not all that the demo made is removed: {why}; the next run removes it")
+        raise
+    remove()
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
 
 
 def replicas_of(described: str) -> Assignment:
