@@ -29,8 +29,9 @@ def said_by_a_start(cache: Path, *failing: str) -> str:
     """What a process that starts Spark says, with that for the user's cache."""
     environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", STARTS, *failing]
-    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert bool(ran.returncode) == bool(failing)
+    assert failing or not ran.stderr
     return ran.stdout.strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
@@ -62,6 +63,9 @@ def test_a_skewed_fleet_takes_as_long_as_its_largest_once_cores_suffice() -> Non
     [
         ("local[4]", {"spark.executor.cores": "2"}, 4),
         ("local[4]", {"spark.task.cpus": "2"}, 2),
+        ("local[3,2]", {"spark.default.parallelism": "200"}, 3),
+        ("local[*]", {}, os.cpu_count()),
+        ("local", {}, 1),
         ("k8s://https://there", {"spark.executor.cores": "3", "spark.task.cpus": "2"}, 1),
         ("k8s://https://there", {"spark.executor.cores": "8"}, 8),
         ("k8s://https://there", {}, 1),

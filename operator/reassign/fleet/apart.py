@@ -93,7 +93,7 @@ def _why(status: int, file: int, seconds: int) -> str:
 def _available() -> int:
     """Return the bytes of memory that are available to this process and others."""
     free = _said("/proc/meminfo", "MemAvailable")
-    with suppress(OSError, ValueError, StopIteration):  # no such group, or one without a limit
+    with suppress(OSError, ValueError, KeyError):  # no such group, or one without a limit
         limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
         stat = dict(line.split() for line in (GROUP / "memory.stat").read_text().splitlines())
         free = min(free, limit - used + int(stat["inactive_file"]))  # files in memory make room

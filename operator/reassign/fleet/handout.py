@@ -7,6 +7,8 @@ largest cluster's plan is one task, whatever there are of cores.
 from __future__ import annotations
 
 import heapq
+import os
+import re
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,7 +116,9 @@ def answers(
 def slots(context: SparkContext) -> int:
     """Return how many tasks an executor runs at once, or more where Spark does not say."""
     conf, master, cores = context.getConf(), context.master or "", str(context.defaultParallelism)
-    if not master.startswith("local"):
+    if here := re.match(r"local(?:\[(\d+|\*))?", master):
+        cores = str(os.cpu_count()) if here[1] == "*" else here[1] or "1"
+    else:
         cores = conf.get("spark.executor.cores", "1" if master.startswith(("k8s", "yarn")) else cores)
     return max(int(cores) // int(conf.get("spark.task.cpus", "1")), 1)
 

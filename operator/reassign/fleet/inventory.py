@@ -13,13 +13,14 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet.answers import rows_of
 from reassign.fleet.choose import FOLDER, File
+from reassign.fleet.handout import slots
 from reassign.fleet.storage import Storage, spark_errors_as
 
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
 MEMORY_PER_BYTE = 32
-"""Of a JVM, since Spark copies a file several times: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
+"""Of a JVM that reads two at once, since Spark copies each: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
 
 
 class Inventory(NamedTuple):
@@ -67,7 +68,8 @@ def largest(spark: SparkSession) -> int:
     context: Any = spark.sparkContext
     memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
     read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
-    return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
+    at_once = max(slots(context) / 2, 1)
+    return min(LARGEST, int(int(read_size(context.getConf().get(memory, "1g"))) / MEMORY_PER_BYTE / at_once))
 
 
 def _refuse_none(root: str, base: str | None, files: Iterable[File]) -> None:

@@ -88,7 +88,7 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
         paths = (str(Path(reassign.__file__).parents[1]), os.environ.get("PYTHONPATH"))
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the workers, however this was found
     try:
-        with _stderr_of_children() if local else nullcontext():
+        with _output_of_children() if local else nullcontext():
             with _uninterrupted():
                 SparkContext._ensure_initialized(conf=conf)
             _end_on_ctrl_c()
@@ -129,7 +129,8 @@ DENIED = ("Permission denied", "AccessControlException", "Read-only file system"
 def started(master: str | None) -> Iterator[SparkSession]:
     """Run a session for the block; an error of Spark becomes one of ours, since its own has a page of Java."""
     try:
-        archive = class_archive.find()
+        own = STARTED_BY_SUBMIT not in os.environ and _is_local(master or "local")
+        archive = class_archive.find() if own else None
         spark = start(master, archive)
         whole = False
         try:
@@ -210,16 +211,19 @@ def _end_on_ctrl_c() -> None:
 
 
 @contextmanager
-def _stderr_of_children() -> Iterator[None]:
-    """Processes that are started meanwhile write to the log what they write to stderr."""
-    kept = os.dup(2)
+def _output_of_children() -> Iterator[None]:
+    """Processes that are started meanwhile write to the log what they write."""
+    sys.stdout.flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
     log = _log_file(os.O_TRUNC)
     try:
-        os.dup2(log, 2)
+        for number in kept:
+            os.dup2(log, number)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, own in kept.items():
+            os.dup2(own, number)
+            os.close(own)
         os.close(log)
 
 
