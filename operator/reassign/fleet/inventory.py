@@ -13,7 +13,6 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet.answers import rows_of
 from reassign.fleet.choose import FOLDER, File
-from reassign.fleet.handout import slots
 from reassign.fleet.storage import Storage, spark_errors_as
 
 PATTERNS = "*?[]{}\\"
@@ -68,8 +67,7 @@ def largest(spark: SparkSession) -> int:
     context: Any = spark.sparkContext
     memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
     read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
-    at_once = max(slots(context) / 2, 1)
-    return min(LARGEST, int(int(read_size(context.getConf().get(memory, "1g"))) / MEMORY_PER_BYTE / at_once))
+    return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
 def _refuse_none(root: str, base: str | None, files: Iterable[File]) -> None:
