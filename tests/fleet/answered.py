@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reassign.fleet import choose
-from reassign.fleet.answers import SNAPSHOT, in_order, schema_of
+from reassign.fleet.answers import batch_of, of_kind
 from reassign.fleet.choose import Checked, File, Folder, Verdict
 from reassign.fleet.cluster import answer, file_of
 from reassign.fleet.policy import Policy
@@ -36,14 +35,8 @@ def answered(root: Path, policy: Policy | None = None) -> Answered:
     return Answered(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
 
 
-def of_kind(answers: pa.Table, kind: str) -> pa.Table:
-    """The rows of a kind with its own columns, in order."""
-    rows = answers.filter(pc.equal(answers["kind"], kind)).select([*SNAPSHOT, kind]).flatten()
-    return in_order(rows.rename_columns(schema_of(kind).names).cast(schema_of(kind)))
-
-
 def ask(root: Path, folder: Folder, newest: bool = True, policy: Policy | None = None) -> pa.Table:
-    """Rows of ANSWERS about one snapshot."""
+    """The row of ANSWERS about one snapshot."""
     place = root / f"date={folder.date}" / f"cluster={folder.cluster}"
     contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.glob("*.parquet")}
-    return answer(folder, contents, policy or Policy(), newest)
+    return pa.Table.from_batches([batch_of([answer(folder, contents, policy or Policy(), newest)])])

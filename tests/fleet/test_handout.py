@@ -20,6 +20,7 @@ from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, session, stages
+from reassign.fleet.answers import Row, of_kind
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, answers, reading, said_of
 from reassign.fleet.kept import MARKER
@@ -27,7 +28,7 @@ from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import SUMMARY, Job, Stage, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
-from tests.fleet.answered import ask, of_kind
+from tests.fleet.answered import ask
 from tests.snapshots import in_sync
 
 LOST = "the process that was to answer for it has ended"
@@ -59,7 +60,7 @@ def said(spark: SparkSession, root: Path) -> pa.Table:
 def asked(spark: SparkSession, root: Path, apart_from: int) -> DataFrame:
     there = inventory.take(spark, str(root))
     folders = choose.wanted(there.files)
-    return answers(spark, there.base, folders, folders.keys(), parse(POLICY, ""), apart_from)
+    return answers(there, folders, folders.keys(), parse(POLICY, ""), apart_from)
 
 
 def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
@@ -125,7 +126,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
 ) -> None:
     real = handout.answer
 
-    def dying(folder: Folder, *about: Any) -> pa.Table:
+    def dying(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
             os.kill(os.getpid(), signal.SIGKILL)
         if folder.cluster == "c1":
@@ -153,7 +154,7 @@ def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_ag
 ) -> None:
     real = handout.answer
 
-    def dying(folder: Folder, *about: Any) -> pa.Table:
+    def dying(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
             raise MemoryError
         return real(folder, *about)
@@ -179,7 +180,7 @@ def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
 ) -> None:
     real, real_apart = handout.answer, handout.apart
 
-    def noting(folder: Folder, *about: Any) -> pa.Table:
+    def noting(folder: Folder, *about: Any) -> Row:
         (tmp_path / folder.cluster).write_text(str(os.getppid()))
         if folder.cluster == "c2":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -216,7 +217,7 @@ def test_a_snapshot_that_hangs_is_left_out(
 ) -> None:
     real = handout.answer
 
-    def hanging(folder: Folder, *about: Any) -> pa.Table:
+    def hanging(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
             assert signal.alarm(1) > 500  # what it may take, which is too long for a test
             signal.pause()
@@ -255,7 +256,7 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
 def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
     there = inventory.take(spark, str(root))
     folders = choose.wanted(there.files)
-    found = answers(spark, there.base, folders, folders.keys(), Policy())
+    found = answers(there, folders, folders.keys(), Policy())
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.driver.maxResultSize", "1k")
     try:

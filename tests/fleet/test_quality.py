@@ -12,13 +12,14 @@ import pytest
 
 from reassign.files import checks
 from reassign.fleet import choose, cluster, rules
+from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Checked, Folder
 from tests.fleet import broken
-from tests.fleet.answered import Answered, answered, ask, of_kind
+from tests.fleet.answered import Answered, answered, ask
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
-ORDER = [("cluster", "ascending"), ("date", "ascending"), ("kind", "ascending")]
+ORDER = [("cluster", "ascending"), ("date", "ascending")]
 MISNAMED = {"FolderName": "foldername_Old"}
 RULES = [rule for group in rules.GROUPS for rule in group.rules]
 

@@ -14,12 +14,12 @@ import yaml
 from reassign.controller.planning import plan_of
 from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
+from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Folder
 from reassign.fleet.policy import Policy
 from reassign.planning.problem import problem
 from reassign.planning.problem.model import Bools, Bytes, Cluster
 from tests.benchmarks.instances import Made, cluster
-from tests.fleet.answered import of_kind
 from tests.snapshots import in_sync
 from tests.unit.cli import TAKEN, run
 from tests.unit.test_controller_planning import job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +19,10 @@ from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
 
-
+IDENTITY = ("cluster_id", "taken_at")
+"""Columns that have one value in all rows."""
+MANY = 100_000
+"""Rows from which on threads take less time than starting them does."""
 AGAIN = "; take the snapshot again"
 
 
@@ -93,12 +97,15 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     raise UnusableFileError(path, Kind.INCOMPLETE, why)
 
 
-def table(path: Path | str, name: str, file: pq.ParquetFile, about: Metadata) -> pa.Table:
-    """Return all rows of the file, which has the table of this name."""
+def table(
+    path: Path | str, name: str, file: pq.ParquetFile, about: Metadata, columns: Iterable[str] | None = None
+) -> pa.Table:
+    """Return all rows of the file, which has the table of this name; where `columns` are given, of these alone."""
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
-        rows = file.read()
+        wanted = None if columns is None else [*IDENTITY, *columns]
+        rows = file.read(columns=wanted, use_threads=file.metadata.num_rows >= MANY)
     except MemoryError:  # one of the library's is among those below, and says nothing of the file
         raise
     except UNREADABLE as error:
@@ -107,7 +114,7 @@ def table(path: Path | str, name: str, file: pq.ParquetFile, about: Metadata) ->
     if rows.num_rows != about.rows[name]:
         why = f"it has {rows.num_rows} rows of {about.rows[name]}{AGAIN}"
         raise UnusableFileError(path, Kind.ROWS, why)
-    if any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in ("cluster_id", "taken_at")):
+    if any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in IDENTITY):
         why = "it has rows of several clusters, or of several times; take it again"
         raise UnusableFileError(path, Kind.OTHER, why)
     return rows

@@ -1,4 +1,4 @@
-"""What is said of snapshots, as rows of one schema: `kind` names the column that a row has beside its snapshot."""
+"""What is said of snapshots: a row of one schema for each, with a list of rows of each kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reassign.api.goal import COUNTED
 
@@ -97,12 +98,12 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
     **HISTORY,
 }
 LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
+SMALL = ("files", "verdicts", *LOAD_TABLES, "plans")
+"""Kinds that a driver has room for."""
 PART = 1 << 23
 """Bytes of text in a part of a table that a driver has no room for."""
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
-ANSWERS = pa.schema(
-    [("kind", TEXT), *SNAPSHOT.items(), *((kind, pa.struct(list(fields.items()))) for kind, fields in KINDS.items())]
-)
+ANSWERS = pa.schema([*SNAPSHOT.items(), *((kind, pa.list_(pa.struct(list(of.items())))) for kind, of in KINDS.items())])
 
 
 def schema_of(kind: str) -> pa.Schema:
@@ -110,22 +111,19 @@ def schema_of(kind: str) -> pa.Schema:
     return pa.schema([*SNAPSHOT.items(), *KINDS[kind].items()])
 
 
-def said(kind: str, cluster: str, date: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return rows of ANSWERS that say this of a snapshot."""
-    values = pa.array(list(rows), ANSWERS.field(kind).type)
-    number = len(values)
-    columns = {"kind": kind, "cluster": cluster, "date": date}
-    return pa.Table.from_arrays(
-        [
-            values
-            if field.name == kind
-            else pa.repeat(pa.scalar(columns[field.name]), number)
-            if field.name in columns
-            else pa.nulls(number, field.type)
-            for field in ANSWERS
-        ],
-        schema=ANSWERS,
-    )
+Row = dict[str, Any]
+
+
+def batch_of(answers: Iterable[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(answers), ANSWERS)
+
+
+def of_kind(answers: pa.Table, kind: str) -> pa.Table:
+    """Return the rows of a kind, in order, each with its snapshot; `answers` are rows of ANSWERS."""
+    lists = answers[kind].combine_chunks()
+    snapshots = answers.select([*SNAPSHOT]).take(pc.list_parent_indices(lists))
+    columns = [*snapshots.columns, *pc.list_flatten(lists).flatten()]
+    return in_order(pa.Table.from_arrays(columns, names=schema_of(kind).names).cast(schema_of(kind)))
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """What is said of one snapshot of a cluster, from one reading of its files: by the same function for each.
 
 It opens the files. Of each cluster's newest snapshot it goes on: it checks the rows, poses the goal, plans, tells how
-load lies, and renders the manifests. All of it is rows of one schema (`answers`), errors too.
+load lies, and renders the manifests. All of it is one row (`answers`), errors too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import hashlib
 import json
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +21,11 @@ from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
 from reassign.fleet import rules
-from reassign.fleet.answers import said
+from reassign.fleet.answers import Row
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
 from reassign.fleet.loads import assess
-from reassign.fleet.moments import moments
+from reassign.fleet.moments import TOLD, moments
 from reassign.fleet.policy import Policy, Terms
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
@@ -40,7 +39,6 @@ from reassign.planning.waves.split import makespan
 ENTRY = json.JSONEncoder(check_circular=False)
 """No entry holds itself; checking that takes a third of the time."""
 
-Row = dict[str, Any]
 Answer = dict[str, list[Row]]
 """Rows by kind."""
 Tables = Mapping[str, pa.Table]
@@ -48,12 +46,12 @@ MOST_REJECTED = 1_000
 """Rows of a table that are kept of each kind of fault."""
 
 
-def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> pa.Table:
-    """Return rows of ANSWERS about a snapshot with these files, by path below the root.
+def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> Row:
+    """Return the row of ANSWERS about a snapshot with these files, by path below the root.
 
-    Those before the newest only have what history is told from.
+    Those before the newest only have what history is told from, and only that is read of them.
     """
-    files, tables = opened(contents)
+    files, tables = opened(contents, {} if newest else TOLD)
     told: Answer = {}
     for snapshot in choose(files).newest:  # or none, where something is wrong
         if newest:
@@ -66,8 +64,7 @@ def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, ne
         except Exception as error:  # such as a name that is not text: rows of older snapshots are not checked
             why = f"nothing can be told from it ({type(error).__name__}){checks.AGAIN}"
             files = [file._replace(kind=checks.Kind.DAMAGED, problem=why) for file in files]
-    rows: Answer = {"files": [row_of(file) for file in files], **told}
-    return pa.concat_tables([said(kind, folder.cluster, folder.date, of_kind) for kind, of_kind in rows.items()])
+    return {**folder._asdict(), "files": [row_of(file) for file in files], **told}
 
 
 def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
@@ -102,18 +99,23 @@ def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
     return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}
 
 
-def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> pa.Table:
-    """Return rows of ANSWERS about a snapshot of which the process that answered for it has ended."""
+def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> Row:
+    """Return the row of ANSWERS about a snapshot of which the process that answered for it has ended."""
     problem = f"the process that was to answer for it has ended, {why}"
     files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
-    return said("files", folder.cluster, folder.date, [row_of(file) for file in files])
+    return {**folder._asdict(), "files": [row_of(file) for file in files]}
 
 
 # --- open: what is wrong with files by themselves ---
 
 
-def opened(contents: Mapping[str, pa.Buffer]) -> tuple[list[File], dict[str, pa.Table]]:
-    """Return the files, with their metadata and faults, and the tables of those that are whole."""
+def opened(
+    contents: Mapping[str, pa.Buffer], columns: Mapping[str, Iterable[str]]
+) -> tuple[list[File], dict[str, pa.Table]]:
+    """Return the files, with their metadata and faults, and the tables of those that are whole.
+
+    Of a table that `columns` names only those are read.
+    """
     files, tables = [], {}
     for path, content in sorted(contents.items()):
         file = File(path, content.size, hashlib.sha256(content).hexdigest())
@@ -121,7 +123,7 @@ def opened(contents: Mapping[str, pa.Buffer]) -> tuple[list[File], dict[str, pa.
             parquet = checks.opened(path, pa.BufferReader(content))
             said_of_itself = checks.metadata_of(path, parquet)
             file = file._replace(metadata=said_of_itself)
-            tables[file.table] = checks.table(path, file.table, parquet, said_of_itself)
+            tables[file.table] = checks.table(path, file.table, parquet, said_of_itself, columns.get(file.table))
         except checks.UnusableFileError as error:
             file = file._replace(kind=error.kind, problem=error.why)
         files.append(file)

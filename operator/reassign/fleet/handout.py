@@ -10,23 +10,25 @@ import heapq
 import os
 import re
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from itertools import groupby
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.answers import ANSWERS, SNAPSHOT
+from reassign.fleet.answers import ANSWERS, SNAPSHOT, Row, batch_of
 from reassign.fleet.apart import LostError, apart
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import answer, lost
+from reassign.fleet.inventory import Inventory
 from reassign.fleet.policy import Policy
 from reassign.fleet.storage import first_cause
 
@@ -42,12 +44,14 @@ CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 ASKED = pa.schema(
     [
-        *((name, pa.string()) for name in ("path", "file", "date", "cluster")),
+        *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
         ("newest", pa.bool_()),
         ("task", pa.int32()),  # as it is, without a cast, the id of a partition: or Spark partitions once more
     ]
 )
 """What goes with each file."""
+AT_ONCE = 1 << 20
+"""Bytes of files that are answered for in one batch: each batch costs Spark a millisecond."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
 
@@ -74,8 +78,7 @@ def reading(root: str) -> Iterator[None]:
 
 
 def answers(
-    spark: SparkSession,
-    base: str,
+    there: Inventory,
     snapshots: Mapping[Folder, Sequence[File]],
     newest: Collection[Folder],
     policy: Policy,
@@ -85,32 +88,30 @@ def answers(
 
     One of `apart_from` bytes or more has a process of its own.
     """
-    if not any(snapshots.values()):
+    spark = there.content.sparkSession
+    sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items() if files}
+    if not sizes:
         return spark.createDataFrame(ANSWERS.empty_table())
-    tasks = min(len(snapshots), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
+    tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     task_of = packed(sizes, tasks)
-    places = {
-        f"{base.rstrip('/')}/{file.path}": (folder, file) for folder, files in snapshots.items() for file in files
-    }
     asked = [
         {
-            "path": path,
+            **folder._asdict(),
+            "path": f"{there.base.rstrip('/')}/{file.path}",
             "file": file.path,
-            "date": folder.date,
-            "cluster": folder.cluster,
             "newest": folder in newest,
             "task": task_of[folder],
         }
-        for path, (folder, file) in places.items()
+        for folder in sizes
+        for file in snapshots[folder]
     ]
-    content = spark.read.format("binaryFile").load([*places]).select("path", "content")
+    largest = max(file.length for folder in sizes for file in snapshots[folder])
+    content = there.content.select("path", "content").where(sf.col("length") <= largest)  # no larger one is read
     content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked, ASKED))), "path")
-    packed_rows = content.repartitionById(tasks, "task")
+    packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
     at_once = min(slots(spark.sparkContext), max(sum(size >= apart_from for size in sizes.values()), 1))
     ask = _answerer(policy.model_dump_json(by_alias=True, exclude_unset=True), apart_from, at_once)
-    found = packed_rows.groupBy("task", "cluster", "date").applyInArrow(ask, from_arrow_schema(ANSWERS))
-    return found.persist(StorageLevel.DISK_ONLY)
+    return packed_rows.mapInArrow(ask, from_arrow_schema(ANSWERS)).persist(StorageLevel.DISK_ONLY)
 
 
 def slots(context: SparkContext) -> int:
@@ -129,8 +130,8 @@ def has_crashed(error: Exception) -> bool:
 
 
 def said_of(found: DataFrame, kind: str) -> DataFrame:
-    """Return the rows of a kind with its own columns."""
-    return found.where(sf.col("kind") == kind).select(*SNAPSHOT, f"{kind}.*")
+    """Return the rows of a kind with its own columns, each with its snapshot."""
+    return found.select(*SNAPSHOT, sf.inline(kind))
 
 
 def packed(sizes: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
@@ -144,33 +145,50 @@ def packed(sizes: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
     return task_of
 
 
-def _answerer(policy: str, apart_from: int, at_once: int) -> Callable[[pa.Table], pa.Table]:
-    """The function that answers for a group, in Python's workers; it carries the policy as text.
+def _answerer(
+    policy: str, apart_from: int, at_once: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that answers for the snapshots of a task, in Python's workers; it carries the policy as text.
 
     Of those that have processes of their own, so many may run `at_once` beside each other.
     """
 
-    def of_group(rows: pa.Table) -> pa.Table:
-        contents = {
-            name: content.as_buffer()
-            for name, content in zip(rows["file"].to_pylist(), rows["content"].combine_chunks(), strict=True)
-        }
-        folder = Folder(rows["date"][0].as_py(), rows["cluster"][0].as_py())
-        ask = partial(answer, folder, contents, _begun(policy), rows["newest"][0].as_py())
-        size = sum(content.size for content in contents.values())
-        seconds = SECONDS + SECONDS_PER_MIB * (size >> 20)
-        if size < apart_from:
+    def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows, size = list[Row](), 0
+        for folder, newest, contents in snapshots_of(files):
+            of_one = sum(content.size for content in contents.values())
+            ask = partial(answer, folder, contents, _begun(policy), newest)
+            seconds = SECONDS + SECONDS_PER_MIB * (of_one >> 20)
+            if of_one >= apart_from:
+                try:
+                    yield from apart(partial(_asked, ask), seconds, at_once).to_batches()
+                except LostError as error:
+                    yield batch_of([lost(folder, contents, str(error))])
+                continue
             signal.alarm(seconds)  # which ends this worker, and all of its snapshots are asked for apart
             try:
-                return ask()
+                rows.append(ask())
             finally:
                 signal.alarm(0)
-        try:
-            return apart(ask, seconds, at_once)
-        except LostError as error:
-            return lost(folder, contents, str(error))
+            size += of_one
+            if size >= AT_ONCE:
+                yield batch_of(rows)
+                rows, size = [], 0
+        yield batch_of(rows)
 
-    return of_group
+    return of_task
+
+
+def _asked(ask: Callable[[], Row]) -> pa.Table:
+    return pa.Table.from_batches([batch_of([ask()])])
+
+
+def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, dict[str, pa.Buffer]]]:
+    """Yield each snapshot, whether it is its cluster's newest, and its files by path; all files of one are in a row."""
+    columns = ("date", "cluster", "newest", "file", "content")
+    rows = (row for batch in files for row in zip(*(batch[name] for name in columns), strict=True))
+    for (date, cluster, newest), of_one in groupby(rows, key=lambda row: tuple(each.as_py() for each in row[:3])):
+        yield Folder(date, cluster), newest, {file.as_py(): content.as_buffer() for *_, file, content in of_one}
 
 
 @cache

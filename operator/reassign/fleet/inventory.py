@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
@@ -28,6 +28,7 @@ class Inventory(NamedTuple):
     base: str
     files: tuple[File, ...]  # by path
     times: tuple[datetime, ...]  # when each was written
+    content: DataFrame  # path, modificationTime, length and content of these files, and of some that do not count
 
     @property
     def digest(self) -> str:
@@ -52,14 +53,19 @@ def take(spark: SparkSession, root: str) -> Inventory:
     todo = "name a folder that Spark can read, and check its storage"
     with spark_errors_as(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
-        listed = _listed(spark, base) if base else {}
-        _refuse_none(root, base, listed)
+        if base is None:
+            why = f"there is no {root}: name the folder that has the snapshots, or {take_one(root)}"
+            raise PlanningError(Reason.INVALID_SNAPSHOT, why)
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        content = files.option("pathGlobFilter", "*.parquet").load(base)
+        listed = _listed(content, base)
+        _refuse_none(root, listed)
     paths = sorted(listed)
-    files, most = [], largest(spark)
+    read, most = [], largest(spark)
     for file in paths:
         why = f"it has {file.length:,} bytes, and with its memory Spark reads up to {most:,}"
-        files.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if file.length > most else file)
-    return Inventory(base or root, tuple(files), tuple(listed[file] for file in paths))
+        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if file.length > most else file)
+    return Inventory(base, tuple(read), tuple(listed[file] for file in paths), content)
 
 
 def largest(spark: SparkSession) -> int:
@@ -70,12 +76,13 @@ def largest(spark: SparkSession) -> int:
     return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
-def _refuse_none(root: str, base: str | None, files: Iterable[File]) -> None:
-    take_one = f"take one with `kubectl kafka-reassign snapshot --into {root.rstrip('/')} --cluster main`"
-    if base is None:
-        why = f"there is no {root}: name the folder that has the snapshots, or {take_one}"
-    elif not (some := sorted(file.path for file in files)):
-        why = f"{root} has no snapshot: {take_one}"
+def take_one(root: str) -> str:
+    return f"take one with `kubectl kafka-reassign snapshot --into {root.rstrip('/')} --cluster main`"
+
+
+def _refuse_none(root: str, files: Iterable[File]) -> None:
+    if not (some := sorted(file.path for file in files)):
+        why = f"{root} has no snapshot: {take_one(root)}"
     elif not any(FOLDER.fullmatch(path.rpartition("/")[0]) for path in some):
         only = some[0] or root
         why = f"{root} has no folders date=2026-01-31/cluster=main, only such as {only}: name the folder above them"
@@ -84,11 +91,12 @@ def _refuse_none(root: str, base: str | None, files: Iterable[File]) -> None:
     raise PlanningError(Reason.INVALID_SNAPSHOT, why)
 
 
-def _listed(spark: SparkSession, base: str) -> dict[File, datetime]:
+def _listed(content: DataFrame, base: str) -> dict[File, datetime]:
     """Return every file, with its name and length alone, and when it was written."""
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
     found = {}
-    few = files.load(base).select("path", "length", "modificationTime").coalesce(spark.sparkContext.defaultParallelism)
+    few = content.select("path", "length", "modificationTime").coalesce(
+        content.sparkSession.sparkContext.defaultParallelism
+    )
     for row in rows_of(few.toArrow()):
         path = row["path"].removeprefix(base).lstrip("/")
         if not any(part.startswith((".", "_")) for part in path.split("/")):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reassign.api.throttle_configs import BROKER_RATES, LISTS
-from reassign.fleet.columns import bools, codes, lists, numbers
+from reassign.fleet.columns import bools, codes, numbers
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.measures import or_means
 from reassign.planning.problem.model import UNKNOWN, Directories
@@ -19,6 +19,16 @@ from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
 MOST = float(1 << 63)
 THROTTLE, REASSIGNMENT = "Throttle", "Reassignment"
+
+KEYS = {"broker": BROKER_RATES, "topic": LISTS}
+"""The keys of throttles by kind."""
+TOLD: Mapping[str, tuple[str, ...]] = {
+    "brokers": (),
+    "log_dirs": ("broker", "path", "total_bytes", "usable_bytes", "online"),
+    "partitions": ("topic", "partition", "replicas", "size_bytes", "in_flight"),
+    "configs": ("kind", "name", "key", "value"),
+}
+"""The columns that this is told from, by table."""
 
 Rows = list[dict[str, Any]]
 
@@ -42,7 +52,7 @@ def _topics(partitions: pa.Table) -> Iterator[dict[str, Any]]:
     size, known = numbers(partitions["size_bytes"])
     known &= size >= 0
     size = or_means(np.where(known, np.minimum(size, MOST_REPLICA_BYTES), UNKNOWN), topic.astype(np.int32), len(names))
-    count = lists(partitions["replicas"]).counts
+    count = pc.list_value_length(partitions["replicas"]).to_numpy().astype(np.int64)
     total, roughly = np.zeros(len(names), np.int64), np.zeros(len(names))
     np.add.at(total, topic, size * count)
     np.add.at(roughly, topic, size.astype(np.float64) * count)
@@ -65,13 +75,10 @@ def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[di
 
 
 def _throttles(configs: pa.Table) -> Iterator[dict[str, str]]:
-    for kind, keys in (("broker", BROKER_RATES), ("topic", LISTS)):
-        is_set = pc.and_(
-            pc.and_(pc.equal(configs["kind"], kind), pc.is_in(configs["key"], pa.array([*keys], pa.string()))),
-            pc.not_equal(configs["value"], ""),
-        )
-        for row in configs.filter(is_set).to_pylist():
-            yield {"kind": THROTTLE, "what": f"{row['key']} of {kind} {row['name']}"}
+    is_set = pc.and_(pc.is_in(configs["key"], pa.array([*BROKER_RATES, *LISTS])), pc.not_equal(configs["value"], ""))
+    for row in configs.filter(is_set).to_pylist():
+        if row["key"] in KEYS.get(row["kind"], ()):
+            yield {"kind": THROTTLE, "what": f"{row['key']} of {row['kind']} {row['name']}"}
 
 
 def _reassignments(partitions: pa.Table) -> Iterator[dict[str, str]]:

@@ -48,10 +48,13 @@ LOCAL = {
     # listing files one by one takes less than a job that lists them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.python.daemon.module": "reassign.fleet.daemon",
+    # the other one looks for a file of checksums beside each file
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 """On one machine nothing listens on its network, and what pays in hours does not in seconds."""
 
 SHUFFLES = "spark.sql.shuffle.partitions"
+MOST_READERS, READERS_PER_CORE = "spark.sql.files.maxPartitionNum", 16
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -61,6 +64,8 @@ DEFAULTS = {
     "spark.sql.files.openCostInBytes": "32768",
     "spark.sql.files.maxPartitionBytes": "2097152",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",  # files, of which a worker holds those of one batch
+    "spark.shuffle.compress": "false",  # files are compressed
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a cluster may be called 0012
 }
 
@@ -98,6 +103,7 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
         session.sparkContext.setLogLevel("ERROR")
         if not session.sparkContext.getConf().contains(SHUFFLES):  # a fleet is small beside what Spark reckons with
             session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
+        session.conf.set(MOST_READERS, READERS_PER_CORE * session.sparkContext.defaultParallelism)
         if local:
             threading.Thread(target=_begin_daemon, args=(session,), daemon=True).start()
     except (PySparkException, Py4JError, OSError) as error:

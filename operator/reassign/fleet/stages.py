@@ -29,7 +29,7 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory
-from reassign.fleet.answers import LOAD_TABLES, in_order, in_parts, rows_of, schema_of
+from reassign.fleet.answers import LOAD_TABLES, SMALL, SNAPSHOT, in_order, in_parts, of_kind, rows_of, schema_of
 from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
@@ -99,7 +99,7 @@ def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], Non
     begin(Stage.CHECK)
     there = inventory.take(spark, job.snapshots)
     job.policy.check_patterns({file.cluster for file in there.files if file.cluster})
-    one_pass = OnePass(spark, job, there)
+    one_pass = OnePass(job, there)
     by_files = hashed([there.digest, program()])
     by_goals = hashed([by_files, job.policy.digest])
 
@@ -150,23 +150,24 @@ COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest",
 
 
 class Answers(NamedTuple):
-    """What is said of snapshots, as rows of ANSWERS that Spark keeps, and the files, as they were read."""
+    """What is said of snapshots."""
 
-    found: DataFrame
-    files: list[File]
+    found: DataFrame  # rows of ANSWERS that Spark keeps
+    small: pa.Table  # of these what a driver has room for
+    files: list[File]  # as they were read
+    chosen: choose.Chosen
 
 
 class OnePass:
     """What is said of all snapshots, by one job of Spark's, which runs when something is asked that is not kept."""
 
-    def __init__(self, spark: SparkSession, job: Job, there: Inventory) -> None:
-        self._spark, self._job, self._there = spark, job, there
+    def __init__(self, job: Job, there: Inventory) -> None:
+        self._job, self._there = job, there
 
     def checked(self) -> Made:
         """All files, all verdicts, and the rows that quarantine."""
-        files = self._answers.files
+        _, _, files, chosen = self._answers
         rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
-        chosen = choose.choose(files)
         by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
         faulty = {one.cluster for one in by_rows if one.quarantines}
         verdicts = [one._asdict() for one in sorted((*chosen.verdicts, *by_rows))]
@@ -180,13 +181,13 @@ class OnePass:
         """The loads of the clusters that count, and what their history tells."""
         counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
-        days = self._spark.createDataFrame(pa.Table.from_pylist(counted, COUNTED))
-        history = told(self._answers.found, days)
+        found = self._answers.found
+        history = told(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
         with reading(self._job.snapshots), ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
             made = pool.map(lambda table: in_order(table.toArrow()), history.values())
-            loads = pool.map(lambda kind: self._of(checked.newest, kind).drop_columns(["date"]), LOAD_TABLES)
-            return dict(zip((*LOAD_TABLES, *history), (*loads, *made), strict=True))
+            loads = {kind: self._of(checked.newest, kind).drop_columns(["date"]) for kind in LOAD_TABLES}
+            return loads | dict(zip(history, made, strict=True))
 
     def planned(self, checked: Checked) -> Made:
         return {
@@ -196,13 +197,9 @@ class OnePass:
 
     def _of(self, newest: Iterable[Snapshot], kind: str) -> pa.Table:
         """Rows of what is said of these snapshots."""
-        rows = self._rows(self._answers.found, kind)
+        rows = of_kind(self._answers.small, kind)
         names = pa.array([str(one.folder) for one in newest], pa.string())
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
-
-    def _rows(self, found: DataFrame, kind: str) -> pa.Table:
-        with reading(self._job.snapshots):
-            return in_order(said_of(found, kind).toArrow().cast(schema_of(kind)))
 
     def _parts(self, newest: Iterable[Snapshot], kind: str) -> Iterator[pa.Table]:
         """Such rows of texts as a driver has no room for: it holds those of one task at a time."""
@@ -214,13 +211,15 @@ class OnePass:
             of_these = (row.asDict() for row in rows if Folder(row.date, row.cluster) in folders)
             yield from in_parts(of_these, schema_of(kind))
 
-    def _files(self, found: DataFrame) -> list[File]:
-        read = {file.path: file for file in map(file_of, rows_of(self._rows(found, "files")))}
+    def _all_of(self, found: DataFrame) -> Answers:
+        small = found.select(*SNAPSHOT, *SMALL).toArrow()
+        read = {file.path: file for file in map(file_of, rows_of(of_kind(small, "files")))}
         wanted = (file for files in self._wanted.values() for file in files if file.length)
         if unread := sorted(file.path for file in wanted if file.path not in read):
             message = f"files below {self._job.snapshots} have gone meanwhile ({listed(unread)}); run it again"
             raise PlanningError(Reason.SPARK_FAILED, message)
-        return [read.get(file.path, file) for file in self._there.files]
+        files = [read.get(file.path, file) for file in self._there.files]
+        return Answers(found, small, files, choose.choose(files))
 
     @cached_property
     def _wanted(self) -> dict[Folder, list[File]]:
@@ -239,15 +238,13 @@ class OnePass:
     def _asked(self, apart_from: int) -> Answers:
         """Where what is in a folder makes another one the newest than the names do, that one is asked once more."""
         asked = choose.presumed(self._wanted)
-        ask = partial(answers, self._spark, self._there.base, policy=self._job.policy, apart_from=apart_from)
-        found = ask(self._wanted, asked)
-        files = self._files(found)
-        late = {one.folder for one in choose.choose(files).newest} - asked
-        if late:
-            others = found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
-            found = others.unionAll(ask({folder: self._wanted[folder] for folder in late}, late))
-            files = self._files(found)
-        return Answers(found, files)
+        ask = partial(answers, self._there, policy=self._job.policy, apart_from=apart_from)
+        all_of = self._all_of(ask(self._wanted, asked))
+        late = {one.folder for one in all_of.chosen.newest} - asked
+        if not late:
+            return all_of
+        others = all_of.found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
+        return self._all_of(others.unionAll(ask({folder: self._wanted[folder] for folder in late}, late)))
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
