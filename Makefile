@@ -105,7 +105,7 @@ bench-fleet: $(VENV)  ## a fleet from snapshots to report: seconds and memory, b
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet $(OPTIONS)
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_cores
 
-bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with one executor and with two
+bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with 1, 2 and 4 executors
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 

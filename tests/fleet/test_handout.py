@@ -23,9 +23,9 @@ from reassign.fleet import choose, handout, inventory, session, stages
 from reassign.fleet.answers import Row, of_kind
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, answers, reading, said_of
-from reassign.fleet.kept import MARKER
+from reassign.fleet.kept import FOLDER, MARKER
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import SUMMARY, Job, Stage, run
+from reassign.fleet.stages import SUMMARY, Job, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
 from tests.fleet.answered import ask
@@ -97,8 +97,8 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     copy.parent.mkdir()
     folder.rename(copy)
     broken.good(tmp_path / "snapshots", "main", days_ago=1)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
-    result = run(spark, job, Stage.PLAN, lambda _: None)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
+    result = run(spark, job, lambda _: None)
     assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
 
@@ -114,9 +114,9 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
         return wanted(files)  # type: ignore[arg-type]
 
     monkeypatch.setattr(choose, "wanted", gone)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
     with pytest.raises(PlanningError, match="cannot be read") as error:
-        run(spark, job, Stage.PLAN, lambda _: None)
+        run(spark, job, lambda _: None)
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
 
 
@@ -135,8 +135,8 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
 
     monkeypatch.setattr(handout, "answer", dying)
     monkeypatch.setattr(stages, "LARGE", apart_from)
-    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
-    result = run(spark, job, Stage.PLAN, lambda _: None)
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
+    result = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
         "c1": "WorkerLost",
         "c2": "WorkerLost",
@@ -146,10 +146,10 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
     assert "has ended, by signal 9 (Killed): give" in result.left_out["c2"]["message"]
     expected = {row["cluster"]: row for row in of_kind(said, "plans").select(SUMMARY).to_pylist()}
     assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
-    assert not (tmp_path / "work" / Stage.CHECK / MARKER).exists()  # another run may find it otherwise
+    assert not (tmp_path / "work" / FOLDER / MARKER).exists()  # another run may find it otherwise
 
 
-def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_again(
+def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = handout.answer
@@ -159,14 +159,12 @@ def test_a_cluster_that_was_checked_before_and_is_lost_now_is_named_and_asked_ag
             raise MemoryError
         return real(folder, *about)
 
-    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None)
-    run(spark, job, Stage.CHECK, lambda _: None)
+    job = Job(str(root), Policy(), str(tmp_path / "work"))
     with monkeypatch.context() as patch:
         patch.setattr(handout, "answer", dying)
-        lost = run(spark, job._replace(policy=Policy()), Stage.PLAN, lambda _: None)
+        lost = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in lost.left_out.items()} == {"c2": "WorkerLost"}
-    assert lost.summaries["c2"]["problem"] == lost.left_out["c2"]
-    again = run(spark, job._replace(policy=Policy()), Stage.PLAN, lambda _: None)
+    again = run(spark, job, lambda _: None)
     assert again.left_out == {}
 
 
@@ -224,9 +222,7 @@ def test_a_snapshot_that_hangs_is_left_out(
         return real(folder, *about)
 
     monkeypatch.setattr(handout, "answer", hanging)
-    result = run(
-        spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), None, None), Stage.PLAN, lambda _: None
-    )
+    result = run(spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work")), lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
         "c2": "WorkerLost",
         "c3": "InvalidGoal",
@@ -241,8 +237,8 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
     os.truncate(folder / "cluster=larger" / "partitions.parquet", 1 << 31)  # a hole, which takes no room
     for file in (folder / "cluster=large").iterdir():
         os.truncate(file, inventory.largest(spark) + 1)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"), None, None)
-    result = run(spark, job, Stage.PLAN, lambda _: None)
+    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
+    result = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == dict.fromkeys(
         ("large", "larger"), "UnreadableFile"
     )

@@ -34,6 +34,8 @@ class Ran:
     """What `kubectl get pods` said when all executors ran at once; nothing when they never did."""
     seconds: float
     """From the Job's creation to its end."""
+    created: float
+    """When the Job was created, in seconds since the epoch."""
 
 
 def run_fleet(server: ApiServer, folder: Path, *, executors: int = 2, policy: str | None = None) -> Ran:
@@ -87,7 +89,7 @@ def _applied(server: ApiServer, manifests: list[dict[str, Any]]) -> Iterator[Non
 
 def _watched(server: ApiServer, executors: int, seconds: float = 900) -> Ran:
     """Wait for the Job's end."""
-    started, pods = time.monotonic(), ""
+    created, started, pods = time.time(), time.monotonic(), ""
 
     def ended() -> bool:
         nonlocal pods
@@ -104,7 +106,7 @@ def _watched(server: ApiServer, executors: int, seconds: float = 900) -> Ran:
     if not in_time or code is None:
         described = server.kubectl("describe", "pods", f"--namespace={NAMESPACE}")
         raise PlatformError(f"the fleet's Job has not run to an end\n{described[-3000:]}\n{log[-3000:]}")
-    return Ran(code, log, pods, took)
+    return Ran(code, log, pods, took, created)
 
 
 def _running(server: ApiServer) -> int:

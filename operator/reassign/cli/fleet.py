@@ -23,7 +23,7 @@ PolicyFile = Annotated[
 ]
 Work = Annotated[
     str,
-    typer.Option(metavar="FOLDER", help="Where each stage leaves its tables, and finds those of a run before."),
+    typer.Option(metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."),
 ]
 Manifests = Annotated[Path, typer.Option(metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")]
 Report = Annotated[Path, typer.Option(metavar="FILE", help="The report, one HTML file.")]
@@ -49,7 +49,7 @@ def assess(snapshots: Snapshots, work: Work, policy: PolicyFile = None, master: 
 
     Example: kubectl kafka-reassign fleet assess --snapshots ./snapshots --work ./work
     """
-    _run("assess", snapshots, work, policy, master)
+    _run(snapshots, work, policy, master, plans=False)
 
 
 @fleet.command(epilog=EXITS)
@@ -58,7 +58,7 @@ def plan(snapshots: Snapshots, work: Work, policy: PolicyFile = None, master: Ma
 
     Example: kubectl kafka-reassign fleet plan --snapshots ./snapshots --policy policy.yaml --work ./work
     """
-    _run("plan", snapshots, work, policy, master)
+    _run(snapshots, work, policy, master)
 
 
 @fleet.command(epilog=EXITS)
@@ -70,7 +70,7 @@ def emit(
     Example: kubectl kafka-reassign fleet emit --snapshots ./snapshots --policy policy.yaml --work ./work
     --manifests ./fleet
     """
-    _run("emit", snapshots, work, policy, master, manifests=manifests)
+    _run(snapshots, work, policy, master, manifests=manifests)
 
 
 @fleet.command(epilog=EXITS)
@@ -79,7 +79,7 @@ def report(snapshots: Snapshots, work: Work, report: Report, policy: PolicyFile 
 
     Example: kubectl kafka-reassign fleet report --snapshots ./snapshots --work ./work --report fleet.html
     """
-    _run("report", snapshots, work, policy, master, report=report)
+    _run(snapshots, work, policy, master, report=report)
 
 
 @fleet.command(epilog=EXITS)
@@ -96,11 +96,10 @@ def run(
     Example: kubectl kafka-reassign fleet run --snapshots ./snapshots --policy policy.yaml --work ./work
     --manifests ./fleet --report fleet.html
     """
-    _run("report", snapshots, work, policy, master, manifests=manifests, report=report)
+    _run(snapshots, work, policy, master, manifests=manifests, report=report)
 
 
 def _run(
-    last: str,
     snapshots: str,
     work: str,
     policy: Path | None,
@@ -108,8 +107,9 @@ def _run(
     *,
     manifests: Path | None = None,
     report: Path | None = None,
+    plans: bool = True,
 ) -> None:
     from reassign.cli.fleet_run import run as run_all
 
-    if not run_all(last, snapshots, work, policy, master, manifests, report):
+    if not run_all(snapshots, work, policy, master, manifests, report, plans):
         raise typer.Exit(1)

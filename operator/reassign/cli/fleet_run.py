@@ -24,15 +24,15 @@ SHOWN = 20
 
 
 def run(
-    last: str,
     snapshots: str,
     work: str,
     policy: Path | None,
     master: str | None,
     manifests: Path | None,
     report: Path | None,
+    plans: bool,
 ) -> bool:
-    """Run the stages up to `last`; return whether no cluster was left out."""
+    """Run all stages that these options want; return whether no cluster was left out."""
     if report and report.is_dir():
         raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
@@ -42,10 +42,9 @@ def run(
         raise ReassignError(
             Reason.SPARK_FAILED, f"there is no {error.name} here, which fleets need: install it, '.[cli,fleet]'"
         ) from None
-    job = stages.Job(snapshots, wanted, work, manifests, report)
-    names = ["starting Spark", *stages.of(job, stages.Stage(last))]
-    with out.progress(*names) as next_step, session.started(master) as spark:
-        result = stages.run(spark, job, stages.Stage(last), lambda _: next_step())
+    job = stages.Job(snapshots, wanted, work, manifests, report, plans)
+    with out.progress("starting Spark", *job.stages) as next_step, session.started(master) as spark:
+        result = stages.run(spark, job, lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
         out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():

@@ -1,7 +1,6 @@
-"""A run over a fleet, stage by stage: check, assess, plan, emit, report.
+"""A run over a fleet: one pass over all snapshots, then the manifests, then the report.
 
-The first three are made from one pass over all snapshots. Each leaves its tables in a folder of its own, and last a
-marker that names what they were made from. A stage whose marker still fits is read, not made again; so a run that was
+The pass leaves its tables in the work folder. Where they still fit they are read, not made again; so a run that was
 killed goes on where it was, and comes to the same bytes.
 """
 
@@ -45,20 +44,12 @@ from reassign.text import listed
 
 PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
 """Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
-UNANSWERED = Problem(
-    reason=Kind.LOST,
-    message="its snapshot was checked by an earlier run, and the process that was to plan it now has ended: "
-    "give each of Spark's tasks more memory, and run it again",
-)
-
 SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
 """Columns of plans."""
 
 
 class Stage(StrEnum):
-    CHECK = "check"
-    ASSESS = "assess"
-    PLAN = "plan"
+    PASS = "check, assess, plan"
     EMIT = "emit"
     REPORT = "report"
 
@@ -69,14 +60,14 @@ class Job(NamedTuple):
     snapshots: str
     policy: Policy
     work: str
-    manifests: Path | None
-    report: Path | None
+    manifests: Path | None = None
+    report: Path | None = None
+    plans: bool = True  # whether plans are told, and what cannot be planned
 
-
-def of(job: Job, last: Stage) -> list[Stage]:
-    """The stages of a run."""
-    wanted = {Stage.EMIT: job.manifests is not None, Stage.REPORT: job.report is not None}
-    return [each for each in list(Stage)[: list(Stage).index(last) + 1] if wanted.get(each, True)]
+    @property
+    def stages(self) -> list[Stage]:
+        wanted = {Stage.PASS: True, Stage.EMIT: self.manifests is not None, Stage.REPORT: self.report is not None}
+        return [stage for stage in Stage if wanted[stage]]
 
 
 class Result(NamedTuple):
@@ -90,52 +81,34 @@ class Result(NamedTuple):
     emitted: Emitted | None
 
 
-def run(spark: SparkSession, job: Job, last: Stage, begin: Callable[[Stage], None]) -> Result:
-    """Run all stages up to the last one; `begin` is called as each of them begins.
+def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result:
+    """Run all stages of a job; `begin` is called as each of them begins.
 
     Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
-    kept, stages = Kept(spark, job.work), of(job, last)
-    begin(Stage.CHECK)
+    begin(Stage.PASS)
     there = inventory.take(spark, job.snapshots)
     job.policy.check_patterns({file.cluster for file in there.files if file.cluster})
-    one_pass = OnePass(job, there)
-    by_files = hashed([there.digest, program()])
-    by_goals = hashed([by_files, job.policy.digest])
-
-    results = kept.stage(Stage.CHECK, by_files, one_pass.checked)
-    files = [file_of(row) for row in rows_of(results["files"])]
-    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in rows_of(results["verdicts"])))
+    kept = Kept(spark, job.work)
+    tables = kept.tables(hashed([there.digest, program(), job.policy.digest]), OnePass(job, there).made)
+    files = [file_of(row) for row in rows_of(tables["files"])]
+    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in rows_of(tables["verdicts"])))
     quarantined = problems(checked.quarantine)
-
-    begin(Stage.ASSESS)
-    tables = kept.stage(Stage.ASSESS, by_goals, lambda: one_pass.assessed(checked))
-    if Stage.PLAN in stages:
-        begin(Stage.PLAN)
-    plans = kept.stage(Stage.PLAN, by_goals, lambda: one_pass.planned(checked))["plans"]
-    planned = {*plans["cluster"].to_pylist()}
-    unanswered = [
-        {"cluster": each.folder.cluster, "cluster_id": each.cluster_id, "problem": UNANSWERED}
-        for each in checked.newest
-        if each.folder.cluster not in planned
-    ]
-    tables["plans"] = in_order(pa.concat_tables([plans, pa.Table.from_pylist(unanswered, plans.schema)]))
-    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY)) if Stage.PLAN in stages}
+    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY)) if job.plans}
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
     passing = any(problem["reason"] in PASSING for problem in left_out.values())
-    if passing or unanswered or any(note.kind == Kind.LOST for note in checked.notes):
-        for stage in (Stage.CHECK, Stage.ASSESS, Stage.PLAN):
-            kept.forget(stage)
+    if passing or any(note.kind == Kind.LOST for note in checked.notes):
+        kept.forget()
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
     emitted = None
-    if job.manifests is not None and Stage.EMIT in stages:
+    if job.manifests is not None:
         begin(Stage.EMIT)
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
-        rows = (row for part in kept.parts(Stage.PLAN, "manifests") for row in rows_of(part))
+        rows = (row for part in kept.parts("manifests") for row in rows_of(part))
         manifests = ((row["cluster"], row["name"], row["text"]) for row in rows)
         emitted = emit(job.manifests, manifests, about(choose.digest(files), job.policy), states)
-    if job.report is not None and Stage.REPORT in stages:
+    if job.report is not None:
         begin(Stage.REPORT)
         quarantine = [each._asdict() for each in checked.quarantine]
         text = page.render(fleet(seen, quarantine, tables, job.policy))
@@ -159,41 +132,37 @@ class Answers(NamedTuple):
 
 
 class OnePass:
-    """What is said of all snapshots, by one job of Spark's, which runs when something is asked that is not kept."""
+    """What is said of all snapshots, by one job of Spark's, and a few over what it says of days and clusters."""
 
     def __init__(self, job: Job, there: Inventory) -> None:
         self._job, self._there = job, there
 
-    def checked(self) -> Made:
-        """All files, all verdicts, and the rows that quarantine."""
+    def made(self) -> Made:
+        """Yield all files and verdicts, the rows that quarantine, and of the clusters that count all else."""
         _, _, files, chosen = self._answers
-        rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
         by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
         faulty = {one.cluster for one in by_rows if one.quarantines}
-        verdicts = [one._asdict() for one in sorted((*chosen.verdicts, *by_rows))]
-        return {
-            "files": pa.Table.from_pylist(rows, schema_of("files")),
-            "verdicts": pa.Table.from_pylist(verdicts, schema_of("verdicts")),
-            "rejected": self._parts((one for one in chosen.newest if one.folder.cluster in faulty), "rejected"),
-        }
+        verdicts = sorted((*chosen.verdicts, *by_rows))
+        checked = choose.checked(chosen, verdicts)
+        rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
+        yield "files", pa.Table.from_pylist(rows, schema_of("files"))
+        yield "verdicts", pa.Table.from_pylist([one._asdict() for one in verdicts], schema_of("verdicts"))
+        yield "rejected", self._parts((one for one in chosen.newest if one.folder.cluster in faulty), "rejected")
+        for kind in (*LOAD_TABLES, "plans"):
+            yield kind, self._of(checked.newest, kind).drop_columns(["date"])
+        yield from self._told(checked)
+        yield "manifests", (part.drop_columns(["date"]) for part in self._parts(checked.newest, "manifests"))
 
-    def assessed(self, checked: Checked) -> Made:
-        """The loads of the clusters that count, and what their history tells."""
+    def _told(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
+        """What history tells of the clusters that count."""
         counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
         found = self._answers.found
-        history = told(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
+        tables = told(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
         with reading(self._job.snapshots), ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
-            made = pool.map(lambda table: in_order(table.toArrow()), history.values())
-            loads = {kind: self._of(checked.newest, kind).drop_columns(["date"]) for kind in LOAD_TABLES}
-            return loads | dict(zip(history, made, strict=True))
-
-    def planned(self, checked: Checked) -> Made:
-        return {
-            "plans": self._of(checked.newest, "plans").drop_columns(["date"]),
-            "manifests": (part.drop_columns(["date"]) for part in self._parts(checked.newest, "manifests")),
-        }
+            made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
+        yield from zip(tables, made, strict=True)
 
     def _of(self, newest: Iterable[Snapshot], kind: str) -> pa.Table:
         """Rows of what is said of these snapshots."""
