@@ -1,7 +1,6 @@
 """The program, killed at a chosen moment: `python -m tests.fleet.killed MODULE FUNCTION TEXT ARGUMENT...`
 
-The first call of that function with this text in an argument sends SIGKILL instead of doing anything. Parts of tables
-are small there, so that there are several.
+The first call of that function with this text in an argument sends SIGKILL instead of doing anything.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import sys
 from typing import Any
 
 from reassign.cli.app import main
-from reassign.fleet import answers
 
 
 def arm(module: str, name: str, text: str) -> None:
@@ -33,7 +31,6 @@ def arm(module: str, name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    answers.PART = 1 << 14
     arm(*sys.argv[1:4])
     sys.argv[1:] = sys.argv[4:]
     main()

@@ -10,14 +10,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
+from reassign.fleet import kept
 from reassign.fleet.kept import FOLDER, Kept, Made
 
 ROWS = pa.table({"cluster": ["a", "b", "c"], "text": ["one", "two", "three"]})
 PARTS = [ROWS.slice(number, 1) for number in range(3)]
 
 
-def tables(*parts: pa.Table) -> Callable[[], Made]:
-    return lambda: iter([("plans", ROWS), ("manifests", iter(parts))])
+@pytest.fixture(autouse=True)
+def _parts_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "PART", 1)
+
+
+def tables(spark: SparkSession, rows: pa.Table = ROWS) -> Callable[[], Made]:
+    return lambda: iter([("plans", ROWS), ("manifests", spark.createDataFrame(rows).coalesce(1))])
 
 
 def never() -> Made:
@@ -33,34 +39,34 @@ def changed(file: Path, at: int) -> None:
 
 def test_what_was_made_is_read_and_its_parts_one_after_another(spark: SparkSession, tmp_path: Path) -> None:
     first, second = (Kept(spark, str(tmp_path)) for _ in range(2))
-    assert first.tables("key", tables(*PARTS)) == {"plans": ROWS}
+    assert first.tables("key", tables(spark)) == {"plans": ROWS}
     assert [*first.parts("manifests")] == PARTS
     assert second.tables("key", never) == {"plans": ROWS}
     parts = second.parts("manifests")
     assert next(parts) == PARTS[0]
-    (tmp_path / FOLDER / "manifests" / "1.parquet").unlink()
-    with pytest.raises(PlanningError, match=r"1.parquet has changed meanwhile: run it again") as error:
+    sorted(tmp_path.glob(f"{FOLDER}/manifests/*.parquet"))[1].unlink()
+    with pytest.raises(PlanningError, match=r"c001\S*.parquet has changed meanwhile: run it again") as error:
         next(parts)
     assert error.value.reason is Reason.CANNOT_BE_WRITTEN
 
 
 def test_of_parts_that_were_more_none_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    Kept(spark, str(tmp_path)).tables("key", tables(*PARTS))
-    Kept(spark, str(tmp_path)).tables("another", tables(PARTS[0]))
-    assert [file.name for file in tmp_path.glob(f"{FOLDER}/manifests/*.parquet")] == ["0.parquet"]
+    Kept(spark, str(tmp_path)).tables("key", tables(spark))
+    Kept(spark, str(tmp_path)).tables("another", tables(spark, PARTS[0]))
+    assert len([*tmp_path.glob(f"{FOLDER}/manifests/*.parquet")]) == 1
 
 
-@pytest.mark.parametrize("name", ["plans", "manifests/1"])
+@pytest.mark.parametrize("name", ["plans.parquet", "manifests/*.parquet"])
 def test_a_changed_byte_has_all_made_anew(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    Kept(spark, str(tmp_path)).tables("key", tables(*PARTS))
-    file = tmp_path / FOLDER / f"{name}.parquet"
+    Kept(spark, str(tmp_path)).tables("key", tables(spark))
+    file, *_ = (tmp_path / FOLDER).glob(name)
     text = file.read_bytes()
     for at in range(0, len(text), 20):
         changed(file, at)
         with pytest.raises(AssertionError):
             Kept(spark, str(tmp_path)).tables("key", never)
         file.write_bytes(text)
-    kept = Kept(spark, str(tmp_path))
+    again = Kept(spark, str(tmp_path))
     changed(file, len(text) // 2)
-    assert kept.tables("key", tables(*PARTS)) == {"plans": ROWS}
-    assert [*kept.parts("manifests")] == PARTS
+    assert again.tables("key", tables(spark)) == {"plans": ROWS}
+    assert [*again.parts("manifests")] == PARTS

@@ -93,12 +93,16 @@ def test_no_byte_depends_on_the_time_zone_of_sparks_session(program: None, spark
         finally:
             spark.conf.set("spark.sql.session.timeZone", "UTC")
         assert THROTTLE in place.report.read_text()
-        tables = {str(file.relative_to(place.work)): file.read_bytes() for file in place.work.glob("*/[!.]*")}
+        tables = {
+            str(file.relative_to(place.work)): file.read_bytes()
+            for file in place.work.glob("*/*.parquet")
+            if file.is_file()
+        }
         made[zone] = place.output() | tables
     assert made["UTC"] == made["Asia/Tokyo"] == made["-11:30"]
 
 
-def test_manifests_come_to_the_driver_task_by_task(
+def test_manifests_are_written_by_the_executors_and_no_result_of_a_task(
     program: None, spark: SparkSession, whole: Place, tmp_path: Path
 ) -> None:
     place = Place(whole.snapshots, tmp_path)
@@ -163,7 +167,7 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program:
 KILLS = {
     "check": ("reassign.fleet.storage", "Storage.write", f"{FOLDER}/verdicts"),
     "assess": ("reassign.fleet.storage", "Storage.write", f"{FOLDER}/directory_load"),
-    "plan": ("reassign.fleet.storage", "Storage.write", f"{FOLDER}/manifests/2"),
+    "plan": ("reassign.fleet.storage", "Storage.write", MARKER),
     "emit": ("pathlib", "Path.replace", "2.yaml"),
     "report": ("pathlib", "Path.replace", "report.html"),
 }
@@ -193,7 +197,7 @@ def flipped(content: bytes) -> bytes:
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
-    "manifests/0.parquet": flipped,
+    "manifests/*.parquet": flipped,
     "_MADE_FROM": lambda _: b"\xff\xfe",
     "verdicts.parquet": lambda _: None,
 }
@@ -206,7 +210,7 @@ def test_what_is_damaged_is_made_again_and_other_files_stay(
 ) -> None:
     place = Place(whole.snapshots, tmp_path)
     shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
-    file = place.work / FOLDER / name
+    file, *_ = (place.work / FOLDER).glob(name)
     content = DAMAGE[name](file.read_bytes())
     file.unlink()
     if content is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reassign.errors import PlanningError
@@ -30,8 +31,12 @@ POLICY = "defaults: {goal: {drainBrokers: [2]}, template: {throttle: {interBroke
 def ask(root: Path, made: Cluster, policy: Policy | None = None, newest: bool = True) -> pa.Table:
     place = root / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}"
     snapshots.write(place, in_sync(made, TAKEN))
-    contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.iterdir()}
-    return pa.Table.from_batches([batch_of([of_cluster.answer(FOLDER, contents, policy or Policy(), newest)])])
+    answer = of_cluster.answer(FOLDER, contents_of(root), policy or Policy(), newest)
+    return pa.Table.from_batches([batch_of([answer])])
+
+
+def contents_of(root: Path) -> dict[str, pa.Buffer]:
+    return {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in root.rglob("*.parquet")}
 
 
 def one(rows: pa.Table, kind: str) -> dict[str, Any]:
@@ -72,6 +77,24 @@ def test_a_snapshot_is_one_row_with_a_list_of_each_kind(tmp_path: Path) -> None:
 
 def test_of_an_older_snapshot_only_what_history_needs_is_said(tmp_path: Path) -> None:
     assert said(ask(tmp_path, cluster(Made(90, 6)), newest=False)) == {"files", *HISTORY} - {"begun"}
+
+
+@pytest.mark.parametrize(("column", "kinds"), {"isr": {None}, "size_bytes": {None, "DamagedPage"}}.items())
+@pytest.mark.parametrize("newest", [False, True])
+def test_of_an_older_snapshot_no_column_is_read_that_history_does_without(
+    tmp_path: Path, column: str, kinds: set[str | None], newest: bool
+) -> None:
+    ask(tmp_path, cluster(Made(90, 6)))
+    file = tmp_path / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}" / "partitions.parquet"
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    [chunk] = [one for one in map(group.column, range(group.num_columns)) if one.path_in_schema.split(".")[0] == column]
+    content = bytearray(file.read_bytes())
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[begin + chunk.total_compressed_size - 1] ^= 0xFF
+    file.write_bytes(content)
+    answer = of_cluster.answer(FOLDER, contents_of(tmp_path), Policy(), newest)
+    found = {row["kind"] for row in answer["files"]}
+    assert found == ({None, "DamagedPage"} if newest else kinds)
 
 
 def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path: Path) -> None:

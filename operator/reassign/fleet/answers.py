@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -100,8 +100,6 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
 LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
 SMALL = ("files", "verdicts", *LOAD_TABLES, "plans")
 """Kinds that a driver has room for."""
-PART = 1 << 23
-"""Bytes of text in a part of a table that a driver has no room for."""
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
 ANSWERS = pa.schema([*SNAPSHOT.items(), *((kind, pa.list_(pa.struct(list(of.items())))) for kind, of in KINDS.items())])
 
@@ -130,20 +128,6 @@ def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows: Python needs ten times the memory that a table does, so not all of them at once."""
     for batch in table.to_batches(max_chunksize=1000):
         yield from batch.to_pylist()
-
-
-def in_parts(rows: Iterable[Mapping[str, str]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield tables of about PART bytes each, of rows of texts."""
-    part: list[Mapping[str, str]] = []
-    size = 0
-    for row in rows:
-        part.append(row)
-        size += sum(map(len, row.values()))
-        if size >= PART:
-            yield pa.Table.from_pylist(part, schema)
-            part, size = [], 0
-    if part:
-        yield pa.Table.from_pylist(part, schema)
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -1,6 +1,6 @@
 """The tables of a pass in a folder of the work folder, with a marker, written last, of what they were made from.
 
-A table that a driver has no room for comes in parts, which are in a folder of their own: `pass/manifests/0.parquet`.
+A table that a driver has no room for is written by the executors, in parts, into a folder of its own: `pass/manifests`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from reassign.errors import PlanningError, Reason
 from reassign.fleet.storage import Storage, spark_errors_as
 
-FOLDER, MARKER = "pass", "_MADE_FROM"
-Made = Iterator[tuple[str, pa.Table | Iterator[pa.Table]]]
-"""Tables by name, whole or in parts."""
+FOLDER, MARKER, ENDING = "pass", "_MADE_FROM", ".parquet"
+PART = 500
+"""Rows of a part."""
+Made = Iterator[tuple[str, pa.Table | DataFrame]]
+"""Tables by name: the driver's, and those of executors."""
 
 
 class Kept:
@@ -31,7 +33,7 @@ class Kept:
         self._digests: dict[str, str] = {}  # by file
 
     def tables(self, key: str, make: Callable[[], Made]) -> dict[str, pa.Table]:
-        """Return the tables, without those in parts; made anew unless they are there, made from the same."""
+        """Return the driver's tables; all is made anew unless it is there, made from the same."""
         with self._usable():
             if kept := self._kept(key):
                 return kept
@@ -39,12 +41,14 @@ class Kept:
         tables, digests = {}, {}
         for table, rows in make():
             if isinstance(rows, pa.Table):
-                tables[table], digests[table] = rows, self._write(table, rows)
+                file, tables[table] = f"{table}{ENDING}", rows
+                digests[file] = self._write(file, rows)
                 continue
             with self._usable():
-                self._storage.remove(f"{self._place}/{table}")
-            for number, part in enumerate(rows):
-                digests[f"{table}/{number}"] = self._write(f"{table}/{number}", part)
+                place = f"{self._place}/{table}"
+                rows.write.mode("overwrite").option("maxRecordsPerFile", PART).parquet(place)
+                parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
+                digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
         lines = (key, *(f"{digest} {file}" for file, digest in digests.items()))
         with self._usable():
             self._storage.write(self._marker, "\n".join(lines).encode())
@@ -52,16 +56,16 @@ class Kept:
         return tables
 
     def parts(self, table: str) -> Iterator[pa.Table]:
-        """Read a table in parts, one after another."""
-        for file, digest in self._digests.items():
+        """Read a table of executors in parts, one after another."""
+        for file in self._digests:
             if not file.startswith(f"{table}/"):
                 continue
             with self._usable():
-                content = self._read(file, digest)
-            if content is None:
-                why = f"{self._path(file)} has changed meanwhile: run it again, which makes it anew"
+                rows = self._read(file)
+            if rows is None:
+                why = f"{self._place}/{file} has changed meanwhile: run it again, which makes it anew"
                 raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
-            yield pq.read_table(content)
+            yield rows
 
     def forget(self) -> None:
         """Have all made anew by the next run."""
@@ -69,42 +73,41 @@ class Kept:
 
     def _kept(self, key: str) -> dict[str, pa.Table] | None:
         """None where there is nothing made from this, or one of its files is damaged."""
-        tables, digests = {}, {}
+        tables = {}
         try:
             made_from, *lines = (self._storage.read(self._marker) or b"").decode().split("\n")
             if made_from != key:
                 return None
-            for line in lines:
-                digest, _, file = line.partition(" ")
-                digests[file] = digest
-                if (content := self._read(file, digest)) is None:
+            self._digests = {file: digest for digest, file in (line.split(" ") for line in lines)}
+            for file, digest in self._digests.items():
+                if "/" in file:
+                    if self._storage.sha256(f"{self._place}/{file}") != digest:
+                        return None
+                elif (rows := self._read(file)) is None:
                     return None
-                if "/" not in file:
-                    tables[file] = pq.read_table(content)
-        except (UnicodeDecodeError, Py4JJavaError):
+                else:
+                    tables[file.removesuffix(ENDING)] = rows
+        except (ValueError, Py4JJavaError):
             return None
-        self._digests = digests
         return tables
 
-    def _read(self, file: str, digest: str) -> pa.BufferReader | None:
+    def _read(self, file: str) -> pa.Table | None:
         """None where it is not what was written: Parquet's own checksums are of pages alone, not of columns' names."""
-        content = self._storage.read(self._path(file)) or b""
-        return pa.BufferReader(content) if hashlib.sha256(content).hexdigest() == digest else None
+        content = self._storage.read(f"{self._place}/{file}") or b""
+        whole = hashlib.sha256(content).hexdigest() == self._digests[file]
+        return pq.read_table(pa.BufferReader(content)) if whole else None
 
     def _write(self, file: str, rows: pa.Table) -> str:
         content = pa.BufferOutputStream()
         pq.write_table(rows, content, compression="zstd")
         written = content.getvalue().to_pybytes()
         with self._usable():
-            self._storage.write(self._path(file), written)
+            self._storage.write(f"{self._place}/{file}", written)
         return hashlib.sha256(written).hexdigest()
 
     @property
     def _marker(self) -> str:
         return f"{self._place}/{MARKER}"
-
-    def _path(self, file: str) -> str:
-        return f"{self._place}/{file}.parquet"
 
     def _usable(self) -> AbstractContextManager[None]:
         todo = "fix that, or name another one, and run it again: it goes on where it was"

@@ -28,7 +28,7 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory
-from reassign.fleet.answers import LOAD_TABLES, SMALL, SNAPSHOT, in_order, in_parts, of_kind, rows_of, schema_of
+from reassign.fleet.answers import LOAD_TABLES, SMALL, SNAPSHOT, in_order, of_kind, rows_of, schema_of
 from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
@@ -141,17 +141,19 @@ class OnePass:
         """Yield all files and verdicts, the rows that quarantine, and of the clusters that count all else."""
         _, _, files, chosen = self._answers
         by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
-        faulty = {one.cluster for one in by_rows if one.quarantines}
+        faulty = [
+            one for one in chosen.newest if one.folder.cluster in {each.cluster for each in by_rows if each.quarantines}
+        ]
         verdicts = sorted((*chosen.verdicts, *by_rows))
         checked = choose.checked(chosen, verdicts)
         rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
         yield "files", pa.Table.from_pylist(rows, schema_of("files"))
         yield "verdicts", pa.Table.from_pylist([one._asdict() for one in verdicts], schema_of("verdicts"))
-        yield "rejected", self._parts((one for one in chosen.newest if one.folder.cluster in faulty), "rejected")
+        yield "rejected", self._rows(faulty, "rejected")
         for kind in (*LOAD_TABLES, "plans"):
             yield kind, self._of(checked.newest, kind).drop_columns(["date"])
         yield from self._told(checked)
-        yield "manifests", (part.drop_columns(["date"]) for part in self._parts(checked.newest, "manifests"))
+        yield "manifests", self._rows(checked.newest, "manifests").drop("date")
 
     def _told(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
         """What history tells of the clusters that count."""
@@ -170,15 +172,11 @@ class OnePass:
         names = pa.array([str(one.folder) for one in newest], pa.string())
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
 
-    def _parts(self, newest: Iterable[Snapshot], kind: str) -> Iterator[pa.Table]:
-        """Such rows of texts as a driver has no room for: it holds those of one task at a time."""
-        folders = {one.folder for one in newest}
-        if not folders:
-            return
-        with reading(self._job.snapshots):
-            rows = said_of(self._answers.found, kind).toLocalIterator()
-            of_these = (row.asDict() for row in rows if Folder(row.date, row.cluster) in folders)
-            yield from in_parts(of_these, schema_of(kind))
+    def _rows(self, newest: Iterable[Snapshot], kind: str) -> DataFrame:
+        """The same, where a driver has no room for it."""
+        found = self._answers.found
+        these = pa.Table.from_pylist([one.folder._asdict() for one in newest], pa.schema([*SNAPSHOT.items()]))
+        return said_of(found.join(sf.broadcast(found.sparkSession.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
 
     def _all_of(self, found: DataFrame) -> Answers:
         small = found.select(*SNAPSHOT, *SMALL).toArrow()

@@ -52,6 +52,20 @@ class Storage:
         finally:
             stream.close()
 
+    def sha256(self, path: str) -> str:
+        """Return a hash of a file's content; the JVM reads it, and not this process."""
+        files, place = self._at(path)
+        stream = files.open(place)
+        try:
+            return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
+        finally:
+            stream.close()
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of what is in a folder, in order."""
+        files, place = self._at(folder)
+        return sorted(str(each.getPath().getName()) for each in files.listStatus(place))
+
     def write(self, path: str, content: bytes) -> None:
         """Write a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
