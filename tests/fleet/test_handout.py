@@ -217,7 +217,7 @@ def test_a_snapshot_that_hangs_is_left_out(
 
     def hanging(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
-            assert signal.alarm(1) > 500  # what it may take, which is too long for a test
+            (tmp_path / str(os.getpid())).write_text(str(signal.alarm(1)))  # what it may take is too long for a test
             signal.pause()
         return real(folder, *about)
 
@@ -228,6 +228,9 @@ def test_a_snapshot_that_hangs_is_left_out(
         "c3": "InvalidGoal",
     }
     assert "has ended, since it took longer than 600 s" in result.left_out["c2"]["message"]
+    alarms = [int(file.read_text()) for file in tmp_path.glob("[0-9]*")]
+    assert len(alarms) == 2, alarms  # of a worker, and then of its own process
+    assert min(alarms) > 500
 
 
 def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSession, tmp_path: Path) -> None:

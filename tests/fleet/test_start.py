@@ -49,3 +49,21 @@ def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: Spark
         yield pa.RecordBatch.from_pydict({"has": [has]})
 
     assert [row.has for row in spark.range(0, 1, 1, 1).mapInArrow(look, "has boolean").collect()] == [True]
+
+
+WANTS_MORE = """
+from reassign.errors import ReassignError
+from reassign.fleet import session
+try:
+    with session.started("local[1]") as spark:
+        spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 9)
+except ReassignError as error:
+    print(error.message)
+"""
+
+
+def test_want_of_memory_in_the_jvm_is_a_sentence_that_names_the_setting(tmp_path: Path) -> None:
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = subprocess.check_output([sys.executable, "-c", WANTS_MORE], env=environment, text=True)
+    assert told.startswith("Spark's JVM has too little memory (Java heap space): raise spark.driver.memory")
+    assert told.count("\n") == 1

@@ -267,7 +267,7 @@ def rollback(
 ) -> None:
     """Write the PartitionReassignment that undoes another one, from the record in its status.
 
-    Example: kubectl kafka-reassign rollback drain-5-5fff1f33-1 -n kafka | kubectl apply --server-side -f -
+    Example: kubectl kafka-reassign rollback drain-5-a6cb0b-56bb107f-1 -n kafka | kubectl apply --server-side -f -
     """
     from reassign.cli.converting import roll_back
 

@@ -129,6 +129,7 @@ for _server in (AccumulatorTCPServer, AccumulatorUnixServer):
 
 FULL = ("No space left on device", "Disk quota exceeded")
 DENIED = ("Permission denied", "AccessControlException", "Read-only file system")
+NO_MEMORY = ("Java heap space", "GC overhead limit exceeded", "Cannot reserve")
 
 
 @contextmanager
@@ -176,6 +177,13 @@ def _told(error: Exception, log: str) -> ReassignError:
                 Reason.CANNOT_BE_WRITTEN,
                 f"Spark cannot go on: {known}; fix that for the work folder, the snapshots and Spark's own "
                 "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
+            )
+    for known in NO_MEMORY:
+        if known in text:
+            return ReassignError(
+                Reason.SPARK_FAILED,
+                f"Spark's JVM has too little memory ({known}): raise spark.driver.memory, and with executors "
+                "spark.executor.memory, and run it again: it goes on where it was",
             )
     return ReassignError(
         Reason.SPARK_FAILED,
