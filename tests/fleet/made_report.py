@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from reassign.fleet.report.model import (
-    RESOURCES,
-    Balance,
-    ByBroker,
-    Certificate,
-    Cluster,
-    Fleet,
-    Growth,
-    Load,
-    Loads,
-    Quarantined,
-    Rack,
-    State,
-    Wave,
-)
+from reassign.api.goal import COUNTED
+from reassign.fleet.answers import Row
+from reassign.fleet.choose import Verdict
+from reassign.fleet.report.model import Cluster, Fleet, State
 
 GIB = 2**30
 NEWEST = datetime(2026, 11, 21, 23, 5, tzinfo=UTC)
@@ -34,6 +25,15 @@ KINDS = (
     ("SharedClusterId", "", "rZ0y9vQ7TkGf0xkJ8yq3Gw is the id of ledger-eu-west-2 too"),
 )
 BAND = [0.9, 1.1]
+NOTHING: Row = {
+    "waves": [],
+    **dict.fromkeys(("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound"), 0),
+    "makespan": None,
+    "makespan_bound": None,
+}
+
+Loads = Mapping[str, Sequence[float]]
+Brokers = Mapping[str, Sequence[Any]]
 
 
 def made(clusters: int = 60, seed: int = 1, brokers: int = 30, giant: int = 0) -> Fleet:
@@ -41,26 +41,13 @@ def made(clusters: int = 60, seed: int = 1, brokers: int = 30, giant: int = 0) -
     chance = random.Random(seed)
     names = [f"{TEAMS[i % len(TEAMS)]}-{PLACES[i // len(TEAMS) % len(PLACES)]}-{i // 50 + 1}" for i in range(clusters)]
     found = [_cluster(chance, name, giant if giant and i == 0 else brokers) for i, name in enumerate(names)]
-    quarantine = [entry for one in found if one["state"] == "Quarantined" for entry in _quarantined(chance, one)]
-    return {
-        "newest": NEWEST.isoformat(),
-        "version": "0.1.0",
-        "policy": f"{chance.getrandbits(48):012x}",
-        "clusters": found,
-        "quarantine": quarantine,
-    }
+    quarantine = [verdict for one in found if one.state == "Quarantined" for verdict in _quarantined(chance, one)]
+    return Fleet(NEWEST, "0.1.0", f"{chance.getrandbits(48):012x}", found, quarantine)
 
 
-def _quarantined(chance: random.Random, cluster: Cluster) -> list[Quarantined]:
+def _quarantined(chance: random.Random, cluster: Cluster) -> list[Verdict]:
     return [
-        {
-            "cluster": cluster["cluster"],
-            "date": "2026-11-21",
-            "table": table,
-            "kind": kind,
-            "rows": chance.randint(1, 400),
-            "example": example,
-        }
+        Verdict(cluster.name, "2026-11-21", table, kind, chance.randint(1, 400), example, True)
         for kind, table, example in chance.sample(KINDS, chance.choice((1, 1, 2)))
     ]
 
@@ -69,62 +56,57 @@ def _cluster(chance: random.Random, name: str, brokers: int) -> Cluster:
     state: State = chance.choices(("Planned", "Balanced", "NotPlanned", "Quarantined"), (70, 20, 5, 5))[0]
     partitions = brokers * chance.randint(20, 60)
     topics = max(1, partitions // chance.randint(6, 24))
-    by_broker = _by_broker(chance, brokers, partitions, state)
-    stored = int(sum(by_broker["before"]["Disk"]))
-    certificate, waves = _plan(chance, by_broker) if state == "Planned" else (_nothing(), [])
+    found, after, target = _brokers(chance, brokers, partitions, state)
+    stored = int(sum(found["bytes"]))
+    costs = _costs(chance, found, after) if state == "Planned" else NOTHING
     planned = state in ("Planned", "Balanced")
-    cluster: Cluster = {
-        "cluster": name,
-        "cluster_id": f"{chance.getrandbits(128):032x}"[:22],
-        "taken_at": (NEWEST - timedelta(minutes=chance.randint(0, 50))).isoformat(),
-        "state": state,
-        "problem": None,
-        "brokers": brokers,
-        "topics": topics,
-        "partitions": partitions,
-        "replicas": int(sum(by_broker["before"]["Replicas"])),
-        "bytes": stored,
-        "violations": chance.choice((0, 0, 0, chance.randint(1, partitions // 4))) if state == "Planned" else 0,
-        "goal": "balance Disk, Replicas, Leaders within 10 %"
-        + (f"; drain {by_broker['id'][-1]}" if by_broker["target"] and not by_broker["target"]["Disk"][-1] else ""),
-        "resources": [_balance(by_broker, by) for by in RESOURCES] if planned else [],
-        "by_broker": by_broker,
-        "by_rack": _by_rack(by_broker),
-        "waves": waves,
-        "certificate": certificate if planned else None,
-        "unmet": [],
-        "growth": _growth(chance, by_broker, stored),
-        "leftovers": [],
-    }
+    cluster = Cluster(
+        name=name,
+        cluster_id=f"{chance.getrandbits(128):032x}"[:22],
+        taken_at=NEWEST - timedelta(minutes=chance.randint(0, 50)),
+        state=state,
+        problem=None,
+        goal="balance Disk, Replicas, Leaders within 10 %"
+        + (f"; drain {found['broker'][-1]}" if planned and not target["Disk"][-1] else ""),
+        load={
+            "brokers": brokers,
+            "topics": topics,
+            "partitions": partitions,
+            "replicas": int(sum(found["replicas"])),
+            "bytes": stored,
+            "violations": chance.choice((0, 0, 0, chance.randint(1, partitions // 4))) if state == "Planned" else 0,
+        },
+        plan=_plan(found, after, target) | costs if planned else {},
+        brokers=found,
+        racks=_racks(found, {by: found[of.what] for by, of in COUNTED.items()}),
+        topics=[],
+        disks=[],
+        leftovers=[],
+    )
+    cluster.topics, cluster.disks = _growth(chance, found, stored)
     if state == "NotPlanned":
-        cluster["problem"] = {
+        cluster.problem = {
             "reason": "NotEnoughBrokers",
             "message": "replication factor 3 needs 3 brokers, and the goal leaves 2; change goal.brokers",
         }
     if state == "Quarantined":
-        cluster |= {
-            "problem": {"reason": "SnapshotBroken", "message": "take a new snapshot; nothing is planned from this one"},
-            "by_broker": None,
-            "by_rack": [],
-            "brokers": None,
-            "topics": None,
-            "partitions": None,
-            "replicas": None,
-            "bytes": None,
-            "violations": None,
-            "growth": {"topics": [], "disks": []},
+        cluster.problem = {
+            "reason": "SnapshotBroken",
+            "message": "take a new snapshot; nothing is planned from this one",
         }
+        cluster.load, cluster.brokers, cluster.racks, cluster.topics, cluster.disks = {}, {}, [], [], []
     if state == "Planned" and chance.random() < 0.06:
-        cluster["unmet"] = [{"what": "disk of broker 4 within 10 %", "nearest": "127 % of its share"}]
+        cluster.plan["unmet"] = [{"what": "disk of broker 4 within 10 %", "nearest": "127 % of its share"}]
     if planned and chance.random() < 0.1:
-        since = (NEWEST - timedelta(days=chance.randint(1, 30))).isoformat()
-        cluster["leftovers"] = [
+        since = NEWEST - timedelta(days=chance.randint(1, 30))
+        cluster.leftovers = [
             {"kind": "Throttle", "what": "leader.replication.throttled.rate on 6 brokers", "since": since}
         ]
     return cluster
 
 
-def _by_broker(chance: random.Random, brokers: int, partitions: int, state: State) -> ByBroker:
+def _brokers(chance: random.Random, brokers: int, partitions: int, state: State) -> tuple[Brokers, Loads, Loads]:
+    """The brokers as they are, and what would lie on them after a plan, and should."""
     racks = [f"/dc{i % 2 + 1}/row{i // 2 % 3 + 1}" for i in range(brokers)]
     size = chance.choice((1, 2, 4)) * 1024 * GIB
     weights = [chance.choice((1, 1, 1, 2)) if brokers > 12 and i >= brokers // 2 else 1 for i in range(brokers)]
@@ -144,139 +126,110 @@ def _by_broker(chance: random.Random, brokers: int, partitions: int, state: Stat
         before[by] = [float(round(total * one / sum(rough))) for one in rough]
         near = [weight * chance.uniform(0.94, 1.06) for weight in weights]
         after[by] = [float(round(total * one / sum(near))) for one in near] if state == "Planned" else before[by]
-    planned = state in ("Planned", "Balanced")
-    return {
-        "id": list(range(brokers)),
+    rows: Brokers = {
+        "broker": list(range(brokers)),
         "rack": racks,
         "capacity": [None if brokers < 6 else size * max(1, weight) for weight in weights],
-        "before": _loads(before),
-        "after": _loads(after) if planned else None,
-        "target": _loads(target) if planned else None,
+        **{of.what: before[by] for by, of in COUNTED.items()},
     }
+    return rows, after, target
 
 
-def _loads(values: dict[str, list[float]]) -> Loads:
-    return {"Disk": values["Disk"], "Replicas": values["Replicas"], "Leaders": values["Leaders"]}
-
-
-def _balance(brokers: ByBroker, by: str) -> Balance:
-    target = brokers["target"]
-    assert target
-    assert brokers["after"]
-
-    def ends(load: Loads) -> list[float]:
-        shares = [has / should for has, should in zip(load[by], target[by], strict=True) if should]
-        return [min(shares), max(shares)]
-
+def _plan(brokers: Brokers, after: Loads, target: Loads) -> Row:
+    """A plan that costs nothing."""
     return {
-        "by": by,
-        "before": ends(brokers["before"]),
-        "after": ends(brokers["after"]),
-        "reachable": 1.0,
-        "band": BAND,
+        "racks": _racks(brokers, after),
+        "after": after,
+        "target": target,
+        "balance": [
+            {
+                "by": by.value,
+                "before": _ends(brokers[of.what], target[by]),
+                "after": _ends(after[by], target[by]),
+                "reachable": 1.0,
+                "band": BAND,
+            }
+            for by, of in COUNTED.items()
+        ],
+        "unmet": [],
+        **NOTHING,
     }
 
 
-def _by_rack(brokers: ByBroker) -> list[Rack]:
-    found: list[Rack] = []
+def _ends(load: Sequence[float], target: Sequence[float]) -> list[float]:
+    shares = [has / should for has, should in zip(load, target, strict=True) if should]
+    return [min(shares), max(shares)]
+
+
+def _racks(brokers: Brokers, loads: Loads) -> list[Row]:
+    found: list[Row] = []
     for level in (1, 2):
         places = ["/" + "/".join(rack.split("/")[1 : level + 1]) for rack in brokers["rack"]]
         for place in sorted(set(places)):
-            of = [i for i, one in enumerate(places) if one == place]
-
-            def load(loads: Loads, of: list[int] = of) -> Load:
-                disk, replicas, leaders = (sum(loads[by][i] for i in of) for by in RESOURCES)
-                return {"Disk": disk, "Replicas": replicas, "Leaders": leaders}
-
-            after = brokers["after"]
-            found.append(
-                {
-                    "level": level,
-                    "path": place,
-                    "brokers": len(of),
-                    "before": load(brokers["before"]),
-                    "after": load(after) if after else None,
-                }
-            )
+            mine = [i for i, one in enumerate(places) if one == place]
+            lying = {of.what: sum(loads[by][i] for i in mine) for by, of in COUNTED.items()}
+            found.append({"level": level, "path": place, "brokers": len(mine), **lying})
     return found
 
 
-def _plan(chance: random.Random, brokers: ByBroker) -> tuple[Certificate, list[Wave]]:
-    assert brokers["after"]
-    gained = [max(0, a - b) for b, a in zip(brokers["before"]["Disk"], brokers["after"]["Disk"], strict=True)]
+def _costs(chance: random.Random, brokers: Brokers, after: Loads) -> Row:
+    gained = [max(0, a - b) for b, a in zip(brokers["bytes"], after["Disk"], strict=True)]
     bound, waves = int(sum(gained)), chance.randint(1, 12)
     bytes_ = int(bound * chance.uniform(1.0, 1.3))
-    moves = max(1, int(sum(brokers["before"]["Replicas"]) * bytes_ / sum(brokers["before"]["Disk"])))
+    moves = max(1, int(sum(brokers["replicas"]) * bytes_ / sum(brokers["bytes"])))
     parts = sorted((chance.uniform(0.5, 1.5) for _ in range(waves)), reverse=True)
     throttled = chance.random() < 0.8
-    made_waves: list[Wave] = [
+    made_waves = [
         {
             "partitions": max(1, moves // waves),
             "bytes": int(bytes_ * one / sum(parts)),
-            "seconds": bytes_ * one / sum(parts) / (50 * 2**20 * len(brokers["id"]) / 4) * chance.uniform(1, 1.5)
+            "seconds": bytes_ * one / sum(parts) / (50 * 2**20 * len(brokers["broker"]) / 4) * chance.uniform(1, 1.5)
             if throttled
             else None,
         }
         for one in parts
     ]
     seconds = sum(wave["seconds"] or 0 for wave in made_waves) if throttled else None
-    certificate: Certificate = {
+    return {
+        "waves": made_waves,
         "bytes": bytes_,
         "bytes_bound": bound,
         "moves": moves,
         "moves_bound": int(moves * chance.uniform(0.8, 1)),
         "leaders": moves // 2,
-        "waves": waves,
         "waves_bound": max(1, waves - chance.randint(0, 1)),
         "makespan": seconds,
         "makespan_bound": seconds and seconds * chance.uniform(0.85, 1),
     }
-    return certificate, made_waves
 
 
-def _nothing() -> Certificate:
-    return {
-        "bytes": 0,
-        "bytes_bound": 0,
-        "moves": 0,
-        "moves_bound": 0,
-        "leaders": 0,
-        "waves": 0,
-        "waves_bound": 0,
-        "makespan": None,
-        "makespan_bound": None,
-    }
-
-
-def _growth(chance: random.Random, brokers: ByBroker, stored: int) -> Growth:
+def _growth(chance: random.Random, brokers: Brokers, stored: int) -> tuple[list[Row], list[Row]]:
+    """The topics and the disks."""
     shares = sorted((chance.random() ** 3 for _ in TOPICS), reverse=True)
     disks = sorted(
         (
             (broker, int(used), capacity or 2048 * GIB, int(used * chance.random() ** 3 * 0.05))
-            for broker, used, capacity in zip(
-                brokers["id"], brokers["before"]["Disk"], brokers["capacity"], strict=True
-            )
+            for broker, used, capacity in zip(brokers["broker"], brokers["bytes"], brokers["capacity"], strict=True)
         ),
         key=lambda one: (one[2] - one[1]) / max(1, one[3]),
     )
-    return {
-        "topics": [
-            {
-                "topic": topic,
-                "bytes": int(stored * share / 5),
-                "bytes_per_day": stored * share / 5 * chance.uniform(0.001, 0.03),
-            }
-            for topic, share in zip(TOPICS, shares, strict=True)
-        ],
-        "disks": [
-            {
-                "broker": broker,
-                "path": "/var/lib/kafka/data",
-                "used": used,
-                "total": total,
-                "bytes_per_day": float(grows),
-                "days_until_full": max(0.0, (total - used) / grows) if grows else None,
-            }
-            for broker, used, total, grows in disks[:10]
-        ],
-    }
+    growing = [
+        {
+            "topic": topic,
+            "bytes": int(stored * share / 5),
+            "bytes_per_day": stored * share / 5 * chance.uniform(0.001, 0.03),
+        }
+        for topic, share in zip(TOPICS, shares, strict=True)
+    ]
+    filling = [
+        {
+            "broker": broker,
+            "path": "/var/lib/kafka/data",
+            "used_bytes": used,
+            "total_bytes": total,
+            "bytes_per_day": float(grows),
+            "days_until_full": max(0.0, (total - used) / grows) if grows else None,
+        }
+        for broker, used, total, grows in disks[:10]
+    ]
+    return growing, filling

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from reassign.fleet.report.model import Fleet
+from reassign.fleet.answers import KINDS
+from reassign.fleet.choose import Verdict
+from reassign.fleet.report.model import Cluster, Fleet
 from reassign.fleet.report.page import render
 from reassign.page.numbers import percent, size
 from tests.browser import (
@@ -27,7 +29,7 @@ from tests.browser import (
     table,
     texts_and_grounds,
 )
-from tests.fleet.made_report import made
+from tests.fleet.made_report import NOTHING, made
 
 __all__ = ["browser", "opened_page"]
 
@@ -53,8 +55,20 @@ def opened(page: Page, cluster: str) -> Locator:
     return page.locator(f"#{button.get_attribute('aria-controls')}")
 
 
+def named(data: Fleet, name: str) -> Cluster:
+    return next(cluster for cluster in data.clusters if cluster.name == name)
+
+
 def some(data: Fleet, state: str) -> str:
-    return next(cluster["cluster"] for cluster in data["clusters"] if cluster["state"] == state)
+    return next(cluster.name for cluster in data.clusters if cluster.state == state)
+
+
+def test_what_is_made_has_the_columns_of_the_tables() -> None:
+    for cluster in made(20, brokers=6).clusters:
+        assert cluster.load.keys() <= KINDS["cluster_load"].keys()
+        assert cluster.brokers.keys() <= KINDS["broker_load"].keys()
+        assert {*cluster.plan} in (set(), KINDS["plans"].keys() - {"cluster_id", "problem"})
+        assert all(row.keys() == KINDS["rack_load"].keys() for row in (*cluster.racks, *cluster.plan.get("racks", ())))
 
 
 # What it says
@@ -71,10 +85,10 @@ def test_the_overview_has_the_numbers_of_the_data(show: Show) -> None:
         )
     )
     totals = {
-        name: sum(cluster[name] or 0 for cluster in data["clusters"])
+        name: sum(cluster.load.get(name, 0) for cluster in data.clusters)
         for name in ("brokers", "topics", "partitions", "replicas", "bytes", "violations")
     }
-    plans = [cluster["certificate"] for cluster in data["clusters"] if cluster["certificate"]]
+    plans = [cluster.plan for cluster in data.clusters if cluster.plan]
     copied, least = (sum(plan[name] for plan in plans) for name in ("bytes", "bytes_bound"))
     assert figures == {
         "Clusters": "40",
@@ -97,17 +111,14 @@ def test_the_overview_has_the_numbers_of_the_data(show: Show) -> None:
 def test_clusters_are_counted_by_state(show: Show) -> None:
     data = made(60, brokers=3)
     rows = table(show(data), "Clusters by state")
-    found = Counter(cluster["state"].replace("NotP", "Not p") for cluster in data["clusters"])
+    found = Counter(cluster.state.replace("NotP", "Not p") for cluster in data.clusters)
     assert {name: int(clusters) for name, clusters, *_ in rows} == found
     assert sum(float(share.removesuffix("\u00a0%")) for _, _, share, _ in rows) == pytest.approx(100, abs=0.2)
 
 
 def test_what_was_quarantined_is_counted_by_kind_with_examples(show: Show) -> None:
     data = made(3, brokers=3)
-    data["quarantine"] = [
-        {"cluster": f"c{i}", "date": "2026-11-21", "table": "brokers", "kind": "Odd", "rows": 7, "example": f"row {i}"}
-        for i in range(5)
-    ]
+    data.quarantine = [Verdict(f"c{i}", "2026-11-21", "brokers", "Odd", 7, f"row {i}", True) for i in range(5)]
     page = show(data)
     entry = page.get_by_role("list", name="Quarantined").get_by_role("listitem").first
     assert [text in entry.inner_text() for text in ("Odd", "brokers", "5\u00a0clusters", "35\u00a0rows")] == [True] * 4
@@ -119,22 +130,21 @@ def test_what_was_quarantined_is_counted_by_kind_with_examples(show: Show) -> No
 
 def test_the_worst_come_first_and_those_that_a_plan_fixes_last(show: Show) -> None:
     data = made(8, brokers=3)
-    for number, cluster in enumerate(data["clusters"]):
-        cluster |= {"cluster": f"c{number}", "state": "Balanced", "violations": 0, "unmet": [], "leftovers": []}
-        cluster |= {"problem": None, "certificate": None, "growth": {"topics": [], "disks": []}}
-        cluster["resources"] = [
-            {"by": "Disk", "before": [0.95, 1.05], "after": [0.95, 1.05], "reachable": 1.0, "band": [0.9, 1.1]}
-        ]
-    _, leftover, mild, uneven, spread, unmet, full, broken = data["clusters"]
-    leftover["leftovers"] = [{"kind": "Throttle", "what": "a rate", "since": None}]
-    mild["resources"][0]["before"] = [0.5, 1.2]
-    uneven["resources"][0]["before"] = [0.9, 3.0]
-    spread["violations"] = 3
-    unmet["unmet"] = [{"what": "all of it", "nearest": "some of it"}]
-    full["growth"]["disks"] = [
-        {"broker": 1, "path": "/d", "used": 9, "total": 10, "bytes_per_day": 1.0, "days_until_full": 3.5}
+    for number, cluster in enumerate(data.clusters):
+        cluster.name, cluster.state, cluster.problem = f"c{number}", "Balanced", None
+        cluster.load, cluster.disks, cluster.leftovers = {}, [], []
+        balance = {"by": "Disk", "before": [0.95, 1.05], "after": [0.95, 1.05], "reachable": 1.0, "band": [0.9, 1.1]}
+        cluster.plan = NOTHING | {"balance": [balance], "unmet": []}
+    _, leftover, mild, uneven, spread, unmet, full, broken = data.clusters
+    leftover.leftovers = [{"kind": "Throttle", "what": "a rate", "since": None}]
+    mild.plan["balance"][0]["before"] = [0.5, 1.2]
+    uneven.plan["balance"][0]["before"] = [0.9, 3.0]
+    spread.load = {"violations": 3}
+    unmet.plan["unmet"] = [{"what": "all of it", "nearest": "some of it"}]
+    full.disks = [
+        {"broker": 1, "path": "/d", "used_bytes": 9, "total_bytes": 10, "bytes_per_day": 1.0, "days_until_full": 3.5}
     ]
-    broken["state"] = "Quarantined"
+    broken.state, broken.problem = "Quarantined", {"reason": "SnapshotBroken", "message": "take it again"}
     page = show(data)
     assert listed(page) == [f"c{number}" for number in (7, 6, 5, 4, 3, 2, 1, 0)]
     reasons = page.locator("table.clusters > tbody > tr > td:nth-child(2)").all_inner_texts()
@@ -150,9 +160,7 @@ def test_the_worst_come_first_and_those_that_a_plan_fixes_last(show: Show) -> No
 
 def test_the_same_data_give_the_same_bytes() -> None:
     data = made(20)
-    shuffled: Fleet = json.loads(json.dumps(data, sort_keys=True))
-    shuffled["clusters"].reverse()
-    shuffled["quarantine"].reverse()
+    shuffled = replace(data, clusters=data.clusters[::-1], quarantine=data.quarantine[::-1])
     assert render(shuffled) == render(data)
 
 
@@ -160,14 +168,14 @@ def test_a_time_reads_alike_on_machines_of_all_zones() -> None:
     data = made(3)
     text = render(data)
     assert "2026-11-21 23:05 UTC" in text
-    data["newest"] = "2026-11-22T00:05:00+01:00"
+    data.newest = datetime.fromisoformat("2026-11-22T00:05:00+01:00")
     assert 'Newest snapshot <time datetime="2026-11-22T00:05:00+01:00">2026-11-21 23:05 UTC' in render(data)
-    data["newest"] = "2026-11-21T23:05:00"
+    data.newest = datetime(2026, 11, 21, 23, 5)
     assert "2026-11-21 23:05 UTC" in render(data)
 
 
 def test_a_fleet_of_nothing_has_a_report(show: Show) -> None:
-    page = show({"newest": "", "version": "1", "policy": "", "clusters": [], "quarantine": []})
+    page = show(Fleet(None, "1", "", [], []))
     expect(page.get_by_text("No snapshot could be read")).to_be_visible()
     expect(page.get_by_role("status")).to_have_text("0 of 0\u00a0clusters")
 
@@ -178,11 +186,9 @@ def test_a_fleet_of_nothing_has_a_report(show: Show) -> None:
 def test_the_details_have_the_certificate_and_the_balance_of_the_plan(show: Show) -> None:
     data = made(12, brokers=6)
     name = some(data, "Planned")
-    cluster = next(cluster for cluster in data["clusters"] if cluster["cluster"] == name)
-    plan = cluster["certificate"]
+    plan = named(data, name).plan
     page = show(data)
     opened(page, name)
-    assert plan
     assert table(page, "This plan beside what no plan can do without")[:2] == [
         ["Bytes copied", size(plan["bytes"]), size(plan["bytes_bound"]), f"{plan['bytes'] / plan['bytes_bound']:.2f}"],
         [
@@ -192,7 +198,7 @@ def test_the_details_have_the_certificate_and_the_balance_of_the_plan(show: Show
             f"{plan['moves'] / plan['moves_bound']:.2f}",
         ],
     ]
-    disk = cluster["resources"][0]
+    disk = plan["balance"][0]
     assert table(page, "Least and greatest share of a broker")[0] == [
         "Disk",
         *(f"{percent(low)} to {percent(high)}" for low, high in (disk["before"], disk["after"], disk["band"])),
@@ -203,29 +209,25 @@ def test_the_details_have_the_certificate_and_the_balance_of_the_plan(show: Show
 def test_the_details_have_each_broker_in_a_picture_and_in_a_table(show: Show) -> None:
     data = made(12, brokers=6)
     name = some(data, "Planned")
-    brokers = next(cluster["by_broker"] for cluster in data["clusters"] if cluster["cluster"] == name)
+    cluster = named(data, name)
     page = show(data)
     details = opened(page, name)
     picture = details.get_by_role("img", name=re.compile("^Replicas by broker"))
     assert picture.locator("rect.before").count() == picture.locator("rect.after").count() == 6
     details.get_by_text("Table of 6\u00a0brokers").click()
     rows = table(page, "Brokers")
-    assert brokers
-    assert brokers["after"]
     assert [row[0] for row in rows] == ["0", "1", "2", "3", "4", "5"]
     assert [row[7:9] for row in rows] == [
         [f"{before:,.0f}", f"{after:,.0f}"]
-        for before, after in zip(brokers["before"]["Replicas"], brokers["after"]["Replicas"], strict=True)
+        for before, after in zip(cluster.brokers["replicas"], cluster.plan["after"]["Replicas"], strict=True)
     ]
 
 
 def test_the_band_of_a_broker_is_where_its_target_is(show: Show) -> None:
     data = made(12, brokers=6)
     name = some(data, "Planned")
-    brokers = next(cluster["by_broker"] for cluster in data["clusters"] if cluster["cluster"] == name)
-    assert brokers
-    assert brokers["after"]
-    brokers["target"] = deepcopy(brokers["after"])  # each is just right, and its column ends in the middle of its band
+    plan = named(data, name).plan
+    plan["target"] = plan["after"]  # each is just right, and its column ends in the middle of its band
     details = opened(show(data), name)
     picture = details.get_by_role("img", name=re.compile("^Replicas by broker"))
     for column in picture.locator("g").all():
@@ -237,13 +239,13 @@ def test_the_band_of_a_broker_is_where_its_target_is(show: Show) -> None:
 
 def test_waves_follow_one_another_on_a_line_of_time(show: Show) -> None:
     data = made(12, brokers=6)
-    cluster = next(cluster for cluster in data["clusters"] if cluster["state"] == "Planned")
-    cluster["waves"] = [
+    cluster = next(cluster for cluster in data.clusters if cluster.state == "Planned")
+    cluster.plan["waves"] = [
         {"partitions": 20, "bytes": 3 * 2**30, "seconds": 300.0},
         {"partitions": 10, "bytes": 2**30, "seconds": 100.0},
     ]
     page = show(data)
-    details = opened(page, cluster["cluster"])
+    details = opened(page, cluster.name)
     first, second = (block.bounding_box() for block in details.locator("rect.wave").all())
     assert first
     assert second
@@ -259,10 +261,10 @@ def test_waves_follow_one_another_on_a_line_of_time(show: Show) -> None:
 
 def test_waves_of_unknown_time_are_as_wide_as_their_bytes(show: Show) -> None:
     data = made(12, brokers=6)
-    cluster = next(cluster for cluster in data["clusters"] if cluster["state"] == "Planned")
-    cluster["waves"] = [{"partitions": 1, "bytes": n * 2**30, "seconds": None} for n in (3, 1, 0)]
+    cluster = next(cluster for cluster in data.clusters if cluster.state == "Planned")
+    cluster.plan["waves"] = [{"partitions": 1, "bytes": n * 2**30, "seconds": None} for n in (3, 1, 0)]
     page = show(data)
-    details = opened(page, cluster["cluster"])
+    details = opened(page, cluster.name)
     first, second, _ = (block.bounding_box() for block in details.locator("rect.wave").all())
     assert first
     assert second
@@ -319,16 +321,16 @@ def test_tab_goes_through_filters_heads_and_clusters_visibly(show: Show) -> None
 
 def test_a_click_on_a_head_sorts_and_another_one_turns_it_round(show: Show) -> None:
     data = made(30, brokers=3)
-    data["clusters"][0]["brokers"] = 500
+    data.clusters[0].load["brokers"] = 500
     page = show(data)
     head = page.get_by_role("columnheader", name="Brokers")
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
-    assert listed(page)[0] == data["clusters"][0]["cluster"]
+    assert listed(page)[0] == data.clusters[0].name
     head.get_by_role("button").press("Enter")
     expect(head).to_have_attribute("aria-sort", "ascending")
-    known = [cluster for cluster in data["clusters"] if cluster["brokers"] is not None]
-    assert listed(page)[len(known) - 1] == data["clusters"][0]["cluster"]  # what is not known is last either way
+    known = [cluster for cluster in data.clusters if cluster.load]
+    assert listed(page)[len(known) - 1] == data.clusters[0].name  # what is not known is last either way
     assert page.locator("[aria-sort]").count() == 1
 
 
@@ -366,7 +368,7 @@ def test_filters_by_name_by_state_and_by_reason(show: Show) -> None:
     expect(page.get_by_role("status")).to_have_text(f"{len(listed(page))} of 60\u00a0clusters")
     find.fill("")
     page.get_by_role("checkbox", name=re.compile("^Planned")).press("Space")
-    states = {cluster["cluster"]: cluster["state"] for cluster in data["clusters"]}
+    states = {cluster.name: cluster.state for cluster in data.clusters}
     assert {states[name] for name in listed(page)} == {"Balanced", "NotPlanned", "Quarantined"}
     page.get_by_role("combobox", name="Attention").select_option("Not planned")
     assert {states[name] for name in listed(page)} == {"NotPlanned"}
@@ -463,31 +465,22 @@ def test_what_charts_draw_has_contrast_and_differs_in_more_than_colour(show: Sho
 
 def test_names_that_are_markup_show_as_text_and_run_nothing(show: Show) -> None:
     data = made(2, brokers=3)
-    one = next(cluster for cluster in data["clusters"] if cluster["state"] == "Planned")
-    assert one["by_broker"]
-    one |= {
-        "cluster": HOSTILE,
-        "cluster_id": HOSTILE,
-        "goal": HOSTILE,
-        "problem": {"reason": HOSTILE, "message": HOSTILE},
-        "unmet": [{"what": HOSTILE, "nearest": HOSTILE}],
-        "leftovers": [{"kind": HOSTILE, "what": HOSTILE, "since": None}],
-    }
-    one["by_broker"]["rack"] = [HOSTILE] * 3
-    one["by_rack"][0]["path"] = HOSTILE
-    one["growth"]["topics"][0]["topic"] = HOSTILE
-    one["growth"]["disks"][0]["path"] = HOSTILE
-    data["quarantine"] = [
-        {"cluster": HOSTILE, "date": HOSTILE, "table": HOSTILE, "kind": HOSTILE, "rows": 1, "example": HOSTILE}
-    ]
-    data |= {"version": HOSTILE, "policy": HOSTILE}
+    one = next(cluster for cluster in data.clusters if cluster.state == "Planned")
+    one.name = one.cluster_id = one.goal = HOSTILE
+    one.problem = {"reason": HOSTILE, "message": HOSTILE}
+    one.plan["unmet"] = [{"what": HOSTILE, "nearest": HOSTILE}]
+    one.leftovers = [{"kind": HOSTILE, "what": HOSTILE, "since": None}]
+    one.brokers = {**one.brokers, "rack": [HOSTILE] * 3}
+    one.racks[0]["path"] = one.topics[0]["topic"] = one.disks[0]["path"] = HOSTILE
+    data.quarantine = [Verdict(HOSTILE, HOSTILE, HOSTILE, HOSTILE, 1, HOSTILE, True)]
+    data.version = data.policy = HOSTILE
     page = show(data)
     page.locator(".open").first.click()
     assert listed(page)[0] == HOSTILE
     details = page.locator("tr.details")
     assert details.inner_text().count(HOSTILE) >= 8
     assert page.locator("img, iframe, object, [onerror]").count() == 0
-    assert page.locator("script").count() == len(data["clusters"]) + 1
+    assert page.locator("script").count() == len(data.clusters) + 1
 
 
 def test_a_script_that_came_in_would_not_run(browser: Browser, tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def test_a_cluster_has_the_planners_plan_in_typed_rows(tmp_path: Path) -> None:
     assert (found["bytes"], found["moves_bound"]) == (expected.certificate.bytes, expected.certificate.moves_bound)
     assert sum(wave["bytes"] for wave in found["waves"]) == found["bytes"]
     assert sum(wave["seconds"] for wave in found["waves"]) == pytest.approx(found["makespan"])
-    assert sum(found["after"]["Replicas"]) == sum(found["before"]["Replicas"])
+    brokers = of_kind(rows, "broker_load").to_pylist()
+    assert sum(found["after"]["Replicas"]) == sum(broker["replicas"] for broker in brokers)
     assert found["after"]["Replicas"][1] == 0
     texts = [row["text"] for row in of_kind(rows, "manifests").to_pylist()]
     waves = [entries(made, expected, wave) for wave in waves_of(expected)]
@@ -62,6 +63,19 @@ def test_a_cluster_has_the_planners_plan_in_typed_rows(tmp_path: Path) -> None:
     said = [line.removeprefix("  - ") for text in texts for line in text.splitlines() if line.startswith("  - {")]
     assert said == [of_cluster.ENTRY.encode(entry) for wave in waves for entry in wave]
     assert one(rows, "cluster_load")["bytes_bound"] == expected.certificate.bytes_bound
+
+
+@pytest.mark.parametrize("awareness", ["Tree", "Flat"])
+def test_each_rack_has_what_lies_in_it_now_and_after_the_plan(tmp_path: Path, awareness: str) -> None:
+    made = cluster(Made(330, 6, racks=(2, 3)))
+    alone = replace(made, racks=("", *made.racks[1:]))
+    rows = ask(tmp_path, alone, parse(f"defaults: {{racks: {{awareness: {awareness}}}}}", ""))
+    now, then = of_kind(rows, "rack_load").to_pylist(), one(rows, "plans")["racks"]
+    assert {(rack["level"], rack["path"]): rack["brokers"] for rack in then} == {
+        (rack["level"], rack["path"]): rack["brokers"] for rack in now
+    }
+    after = one(rows, "plans")["after"]
+    assert sum(rack["replicas"] for rack in then if rack["level"] == 1) == sum(after["Replicas"])
 
 
 def said(rows: pa.Table) -> set[str]:

@@ -7,16 +7,28 @@ from typing import Any
 
 import pyarrow as pa
 
+from reassign.fleet.answers import BROKER_LOAD
 from reassign.fleet.overview import MOST, TABLES, Seen, by_cluster, fleet
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.report.model import Cluster
 
+COLUMNS = {
+    "broker_load": BROKER_LOAD,
+    "topic_growth": ("topic", "bytes", "bytes_per_day"),
+    "disk_growth": ("broker", "path", "used_bytes", "total_bytes", "bytes_per_day", "days_until_full"),
+    "leftovers": ("kind", "what", "since"),
+}
+
 
 def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
     """What is shown of a cluster of which the tables have these rows."""
-    tables = {name: pa.Table.from_pylist([{"cluster": "main", **row} for row in rows.get(name, [])]) for name in TABLES}
+    tables = {}
+    for name in TABLES:
+        found = [{"cluster": "main", **row} for row in rows.get(name, [])]
+        columns = ("cluster", *COLUMNS.get(name, ()))
+        tables[name] = pa.table({column: [row[column] for row in found] for column in columns})
     seen = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
-    (shown,) = fleet([seen], [], tables, policy or Policy())["clusters"]
+    (shown,) = fleet([seen], [], tables, policy or Policy()).clusters
     return shown
 
 
@@ -32,14 +44,14 @@ def disk(path: str, used: int | None, per_day: int | None, days: float | None) -
 def test_topics_are_shown_by_growth_where_two_sizes_are_known() -> None:
     rows = [topic("shrinks", 5, -1), topic("new", 5, None), topic("lost", None, 9), topic("grows", 5, 3)]
     rows += [topic(f"steady-{number:02}", 5, 0) for number in range(MOST)]
-    shown = cluster(topic_growth=rows)["growth"]["topics"]
+    shown = cluster(topic_growth=rows).topics
     assert [each["topic"] for each in shown] == ["grows", *(f"steady-{number:02}" for number in range(MOST - 1))]
 
 
 def test_disks_are_shown_by_when_they_are_full() -> None:
     rows = [disk("/later", 5, 1, 20.0), disk("/never", 5, -1, None), disk("/soon", 5, 1, 2.5)]
     rows += [disk("/offline", None, 1, 1.0), disk("/new", 5, None, None)]
-    shown = cluster(disk_growth=rows)["growth"]["disks"]
+    shown = cluster(disk_growth=rows).disks
     assert [each["path"] for each in shown] == ["/soon", "/later", "/never"]
 
 
@@ -47,11 +59,11 @@ def test_what_is_wanted_is_a_line_and_what_was_left_has_its_time() -> None:
     policy = parse("defaults: {goal: {drainBrokers: [3, 4], balance: {by: [Disk], tolerancePercent: 5}}}", "p.yaml")
     since = datetime(2026, 1, 30, tzinfo=UTC)
     shown = cluster(policy, leftovers=[{"kind": "Throttle", "what": "broker 1", "since": since}])
-    assert shown["goal"] == "drain 3, 4; balance disk within 5 %"
-    assert shown["leftovers"] == [{"kind": "Throttle", "what": "broker 1", "since": "2026-01-30T00:00:00+00:00"}]
+    assert shown.goal == "drain 3, 4; balance disk within 5 %"
+    assert shown.leftovers == [{"kind": "Throttle", "what": "broker 1", "since": since}]
 
 
 def test_each_cluster_has_its_own_rows_whatever_there_is_of_others() -> None:
     table = pa.table({"cluster": ["b", "b", "c", "d", "d"], "row": [0, 1, 2, 3, 4]})
     found = by_cluster(table, ["a", "b", "d", "e"])
-    assert [[row["row"] for row in rows] for rows in found] == [[], [0, 1], [3, 4], []]
+    assert [rows["row"].to_pylist() for rows in found] == [[], [0, 1], [3, 4], []]

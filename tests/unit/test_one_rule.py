@@ -14,7 +14,7 @@ import yaml
 from reassign.controller.planning import plan_of
 from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
-from reassign.fleet.answers import of_kind
+from reassign.fleet.answers import batch_of, of_kind
 from reassign.fleet.choose import Folder
 from reassign.fleet.policy import Policy
 from reassign.planning.problem import problem
@@ -50,7 +50,8 @@ def _of_specs(manifests: Iterable[Any]) -> Moves:
 
 def _answer(root: Path) -> pa.Table:
     contents = {f"date={TAKEN:%Y-%m-%d}/cluster=main/{f.name}": pa.py_buffer(f.read_bytes()) for f in root.iterdir()}
-    return of_cluster.answer(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, Policy(), newest=True)
+    answer = of_cluster.answer(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, Policy(), newest=True)
+    return pa.Table.from_batches([batch_of([answer])])
 
 
 @pytest.fixture

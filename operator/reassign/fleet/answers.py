@@ -52,11 +52,15 @@ CLUSTER_LOAD = {
         ("violations", "drain_replicas", "drain_bytes", "rf_replicas", "bytes_bound", "moves_bound"), BYTES
     ),
 }
+COSTS = {
+    **dict.fromkeys(("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound"), BYTES),
+    "makespan": SHARE,
+    "makespan_bound": SHARE,
+}
 PLANS = {
     "cluster_id": TEXT,
     "problem": pa.struct([("reason", TEXT), ("message", TEXT)]),
-    "racks": pa.list_(TEXT),
-    "before": BY_RESOURCE,
+    "racks": pa.list_(pa.struct(list(RACK_LOAD.items()))),  # after the plan
     "after": BY_RESOURCE,
     "target": BY_RESOURCE,
     "balance": pa.list_(
@@ -71,9 +75,7 @@ PLANS = {
         )
     ),
     "waves": pa.list_(pa.struct([("partitions", BYTES), ("bytes", BYTES), ("seconds", SHARE)])),
-    **dict.fromkeys(("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound"), BYTES),
-    "makespan": SHARE,
-    "makespan_bound": SHARE,
+    **COSTS,
     "unmet": pa.list_(pa.struct([("what", TEXT), ("nearest", TEXT)])),
 }
 MANIFESTS = {"name": TEXT, "text": TEXT}

@@ -11,6 +11,7 @@ import json
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,10 @@ from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
 from reassign.fleet import rules
-from reassign.fleet.answers import Row
+from reassign.fleet.answers import COSTS, Row
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
-from reassign.fleet.loads import assess
+from reassign.fleet.loads import assess, of_racks
 from reassign.fleet.moments import TOLD, moments
 from reassign.fleet.policy import Policy, Terms
 from reassign.manifests.objects import without_entries
@@ -84,7 +85,7 @@ def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
         plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
         rows |= {
             "manifests": written(name, cluster, plan, terms),
-            "plans": [summary(cluster, problem, plan, terms.rate)],
+            "plans": [summary(cluster, goal, problem, plan, terms.rate)],
         }
         rows["cluster_load"][0] |= {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
         return rows
@@ -189,27 +190,17 @@ def written(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
     return [{"name": file, "text": text} for file, text in texts.items()]
 
 
-def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Row:
-    """Return what is said of a plan. Lists are in the order of the brokers."""
+def summary(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan, rate: int | None) -> Row:
+    """Return what is said of a plan. Lists by resource are in the order of the brokers."""
     certificate = plan.certificate
-    loads = {"before": problem.load, "after": problem.loads(plan.target), "target": problem.target}
-    costs = ("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound", "makespan", "makespan_bound")
+    loads = {"after": problem.loads(plan.target), "target": problem.target}
     return {
         "cluster_id": cluster.id,
-        "racks": list(cluster.racks),
+        "racks": list(of_racks(cluster, goal, loads["after"])),
         **{when: {by.value: load[row].tolist() for row, by in enumerate(RESOURCES)} for when, load in loads.items()},
-        "balance": [
-            {
-                "by": one.by.value,
-                "before": one.before,
-                "after": one.after,
-                "reachable": one.reachable,
-                "band": one.band,
-            }
-            for one in certificate.balance
-        ],
+        "balance": [asdict(one) for one in certificate.balance],
         "waves": list(_waves(cluster, problem, plan, rate)),
-        **{cost: getattr(certificate, cost) for cost in costs},
+        **{cost: getattr(certificate, cost) for cost in COSTS},
         "unmet": [one._asdict() for one in certificate.unmet],
     }
 

@@ -27,7 +27,7 @@ def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, l
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
         "broker_load": list(_brokers(cluster, load, problem)),
-        "rack_load": list(_racks(cluster, goal, load)),
+        "rack_load": list(of_racks(cluster, goal, load)),
         "directory_load": list(_directories(cluster)),
         "cluster_load": [_whole(cluster, load) | _of_goal(goal, problem)],
     }
@@ -55,7 +55,7 @@ def _brokers(cluster: Cluster, load: Bytes, problem: Problem | None) -> Iterator
         }
 
 
-def _racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
+def of_racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
     """One row for each rack of each level, a broker that is a child by itself too; none where they are unreadable."""
     try:
         groups = levels(cluster.racks, goal.awareness, cluster.brokers)

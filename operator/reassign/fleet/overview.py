@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import reassign
-from reassign.api.goal import COUNTED
-from reassign.fleet.answers import rows_of
+from reassign.fleet.answers import LOADS, Row
+from reassign.fleet.choose import Verdict
 from reassign.fleet.policy import Policy, Terms
-from reassign.fleet.report import model
+from reassign.fleet.report.model import Cluster, Fleet, Problem, State
 
 TABLES = ("broker_load", "rack_load", "cluster_load", "topic_growth", "disk_growth", "leftovers", "plans")
 MOST = 10
 """Topics and disks of a cluster that are shown: those that grow most, and are full soonest."""
-
-Row = Mapping[str, Any]
-Rows = Mapping[str, Sequence[Row]]
 
 
 class Seen(NamedTuple):
@@ -29,82 +27,69 @@ class Seen(NamedTuple):
     cluster: str
     cluster_id: str | None
     taken_at: datetime | None
-    problem: model.Problem | None
+    problem: Problem | None
 
 
-def fleet(
-    seen: Sequence[Seen], quarantine: Iterable[Row], tables: Mapping[str, pa.Table], policy: Policy
-) -> model.Fleet:
-    """`tables` are TABLES of assess and plan, sorted by cluster."""
-    in_order = sorted(seen)
-    names = [each.cluster for each in in_order]
+def fleet(seen: Sequence[Seen], quarantine: Sequence[Verdict], tables: Mapping[str, pa.Table], policy: Policy) -> Fleet:
+    """`tables` are TABLES of assess and plan, in order."""
+    names = [each.cluster for each in seen]
     rows = zip(*(by_cluster(tables[table], names) for table in TABLES), strict=True)
-    times = [each.taken_at for each in seen if each.taken_at]
-    return {
-        "newest": max(times).isoformat() if times else "",
-        "version": reassign.__version__,
-        "policy": policy.digest,
-        "clusters": [
+    return Fleet(
+        newest=max((each.taken_at for each in seen if each.taken_at), default=None),
+        version=reassign.__version__,
+        policy=policy.digest,
+        clusters=[
             _cluster(each, dict(zip(TABLES, of_one, strict=True)), policy.terms(each.cluster))
-            for each, of_one in zip(in_order, rows, strict=True)
+            for each, of_one in zip(seen, rows, strict=True)
         ],
-        "quarantine": [
-            {
-                "cluster": row["cluster"],
-                "date": row["date"],
-                "table": row["table"],
-                "kind": row["kind"],
-                "rows": row["rows"],
-                "example": row["example"],
-            }
-            for row in quarantine
-        ],
-    }
+        quarantine=quarantine,
+    )
 
 
-def by_cluster(table: pa.Table, clusters: Iterable[str]) -> Iterator[list[Row]]:
-    """Yield the rows of each of these clusters, which are in order, as the table is: so no others are held."""
-    groups = groupby(rows_of(table), key=lambda row: str(row["cluster"]))
-    name, rows = next(groups, (None, None))
+def by_cluster(table: pa.Table, clusters: Iterable[str]) -> Iterator[pa.Table]:
+    """Yield the rows of each of these clusters, of a table in which those of a cluster follow each other."""
+    numbers = {each["values"]: each["counts"] for each in pc.value_counts(table["cluster"]).to_pylist()}
+    starts = dict(zip(numbers, accumulate(numbers.values(), initial=0), strict=False))
     for cluster in clusters:
-        while name is not None and name < cluster:
-            name, rows = next(groups, (None, None))
-        yield list(rows) if rows and name == cluster else []
+        yield table.drop_columns(["cluster"]).slice(starts.get(cluster, 0), numbers.get(cluster, 0))
 
 
-def _cluster(seen: Seen, rows: Rows, terms: Terms) -> model.Cluster:
-    summary: Any = rows["plans"][0] if rows["plans"] else None
-    problem: model.Problem | None = seen.problem or (summary and summary["problem"])
-    plan = summary if summary and not summary["problem"] else None
-    load: Row = rows["cluster_load"][0] if rows["cluster_load"] else {}
-    return {
-        "cluster": seen.cluster,
-        "cluster_id": seen.cluster_id,
-        "taken_at": seen.taken_at.isoformat() if seen.taken_at else None,
-        "state": state(seen, summary),
-        "problem": problem,
-        "brokers": load.get("brokers"),
-        "topics": load.get("topics"),
-        "partitions": load.get("partitions"),
-        "replicas": load.get("replicas"),
-        "bytes": load.get("bytes"),
-        "violations": load.get("violations"),
-        "goal": goal(terms),
-        "resources": plan["balance"] if plan else [],
-        "by_broker": _by_broker(rows, plan),
-        "by_rack": _by_rack(rows, plan),
-        "waves": plan["waves"] if plan else [],
-        "certificate": _certificate(plan) if plan else None,
-        "unmet": plan["unmet"] if plan else [],
-        "growth": _growth(rows),
-        "leftovers": [
-            {"kind": row["kind"], "what": row["what"], "since": _time(row["since"])}
-            for row in sorted(rows["leftovers"], key=lambda row: (row["kind"], row["what"]))
-        ],
-    }
+def _cluster(seen: Seen, rows: Mapping[str, pa.Table], terms: Terms) -> Cluster:
+    load: Row = next(iter(rows["cluster_load"].to_pylist()), {})
+    summary: Row = next(iter(rows["plans"].to_pylist()), {})
+    problem = seen.problem or summary.get("problem")
+    return Cluster(
+        name=seen.cluster,
+        cluster_id=seen.cluster_id,
+        taken_at=seen.taken_at,
+        state=state(seen, summary),
+        problem=problem,
+        goal=goal(terms),
+        load=load,
+        plan={} if problem else summary,
+        brokers=rows["broker_load"].select(["broker", "rack", "capacity", *LOADS]).to_pydict(),
+        racks=rows["rack_load"].to_pylist(),
+        topics=_most(rows["topic_growth"], "bytes", bytes_per_day="descending", topic="ascending"),
+        disks=_most(
+            rows["disk_growth"],
+            "used_bytes",
+            days_until_full="ascending",  # those that never are come last
+            bytes_per_day="descending",
+            broker="ascending",
+            path="ascending",
+        ),
+        leftovers=rows["leftovers"].to_pylist(),
+    )
 
 
-def state(seen: Seen, summary: Any) -> model.State:
+def _most(growth: pa.Table, size: str, **order: str) -> list[Row]:
+    """Return the first rows in this order, of what has a size now and had another one before."""
+    known = growth.filter(pc.and_(pc.is_valid(growth[size]), pc.is_valid(growth["bytes_per_day"])))
+    rows: list[Row] = known.sort_by([*order.items()]).slice(length=MOST).to_pylist()
+    return rows
+
+
+def state(seen: Seen, summary: Any) -> State:
     """Return the state of a cluster."""
     if seen.problem:
         return "Quarantined"
@@ -126,101 +111,3 @@ def goal(terms: Terms) -> str:
         by = ", ".join(each.value.lower() for each in goal.balance.by)
         parts.append(f"balance {by} within {goal.balance.tolerance_percent} %")
     return "; ".join(parts)
-
-
-def _by_broker(rows: Rows, plan: Any) -> model.ByBroker | None:
-    brokers = sorted(rows["broker_load"], key=lambda row: int(row["broker"]))
-    if not brokers:
-        return None
-    before: model.Loads = {by.value: [row[of.what] for row in brokers] for by, of in COUNTED.items()}
-    return {
-        "id": [row["broker"] for row in brokers],
-        "rack": [row["rack"] or "" for row in brokers],
-        "capacity": [row["capacity"] for row in brokers],
-        "before": plan["before"] if plan else before,
-        "after": plan["after"] if plan else None,
-        "target": plan["target"] if plan else None,
-    }
-
-
-def _by_rack(rows: Rows, plan: Any) -> list[model.Rack]:
-    after = _after_by_rack(plan) if plan else {}
-    return [
-        {
-            "level": row["level"],
-            "path": row["path"],
-            "brokers": row["brokers"],
-            "before": {by.value: row[of.what] for by, of in COUNTED.items()},
-            "after": after.get((row["level"], row["path"])),
-        }
-        for row in sorted(rows["rack_load"], key=lambda row: (row["level"], row["path"]))
-    ]
-
-
-def _after_by_rack(plan: Any) -> dict[tuple[int, str], model.Load]:
-    found: dict[tuple[int, str], model.Load] = {}
-    loads = zip(*(plan["after"][by] for by in model.RESOURCES), strict=True)
-    for rack, added in zip(plan["racks"], loads, strict=True):
-        names = rack.removeprefix("/").split("/") if rack.startswith("/") else [rack]
-        for level in range(1, len(names) + 1):
-            path = "/" + "/".join(names[:level]) if rack.startswith("/") else rack
-            load = found.setdefault((level, path), dict.fromkeys(model.RESOURCES, 0))
-            for by, amount in zip(model.RESOURCES, added, strict=True):
-                load[by] += amount
-    return found
-
-
-def _certificate(plan: Any) -> model.Certificate:
-    return {
-        "bytes": plan["bytes"],
-        "bytes_bound": plan["bytes_bound"],
-        "moves": plan["moves"],
-        "moves_bound": plan["moves_bound"],
-        "leaders": plan["leaders"],
-        "waves": len(plan["waves"]),
-        "waves_bound": plan["waves_bound"],
-        "makespan": plan["makespan"],
-        "makespan_bound": plan["makespan_bound"],
-    }
-
-
-def _growth(rows: Rows) -> model.Growth:
-    """Return the growth of topics and disks that have a size now and had another one before."""
-    topics = sorted(
-        _known(rows["topic_growth"], "bytes", "bytes_per_day"), key=lambda row: (-row["bytes_per_day"], row["topic"])
-    )
-    disks = sorted(
-        _known(rows["disk_growth"], "used_bytes", "bytes_per_day"),
-        key=lambda row: (
-            row["days_until_full"] is None,
-            row["days_until_full"] or 0,
-            -row["bytes_per_day"],
-            row["broker"],
-            row["path"],
-        ),
-    )
-    return {
-        "topics": [
-            {"topic": row["topic"], "bytes": row["bytes"], "bytes_per_day": row["bytes_per_day"]}
-            for row in topics[:MOST]
-        ],
-        "disks": [
-            {
-                "broker": row["broker"],
-                "path": row["path"],
-                "used": row["used_bytes"],
-                "total": row["total_bytes"],
-                "bytes_per_day": row["bytes_per_day"],
-                "days_until_full": row["days_until_full"],
-            }
-            for row in disks[:MOST]
-        ],
-    }
-
-
-def _known(rows: Sequence[Row], *columns: str) -> list[Row]:
-    return [row for row in rows if all(row[column] is not None for column in columns)]
-
-
-def _time(value: datetime | str | None) -> str | None:
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -110,8 +110,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
         emitted = emit(job.manifests, manifests, about(choose.digest(files), job.policy), states)
     if job.report is not None:
         begin(Stage.REPORT)
-        quarantine = [each._asdict() for each in checked.quarantine]
-        text = page.render(fleet(seen, quarantine, tables, job.policy))
+        text = page.render(fleet(seen, checked.quarantine, tables, job.policy))
         with writing(job.report):
             write(job.report, text.encode())
     loads = [*rows_of(tables["cluster_load"])]

@@ -58,10 +58,9 @@ def days(number: float) -> str:
     return count(int(number)) if number >= 1 else f"<{NO_BREAK}1"
 
 
-def moment(time: str) -> str:
-    """An ISO 8601 time, to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
-    read = datetime.fromisoformat(time)
-    return f"{read.astimezone(UTC) if read.tzinfo else read:%Y-%m-%d %H:%M} UTC"
+def moment(time: datetime) -> str:
+    """A time to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
+    return f"{time.astimezone(UTC) if time.tzinfo else time:%Y-%m-%d %H:%M} UTC"
 
 
 def steps(greatest: float) -> list[float]:

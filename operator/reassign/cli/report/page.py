@@ -126,7 +126,6 @@ def render(history: History, version: str) -> str:
         ids=lambda ids: ",".join(map(str, ids)),
         stands=lambda row: _stands(row) and not history.dry_run,
         listed=listed,
-        moment=lambda time: numbers.moment(time.isoformat()),
         version=version,
     )
 

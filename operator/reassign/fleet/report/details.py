@@ -2,109 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reassign.fleet.report.model import RESOURCES, UNITS, ByBroker, Cluster, Load, Loads, Quarantined
+from reassign.api.goal import COUNTED
+from reassign.fleet.answers import Row
+from reassign.fleet.choose import Verdict
+from reassign.fleet.report.model import Cluster
 from reassign.fleet.report.rank import Rank
 from reassign.page.numbers import moment
 
 STEPS = 2**16
 """The most bytes that a broker has are written in this many steps: no picture and no table shows more."""
 
+Loads = Mapping[str, Sequence[float]]
+"""What lies on each broker, or should, by goal; targets need not be whole."""
 
-def details(cluster: Cluster, rank: Rank, found: list[Quarantined]) -> dict[str, Any]:
+
+def details(cluster: Cluster, rank: Rank, found: Iterable[Verdict]) -> dict[str, Any]:
     """The values for report.js. Times are written out, numbers are rounded to what is shown; bytes of brokers, racks
     and disks are counted in `unit`.
     """
-    unit = _unit(cluster["by_broker"])
+    loads = _loads_of(cluster)
+    unit = _unit(loads.values())
+    after = {_place(rack): rack for rack in cluster.plan.get("racks", ())}
     return {
         "unit": unit,
-        "clusterId": cluster["cluster_id"],
-        "takenAt": cluster["taken_at"] and moment(cluster["taken_at"]),
-        "problem": cluster["problem"],
+        "clusterId": cluster.cluster_id,
+        "takenAt": cluster.taken_at and moment(cluster.taken_at),
+        "problem": cluster.problem,
         "kind": rank.kind,
-        "goal": cluster["goal"],
-        "topics": cluster["topics"],
-        "replicas": cluster["replicas"],
+        "goal": cluster.goal,
+        "topics": cluster.load.get("topics"),
+        "replicas": cluster.load.get("replicas"),
         "resources": [
             {
                 "by": one["by"],
-                "before": _rounded(one["before"], 4),
-                "after": _rounded(one["after"], 4),
-                "band": _rounded(one["band"], 4),
+                **{name: _rounded(one[name], 4) for name in ("before", "after", "band")},
                 "reachable": round(one["reachable"], 4),
             }
-            for one in cluster["resources"]
+            for one in cluster.plan.get("balance", ())
         ],
-        "brokers": _brokers(cluster["by_broker"], unit) if cluster["by_broker"] else None,
+        "brokers": _brokers(cluster.brokers, loads, unit) if loads else None,
         "racks": [
-            [rack["level"], rack["path"], rack["brokers"], _load(rack["before"], unit), _load(rack["after"], unit)]
-            for rack in cluster["by_rack"]
+            [*_place(rack), rack["brokers"], _load(rack, unit), _load(after.get(_place(rack)), unit)]
+            for rack in cluster.racks
         ],
-        "waves": [[wave["partitions"], wave["bytes"], _seconds(wave["seconds"])] for wave in cluster["waves"]],
-        "certificate": cluster["certificate"],
-        "unmet": cluster["unmet"],
-        "topicGrowth": [
-            [one["topic"], one["bytes"], round(one["bytes_per_day"])] for one in cluster["growth"]["topics"]
+        "waves": [
+            [wave["partitions"], wave["bytes"], _whole(wave["seconds"])] for wave in cluster.plan.get("waves", ())
         ],
+        "certificate": cluster.costs or None,
+        "unmet": cluster.plan.get("unmet", []),
+        "topicGrowth": [[one["topic"], one["bytes"], round(one["bytes_per_day"])] for one in cluster.topics],
         "diskGrowth": [
             [
                 one["broker"],
                 one["path"],
-                round(one["used"] / unit),
-                None if one["total"] is None else round(one["total"] / unit),
+                _whole(one["used_bytes"], unit),
+                _whole(one["total_bytes"], unit),
                 round(one["bytes_per_day"]),
                 None if one["days_until_full"] is None else round(one["days_until_full"], 1),
             ]
-            for one in cluster["growth"]["disks"]
+            for one in cluster.disks
         ],
-        "leftovers": [
-            [one["kind"], one["what"], one["since"] and moment(one["since"])] for one in cluster["leftovers"]
-        ],
-        "quarantine": [[one["date"], one["table"], one["kind"], one["rows"], one["example"]] for one in found],
+        "leftovers": [[one["kind"], one["what"], one["since"] and moment(one["since"])] for one in cluster.leftovers],
+        "quarantine": [[one.date, one.table, one.kind, one.rows, one.example] for one in found],
     }
 
 
-def _unit(brokers: ByBroker | None) -> int:
+def _loads_of(cluster: Cluster) -> dict[str, Loads]:
+    """What is known of the loads of brokers; nothing, or what they are before and, with a plan, after it."""
+    if not cluster.load:
+        return {}
+    before = {by.value: cluster.brokers[of.what] for by, of in COUNTED.items()}
+    return {"before": before, **{name: cluster.plan[name] for name in ("after", "target") if name in cluster.plan}}
+
+
+def _unit(loads: Iterable[Loads]) -> int:
     """A power of two, such that the most that a broker has is at most `STEPS` of it."""
-    loads = [load for load in (brokers["before"], brokers["after"], brokers["target"]) if load] if brokers else []
-    most = max((value for load in loads for by in RESOURCES if UNITS[by] for value in load[by]), default=0)
+    most = max((value for load in loads for by, of in COUNTED.items() if of.unit for value in load[by]), default=0)
     unit = 1
     while most > unit * STEPS:
         unit *= 2
     return unit
 
 
-def _brokers(brokers: ByBroker, unit: int) -> dict[str, Any]:
+def _brokers(brokers: Mapping[str, Sequence[Any]], loads: Mapping[str, Loads], unit: int) -> dict[str, Any]:
     """Racks are indices into their names."""
-    racks = sorted(set(brokers["rack"]))
-    loads = {"before": brokers["before"], "after": brokers["after"], "target": brokers["target"]}
+    names = [rack or "" for rack in brokers["rack"]]
+    racks = sorted(set(names))
     number = {rack: i for i, rack in enumerate(racks)}
     return {
-        "id": brokers["id"],
+        "id": brokers["broker"],
         "racks": racks,
-        "rack": [number[rack] for rack in brokers["rack"]],
-        "capacity": [None if size is None else round(size / unit) for size in brokers["capacity"]],
-        **{name: _loads(load, unit) if load else None for name, load in loads.items()},
+        "rack": [number[rack] for rack in names],
+        "capacity": [_whole(size, unit) for size in brokers["capacity"]],
+        **{when: _loads(loads[when], unit) if when in loads else None for when in ("before", "after", "target")},
     }
 
 
 def _loads(loads: Loads, unit: int) -> dict[str, list[float]]:
     return {
-        by: _rounded([value / (unit if UNITS[by] else 1) for value in loads[by]], 0 if UNITS[by] else 1)
-        for by in RESOURCES
+        by.value: _rounded([value / unit for value in loads[by]], 0) if of.unit else _rounded(loads[by], 1)
+        for by, of in COUNTED.items()
     }
 
 
-def _load(load: Load | None, unit: int) -> list[float] | None:
-    return None if load is None else [round(load[by] / unit) if UNITS[by] else load[by] for by in RESOURCES]
+def _place(rack: Row) -> tuple[int, str]:
+    return rack["level"], rack["path"]
 
 
-def _rounded(values: list[float], digits: int) -> list[float]:
+def _load(rack: Row | None, unit: int) -> list[float] | None:
+    if rack is None:
+        return None
+    return [round(rack[of.what] / unit) if of.unit else rack[of.what] for of in COUNTED.values()]
+
+
+def _rounded(values: Iterable[float], digits: int) -> list[float]:
     """Whole numbers have no `.0`."""
     rounded = [round(value, digits or None) for value in values]
     return [int(value) if value.is_integer() else value for value in map(float, rounded)]
 
 
-def _seconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds)
+def _whole(value: float | None, unit: int = 1) -> int | None:
+    return None if value is None else round(value / unit)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from reassign.api.goal import COUNTED, By
-from reassign.fleet.report.model import Balance, Cluster
+from reassign.fleet.answers import Row
+from reassign.fleet.report.model import Cluster, State
 from reassign.page.numbers import counted, percent
 from reassign.text import listed
 
@@ -22,16 +24,8 @@ class Rank(NamedTuple):
     words: str
 
 
-def _quarantined(cluster: Cluster) -> tuple[float, str] | None:
-    if cluster["state"] != "Quarantined":
-        return None
-    return 0, cluster["problem"]["reason"] if cluster["problem"] else "the snapshot cannot be trusted"
-
-
-def _not_planned(cluster: Cluster) -> tuple[float, str] | None:
-    if cluster["state"] != "NotPlanned":
-        return None
-    return 0, cluster["problem"]["reason"] if cluster["problem"] else "no plan"
+def _left_out(state: State, cluster: Cluster) -> tuple[float, str] | None:
+    return (0, cluster.problem["reason"]) if cluster.state == state and cluster.problem else None
 
 
 def _full_soon(cluster: Cluster) -> tuple[float, str] | None:
@@ -42,16 +36,16 @@ def _full_soon(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _unmet(cluster: Cluster) -> tuple[float, str] | None:
-    return _first_of(one["what"] for one in cluster["unmet"])
+    return _first_of(cluster.plan.get("unmet", ()))
 
 
 def _not_spread(cluster: Cluster) -> tuple[float, str] | None:
-    count = cluster["violations"]
+    count = cluster.load.get("violations")
     return (count, counted(count, "partition")) if count else None
 
 
 def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
-    worst = max(cluster["resources"], key=_outside, default=None)
+    worst = max(cluster.plan.get("balance", ()), key=_outside, default=None)
     if worst is None or _outside(worst) <= 0:
         return None
     (least, greatest), (low, high) = worst["before"], worst["band"]
@@ -60,17 +54,21 @@ def _out_of_band(cluster: Cluster) -> tuple[float, str] | None:
 
 
 def _left_over(cluster: Cluster) -> tuple[float, str] | None:
-    return _first_of(one["what"] for one in cluster["leftovers"])
+    return _first_of(cluster.leftovers)
 
 
-def _first_of(items: Iterable[str]) -> tuple[float, str] | None:
-    named = list(items)
+def _outside(balance: Row) -> float:
+    return float(max(balance["before"][1] - balance["band"][1], balance["band"][0] - balance["before"][0]))
+
+
+def _first_of(rows: Iterable[Row]) -> tuple[float, str] | None:
+    named = [row["what"] for row in rows]
     return (len(named), listed(named, most=1)) if named else None
 
 
 KINDS: dict[str, tuple[str, Callable[[Cluster], tuple[float, str] | None]]] = {
-    "Quarantined": ("its newest snapshot cannot be trusted: nothing is planned", _quarantined),
-    "Not planned": ("its goal or its cluster does not allow a plan", _not_planned),
+    "Quarantined": ("its newest snapshot cannot be trusted: nothing is planned", partial(_left_out, "Quarantined")),
+    "Not planned": ("its goal or its cluster does not allow a plan", partial(_left_out, "NotPlanned")),
     "Disk full soon": (f"within {SOON} days if it grows on as it did; the soonest first", _full_soon),
     "Goal partly met": ("the plan cannot reach all that is asked for", _unmet),
     "Not spread": ("partitions are not spread over racks; the most first", _not_spread),
@@ -90,25 +88,16 @@ def rank(cluster: Cluster) -> Rank:
     return Rank(WELL, 0, "")
 
 
-def worst_first(clusters: list[Cluster]) -> list[tuple[Cluster, Rank]]:
+def worst_first(clusters: Iterable[Cluster]) -> list[tuple[Cluster, Rank]]:
     """All clusters, by kind, then by measure, then by what their plans move, then by name."""
     order = [*KINDS, WELL]
     ranked = [(cluster, rank(cluster)) for cluster in clusters]
     return sorted(
-        ranked, key=lambda one: (order.index(one[1].kind), -one[1].measure, -to_move(one[0]), one[0]["cluster"])
+        ranked,
+        key=lambda one: (order.index(one[1].kind), -one[1].measure, -one[0].plan.get("bytes", 0), one[0].name),
     )
-
-
-def to_move(cluster: Cluster) -> int:
-    """Bytes that its plan copies."""
-    return cluster["certificate"]["bytes"] if cluster["certificate"] else 0
 
 
 def days_until_full(cluster: Cluster) -> float | None:
     """Days until the first of its disks is full."""
-    known = [disk["days_until_full"] for disk in cluster["growth"]["disks"]]
-    return min((days for days in known if days is not None), default=None)
-
-
-def _outside(one: Balance) -> float:
-    return max(one["before"][1] - one["band"][1], one["band"][0] - one["before"][0])
+    return min((disk["days_until_full"] for disk in cluster.disks if disk["days_until_full"] is not None), default=None)
