@@ -50,6 +50,18 @@ def test_a_root_may_have_almost_any_name(spark: SparkSession, tmp_path: Path) ->
         assert folders(spark, given) == [Folder("2026-01-31", "main")], given
 
 
+@pytest.mark.parametrize("wanted", [1, 2, 3])
+def test_only_files_that_are_asked_for_are_opened(spark: SparkSession, tmp_path: Path, wanted: int) -> None:
+    root = tmp_path / "a b+%20,(x)'é"
+    broken.good(root, "main")
+    there = inventory.take(spark, str(root))
+    asked, others = there.files[:wanted], there.files[wanted:]
+    for file in others:
+        (root / file.path).unlink()
+    found = there.content_of({f"{there.base}/{file.path}" for file in asked}).toArrow()
+    assert sorted(map(len, found["content"].to_pylist())) == sorted(file.length for file in asked)
+
+
 def refusal(spark: SparkSession, root: str) -> str:
     with pytest.raises(PlanningError) as error:
         inventory.take(spark, root)

@@ -13,8 +13,8 @@ PROGRAM = """\
 from reassign.fleet import session
 
 spark = session.start(None)
-names = ("spark.master", "spark.sql.shuffle.partitions", "spark.sql.session.timeZone")
-print(*(spark.conf.get(name) for name in names))
+names = ("shuffle.partitions", "session.timeZone", "files.maxPartitionNum")
+print(spark.conf.get("spark.master"), *(spark.conf.get(f"spark.sql.{name}") for name in names))
 spark.stop()
 """
 
@@ -23,7 +23,7 @@ def test_settings_of_spark_submit_win_over_those_of_a_run(tmp_path: Path) -> Non
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     home = Path(pyspark.__file__).parent
-    told = ["--master=local[1]", "--conf=spark.sql.shuffle.partitions=3"]
+    told = ["--master=local[1]", "--conf=spark.sql.shuffle.partitions=3", "--conf=spark.sql.files.maxPartitionNum=7"]
     ended = subprocess.run(
         [home / "bin" / "spark-submit", *told, program],
         env=os.environ
@@ -31,4 +31,4 @@ def test_settings_of_spark_submit_win_over_those_of_a_run(tmp_path: Path) -> Non
         capture_output=True,
         text=True,
     )
-    assert ended.stdout.splitlines()[-1] == "local[1] 3 UTC", ended.stderr[-2000:]
+    assert ended.stdout.splitlines()[-1] == "local[1] 3 UTC 7", ended.stderr[-2000:]

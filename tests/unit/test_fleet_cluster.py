@@ -13,6 +13,7 @@ import pytest
 
 from reassign.errors import PlanningError
 from reassign.files import snapshots
+from reassign.fleet import answers
 from reassign.fleet import cluster as of_cluster
 from reassign.fleet.answers import ANSWERS, HISTORY, KINDS, LOAD_TABLES, batch_of, of_kind
 from reassign.fleet.choose import File, Folder
@@ -109,6 +110,21 @@ def test_of_an_older_snapshot_no_column_is_read_that_history_does_without(
     answer = of_cluster.answer(FOLDER, contents_of(tmp_path), Policy(), newest)
     found = {row["kind"] for row in answer["files"]}
     assert found == ({None, "DamagedPage"} if newest else kinds)
+
+
+def test_manifests_are_split_over_rows_that_say_the_same_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = parse(POLICY, "")
+    whole = ask(tmp_path, cluster(Made(330, 6)), policy)
+    texts = [row["text"] for row in of_kind(whole, "manifests").to_pylist()]
+    monkeypatch.setattr(answers, "PART", max(map(len, texts)))
+    rows = [*answers.split(of_cluster.answer(FOLDER, contents_of(tmp_path), policy, True))]
+    assert len(rows) > 1
+    assert all(len(row["manifests"]) <= 2 for row in rows)
+    parts = pa.Table.from_batches([batch_of([row]) for row in rows])
+    for kind in KINDS:
+        assert of_kind(parts, kind).equals(of_kind(whole, kind)), kind
 
 
 def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
 LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
 SMALL = ("files", "verdicts", *LOAD_TABLES, "plans")
 """Kinds that a driver has room for."""
+PART = 1 << 23
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
 ANSWERS = pa.schema([*SNAPSHOT.items(), *((kind, pa.list_(pa.struct(list(of.items())))) for kind, of in KINDS.items())])
 
@@ -112,6 +113,18 @@ def schema_of(kind: str) -> pa.Schema:
 
 
 Row = dict[str, Any]
+
+
+def split(answer: Row) -> Iterator[Row]:
+    """Yield rows that say the same together, with about PART bytes of manifests each: Spark copies a row in memory."""
+    manifests, size = list[Row](), 0
+    for manifest in answer.pop("manifests", ()):
+        manifests.append(manifest)
+        size += len(manifest["text"])
+        if size >= PART:
+            yield {**{name: answer[name] for name in SNAPSHOT}, "manifests": manifests}
+            manifests, size = [], 0
+    yield answer | {"manifests": manifests}
 
 
 def batch_of(answers: Iterable[Row]) -> pa.RecordBatch:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.answers import ANSWERS, SNAPSHOT, Row, batch_of
+from reassign.fleet.answers import ANSWERS, SNAPSHOT, Row, batch_of, split
 from reassign.fleet.apart import LostError, apart
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import answer, lost
@@ -107,8 +107,7 @@ def answers(
         for folder in sizes
         for file in snapshots[folder]
     ]
-    largest = max(file.length for folder in sizes for file in snapshots[folder])
-    content = there.content.select("path", "content").where(sf.col("length") <= largest)  # no larger one is read
+    content = there.content_of({each["path"] for each in asked})
     content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked, ASKED))), "path")
     packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
     at_once = min(slots(spark.sparkContext), max(sum(size >= apart_from for size in sizes.values()), 1))
@@ -169,7 +168,7 @@ def _answerer(
                 continue
             signal.alarm(seconds)  # which ends this worker, and all of its snapshots are asked for apart
             try:
-                rows.append(ask())
+                rows += split(ask())
             finally:
                 signal.alarm(0)
             size += of_one
@@ -182,7 +181,7 @@ def _answerer(
 
 
 def _asked(ask: Callable[[], Row]) -> pa.Table:
-    return pa.Table.from_batches([batch_of([ask()])])
+    return pa.Table.from_batches([batch_of([each]) for each in split(ask())])
 
 
 def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, dict[str, pa.Buffer]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
@@ -28,7 +29,16 @@ class Inventory(NamedTuple):
     base: str
     files: tuple[File, ...]  # by path
     times: tuple[datetime, ...]  # when each was written
-    content: DataFrame  # path, modificationTime, length and content of these files, and of some that do not count
+    content: DataFrame  # of all that is below the root
+    urls: Mapping[str, str]  # by these paths, as Spark's metadata has them
+
+    def content_of(self, paths: Set[str]) -> DataFrame:
+        """Return path and content of these files; Spark opens no other one, whatever is wrong with it."""
+        others, url = self.urls.keys() - paths, sf.col("_metadata.file_path")
+        few = min(others, paths, key=len)
+        named = url.isin(*(self.urls[path] for path in few))
+        content = self.content.where(named if few is paths else ~named) if few else self.content
+        return content.select("path", "content")
 
     @property
     def digest(self) -> str:
@@ -58,14 +68,14 @@ def take(spark: SparkSession, root: str) -> Inventory:
             raise PlanningError(Reason.INVALID_SNAPSHOT, why)
         files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         content = files.option("pathGlobFilter", "*.parquet").load(base)
-        listed = _listed(content, base)
+        listed, urls = _listed(content, base)
         _refuse_none(root, listed)
     paths = sorted(listed)
     read, most = [], largest(spark)
     for file in paths:
         why = f"it has {file.length:,} bytes, and with its memory Spark reads up to {most:,}"
         read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if file.length > most else file)
-    return Inventory(base, tuple(read), tuple(listed[file] for file in paths), content)
+    return Inventory(base, tuple(read), tuple(listed[file] for file in paths), content, urls)
 
 
 def largest(spark: SparkSession) -> int:
@@ -91,14 +101,14 @@ def _refuse_none(root: str, files: Iterable[File]) -> None:
     raise PlanningError(Reason.INVALID_SNAPSHOT, why)
 
 
-def _listed(content: DataFrame, base: str) -> dict[File, datetime]:
-    """Return every file, with its name and length alone, and when it was written."""
-    found = {}
-    few = content.select("path", "length", "modificationTime").coalesce(
-        content.sparkSession.sparkContext.defaultParallelism
-    )
+def _listed(content: DataFrame, base: str) -> tuple[dict[File, datetime], dict[str, str]]:
+    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path."""
+    found, urls = {}, {}
+    columns = content.select("path", "length", "modificationTime", "_metadata.file_path")
+    few = columns.coalesce(content.sparkSession.sparkContext.defaultParallelism)
     for row in rows_of(few.toArrow()):
+        urls[row["path"]] = row["file_path"]
         path = row["path"].removeprefix(base).lstrip("/")
         if not any(part.startswith((".", "_")) for part in path.split("/")):
             found[File(path, row["length"])] = row["modificationTime"]
-    return found
+    return found, urls

@@ -50,6 +50,7 @@ LOCAL = {
     "spark.python.daemon.module": "reassign.fleet.daemon",
     # the other one looks for a file of checksums beside each file
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.shuffle.compress": "false",  # the files are compressed
 }
 """On one machine nothing listens on its network, and what pays in hours does not in seconds."""
 
@@ -64,8 +65,7 @@ DEFAULTS = {
     "spark.sql.files.openCostInBytes": "32768",
     "spark.sql.files.maxPartitionBytes": "2097152",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",  # files, of which a worker holds those of one batch
-    "spark.shuffle.compress": "false",  # files are compressed
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16777216",  # of files that a worker holds
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a cluster may be called 0012
 }
 
@@ -103,7 +103,8 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
         session.sparkContext.setLogLevel("ERROR")
         if not session.sparkContext.getConf().contains(SHUFFLES):  # a fleet is small beside what Spark reckons with
             session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
-        session.conf.set(MOST_READERS, READERS_PER_CORE * session.sparkContext.defaultParallelism)
+        if not session.sparkContext.getConf().contains(MOST_READERS):
+            session.conf.set(MOST_READERS, READERS_PER_CORE * session.sparkContext.defaultParallelism)
         if local:
             threading.Thread(target=_begin_daemon, args=(session,), daemon=True).start()
     except (PySparkException, Py4JError, OSError) as error:
