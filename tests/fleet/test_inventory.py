@@ -50,6 +50,15 @@ def test_a_root_may_have_almost_any_name(spark: SparkSession, tmp_path: Path) ->
         assert folders(spark, given) == [Folder("2026-01-31", "main")], given
 
 
+def test_an_empty_file_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "a b+%20,(x)'é"
+    folder = broken.good(root, "main")
+    lengths = {file.path: file.length for file in inventory.take(spark, str(root)).files}
+    (folder / "brokers.parquet").write_bytes(b"")
+    there = {file.path: file.length for file in inventory.take(spark, str(root)).files}
+    assert there == lengths | {str(folder.relative_to(root) / "brokers.parquet"): 0}
+
+
 @pytest.mark.parametrize("wanted", [1, 2, 3])
 def test_only_files_that_are_asked_for_are_opened(spark: SparkSession, tmp_path: Path, wanted: int) -> None:
     root = tmp_path / "a b+%20,(x)'é"

@@ -146,22 +146,28 @@ def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: Non
 
 def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program: None, tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path)  # its own files lie below the snapshots
-    left_out, empty, gone = (broken.good(tmp_path, name) for name in ("a", "m", "z"))
+    left_out, empty, hollow, gone = (broken.good(tmp_path, name) for name in ("a", "m", "n", "z"))
     (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
     assert place.run("--policy", tmp_path / "policy.yaml").code == 0
-    before = {file: file.read_bytes() for file in place.manifests.glob("clusters/[am]/*")}
-    assert {file.parent.name for file in before} == {"a", "m"}
+    before = {file: file.read_bytes() for file in place.manifests.glob("clusters/[amn]/*")}
+    assert {file.parent.name for file in before} == {"a", "m", "n"}
     shutil.rmtree(gone)
     broken.edited(empty, "partitions", lambda rows: [])
     (left_out / "brokers.parquet").unlink()
+    for file in hollow.iterdir():
+        file.write_bytes(b"")
     ran = place.run("--policy", tmp_path / "policy.yaml")
     assert ran.code == 1
-    told = [["left out", " a"], ["left out", " m"], ["removed", " z"]]
+    told = [["left out", " a"], ["left out", " m"], ["left out", " n"], ["removed", " z"]]
     assert [line.split(":")[:2] for line in ran.err.splitlines()] == told
     assert {file: file.read_bytes() for file in place.manifests.glob("clusters/*/*.yaml")} == before
     assert [file.name for file in place.manifests.glob("clusters/z/*")] == ["README.md"]
     states = json.loads((place.manifests / "run.json").read_text())["clusters"]
-    assert {name: state["state"] for name, state in states.items()} == {"a": "Quarantined", "m": "NotPlanned"}
+    assert {name: state["state"] for name, state in states.items()} == {
+        "a": "Quarantined",
+        "m": "NotPlanned",
+        "n": "Quarantined",
+    }
 
 
 KILLS = {
@@ -191,6 +197,16 @@ def test_a_run_killed_in_each_stage_goes_on_where_it_was_to_the_same_bytes(
     assert marker.stat().st_mtime_ns == made
 
 
+def test_a_folder_below_the_snapshots_is_no_reason_to_begin_again(program: None, tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path)
+    broken.good(tmp_path, "main")
+    assert place.run().code == 0
+    marker = place.work / FOLDER / MARKER
+    made = marker.stat().st_mtime_ns
+    assert place.run().code == 0
+    assert marker.stat().st_mtime_ns == made
+
+
 def flipped(content: bytes) -> bytes:
     at = len(content) // 2
     return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
@@ -198,7 +214,7 @@ def flipped(content: bytes) -> bytes:
 
 DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
     "manifests/*.parquet": flipped,
-    "_MADE_FROM": lambda _: b"\xff\xfe",
+    MARKER: lambda content: b"\n".join(content.splitlines()[:3]),
     "verdicts.parquet": lambda _: None,
 }
 """What is in a file of the work folder instead, None where it is gone."""

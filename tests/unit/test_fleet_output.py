@@ -11,6 +11,7 @@ from reassign.cli import fleet_run
 from reassign.cli import output as out
 from reassign.fleet.choose import Verdict
 from reassign.fleet.stages import Result, problems
+from tests.unit.cli import run
 
 LOAD: dict[str, Any] = {
     "cluster": "main",
@@ -46,3 +47,15 @@ def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) ->
     text = shown(Result(2, found, tuple(verdicts), [], {}, None), capsys)
     [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]
     assert line.split()[:4] == ["BrokerTwice", "2", "4", "yes"]
+
+
+@pytest.mark.parametrize("option", ["--snapshots", "--work", "--manifests", "--report"])
+def test_a_place_that_is_empty_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"--snapshots": "s", "--work": "w", "--manifests": "m", "--report": "r.html"} | {option: ""}
+    ran = run("fleet", "run", *(word for each in places.items() for word in each))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"'{option}': it is empty" in " ".join(ran.err.split())
+    assert [*tmp_path.iterdir()] == []

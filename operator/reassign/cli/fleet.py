@@ -25,8 +25,8 @@ Work = Annotated[
     str,
     typer.Option(metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."),
 ]
-Manifests = Annotated[Path, typer.Option(metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")]
-Report = Annotated[Path, typer.Option(metavar="FILE", help="The report, one HTML file.")]
+Manifests = Annotated[str, typer.Option(metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")]
+Report = Annotated[str, typer.Option(metavar="FILE", help="The report, one HTML file.")]
 Master = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Spark's master; by default spark-submit's, else all cores of this machine."),
@@ -105,11 +105,19 @@ def _run(
     policy: Path | None,
     master: str | None,
     *,
-    manifests: Path | None = None,
-    report: Path | None = None,
+    manifests: str | None = None,
+    report: str | None = None,
     plans: bool = True,
 ) -> None:
+    given = {"--snapshots": snapshots, "--work": work, "--manifests": manifests, "--report": report}
+    for option, place in given.items():
+        if place == "":  # such as of a variable that is not set
+            raise typer.BadParameter("it is empty: name a folder, or the report's file", param_hint=f"'{option}'")
     from reassign.cli.fleet_run import run as run_all
 
-    if not run_all(snapshots, work, policy, master, manifests, report, plans):
+    if not run_all(snapshots, work, policy, master, _path(manifests), _path(report), plans):
         raise typer.Exit(1)
+
+
+def _path(place: str | None) -> Path | None:
+    return None if place is None else Path(place)

@@ -89,7 +89,7 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
         )
         metadata.cluster_id.encode()
         zone = datetime.fromisoformat(about["taken_at"]).tzinfo
-        if zone is not None and all(isinstance(rows, int) for rows in metadata.rows.values()):
+        if zone is not None and all(type(rows) is int and 0 <= rows < 1 << 63 for rows in metadata.rows.values()):
             return metadata
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         pass

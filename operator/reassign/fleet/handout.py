@@ -40,7 +40,7 @@ UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
 """What Spark says where it cannot read a file."""
 TOO_MUCH = "spark.driver.maxResultSize"
 """A setting that Spark names where its tasks return more to the driver."""
-CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 ASKED = pa.schema(
     [
@@ -91,8 +91,8 @@ def answers(
     One of `apart_from` bytes or more has a process of its own.
     """
     spark = there.content.sparkSession
-    sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items() if files}
-    if not sizes:
+    sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
+    if not any(sizes.values()):
         return spark.createDataFrame(ANSWERS.empty_table())
     tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     task_of = packed({folder: size * (PLANNED if folder in newest else 1) for folder, size in sizes.items()}, tasks)
@@ -106,6 +106,7 @@ def answers(
         }
         for folder in sizes
         for file in snapshots[folder]
+        if file.length
     ]
     content = there.content_of({each["path"] for each in asked})
     content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked, ASKED))), "path")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Set
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -12,10 +14,12 @@ from pyspark.sql import functions as sf
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
+from reassign.files.schema import SCHEMAS
 from reassign.fleet.answers import rows_of
 from reassign.fleet.choose import FOLDER, File
 from reassign.fleet.storage import Storage, spark_errors_as
 
+NEVER = datetime.fromtimestamp(0, UTC)
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
@@ -47,6 +51,7 @@ class Inventory(NamedTuple):
             [
                 [file.path, file.length, file.problem, time.isoformat()]
                 for file, time in zip(self.files, self.times, strict=True)
+                if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
             ]
         )
 
@@ -102,13 +107,23 @@ def _refuse_none(root: str, files: Iterable[File]) -> None:
 
 
 def _listed(content: DataFrame, base: str) -> tuple[dict[File, datetime], dict[str, str]]:
-    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path."""
-    found, urls = {}, {}
+    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path.
+
+    Spark has no row of an empty file, so its time is not known.
+    """
+    cores = content.sparkSession.sparkContext.defaultParallelism
     columns = content.select("path", "length", "modificationTime", "_metadata.file_path")
-    few = columns.coalesce(content.sparkSession.sparkContext.defaultParallelism)
-    for row in rows_of(few.toArrow()):
-        urls[row["path"]] = row["file_path"]
-        path = row["path"].removeprefix(base).lstrip("/")
-        if not any(part.startswith((".", "_")) for part in path.split("/")):
-            found[File(path, row["length"])] = row["modificationTime"]
+    rows = {row["path"]: row for row in rows_of(columns.coalesce(cores).toArrow())}
+    urls = {path: row["file_path"] for path, row in rows.items()}
+    names = content._jdf.inputFiles()
+    for url in names if len(names) > len(rows) else ():  # each is a question to the JVM
+        path = re.sub(r"^(\w+):///", r"\1:/", unquote(url))  # as paths are written in rows
+        if path.startswith(base):
+            urls.setdefault(path, url)
+    found = {}
+    for path in urls:
+        below = path.removeprefix(base).lstrip("/")
+        if not any(part.startswith((".", "_")) for part in below.split("/")):
+            length, time = (rows[path]["length"], rows[path]["modificationTime"]) if path in rows else (0, NEVER)
+            found[File(below, length)] = time
     return found, urls

@@ -18,6 +18,8 @@ from reassign.errors import PlanningError, Reason
 from reassign.fleet.storage import Storage, spark_errors_as
 
 FOLDER, MARKER, ENDING = "pass", "_MADE_FROM", ".parquet"
+END = "whole"
+"""The last line of a marker."""
 PART = 500
 """Rows of a part."""
 Made = Iterator[tuple[str, pa.Table | DataFrame]]
@@ -49,7 +51,7 @@ class Kept:
                 rows.write.mode("overwrite").option("maxRecordsPerFile", PART).parquet(place)
                 parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
                 digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
-        lines = (key, *(f"{digest} {file}" for file, digest in digests.items()))
+        lines = (key, *(f"{digest} {file}" for file, digest in digests.items()), END)
         with self._usable():
             self._storage.write(self._marker, "\n".join(lines).encode())
         self._digests = digests
@@ -75,8 +77,8 @@ class Kept:
         """None where there is nothing made from this, or one of its files is damaged."""
         tables = {}
         try:
-            made_from, *lines = (self._storage.read(self._marker) or b"").decode().split("\n")
-            if made_from != key:
+            made_from, *lines, end = (self._storage.read(self._marker) or b"").decode().split("\n")
+            if (made_from, end) != (key, END):
                 return None
             self._digests = {file: digest for digest, file in (line.split(" ") for line in lines)}
             for file, digest in self._digests.items():
