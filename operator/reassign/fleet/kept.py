@@ -42,13 +42,15 @@ class Kept:
             self.forget()  # first: tables that are written anew must not pass for whole
         tables, digests = {}, {}
         for table, rows in make():
+            with self._usable():
+                self._storage.remove(f"{self._place}/{table}")  # the parts of another time
             if isinstance(rows, pa.Table):
                 file, tables[table] = f"{table}{ENDING}", rows
                 digests[file] = self._write(file, rows)
                 continue
             with self._usable():
                 place = f"{self._place}/{table}"
-                rows.write.mode("overwrite").option("maxRecordsPerFile", PART).parquet(place)
+                rows.write.option("maxRecordsPerFile", PART).parquet(place)
                 parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
                 digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
         lines = (key, *(f"{digest} {file}" for file, digest in digests.items()), END)

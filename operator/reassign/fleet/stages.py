@@ -140,15 +140,14 @@ class OnePass:
         """Yield all files and verdicts, the rows that quarantine, and of the clusters that count all else."""
         _, _, files, chosen = self._answers
         by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
-        faulty = [
-            one for one in chosen.newest if one.folder.cluster in {each.cluster for each in by_rows if each.quarantines}
-        ]
+        quarantined = {one.cluster for one in by_rows if one.quarantines}
+        faulty = [one for one in chosen.newest if one.folder.cluster in quarantined]
         verdicts = sorted((*chosen.verdicts, *by_rows))
         checked = choose.checked(chosen, verdicts)
         rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
         yield "files", pa.Table.from_pylist(rows, schema_of("files"))
         yield "verdicts", pa.Table.from_pylist([one._asdict() for one in verdicts], schema_of("verdicts"))
-        yield "rejected", self._rows(faulty, "rejected")
+        yield "rejected", self._rows(faulty, "rejected") if faulty else schema_of("rejected").empty_table()
         for kind in (*LOAD_TABLES, "plans"):
             yield kind, self._of(checked.newest, kind).drop_columns(["date"])
         yield from self._told(checked)
@@ -172,10 +171,12 @@ class OnePass:
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
 
     def _rows(self, newest: Iterable[Snapshot], kind: str) -> DataFrame:
-        """The same, where a driver has no room for it."""
+        """The same, where a driver has no room for it: in few parts, each of which takes it 40 ms to ask for."""
         found = self._answers.found
+        spark = found.sparkSession
         these = pa.Table.from_pylist([one.folder._asdict() for one in newest], pa.schema([*SNAPSHOT.items()]))
-        return said_of(found.join(sf.broadcast(found.sparkSession.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
+        rows = said_of(found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
+        return rows.coalesce(spark.sparkContext.defaultParallelism)
 
     def _all_of(self, found: DataFrame) -> Answers:
         small = found.select(*SNAPSHOT, *SMALL).toArrow()
