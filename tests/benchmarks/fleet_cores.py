@@ -1,6 +1,6 @@
 """`make bench-fleet`, its second part: how the pass over a fleet would grow with cores, from 1 to 64.
 
-No such machine is at hand. So each snapshot is answered for once, by itself, and timed; then its seconds are played
+No such machine is at hand. So each snapshot is judged for once, by itself, and timed; then its seconds are played
 through as a run does it. Snapshots are packed into tasks by their bytes (`handout.packed`), so many for each core, and
 a core takes the next task as soon as it has ended one, in Spark's order. Left out are the start, Spark's reading and
 its shuffle, and what the driver does alone. Beside it stands what no order can be faster than: the largest, or the mean
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from reassign.fleet import choose
 from reassign.fleet.choose import File, Folder
-from reassign.fleet.cluster import answer
+from reassign.fleet.cluster import outcome_of
 from reassign.fleet.handout import TASKS_PER_CORE, packed
 from reassign.fleet.policy import Policy
 from tests.benchmarks.fleets import write_fleet
@@ -35,7 +35,7 @@ TIMES = 10
 
 
 class Timed(NamedTuple):
-    """A snapshot: the bytes of its files, and the seconds that answering for it took on one core."""
+    """A snapshot: the bytes of its files, and the seconds that its outcome took on one core."""
 
     size: int
     seconds: float
@@ -53,7 +53,7 @@ def timed(root: Path) -> list[Timed]:
 def _timed(root: Path, folder: Folder, files: Iterable[File]) -> Timed:
     contents = {file.path: pa.py_buffer((root / file.path).read_bytes()) for file in files}
     began = time.perf_counter()
-    answer(folder, contents, Policy(), newest=True)
+    outcome_of(folder, contents, Policy(), newest=True)
     return Timed(sum(content.size for content in contents.values()), time.perf_counter() - began)
 
 

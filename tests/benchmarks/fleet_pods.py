@@ -46,7 +46,7 @@ def compare(server: ApiServer, clusters: int, giant: bool, scratch: Path | None 
 def stages(folder: Path, began: float) -> str:
     """Seconds that each stage of a run took that writes below this folder, the first one since `began`."""
     marks = {
-        "answers": "work/pass/verdicts.parquet",
+        "outcomes": "work/pass/verdicts.parquet",
         "history": "work/pass/leftovers.parquet",
         "rest of the pass": "work/pass/_MADE_FROM",
         "emit": "manifests/run.json",

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from reassign.files.snapshots import place, write
 from reassign.files.tables import Snapshot
 from reassign.fleet.choose import Folder
-from reassign.fleet.history import told
-from tests.fleet.answered import ask
+from reassign.fleet.history import history
+from tests.fleet.judged import ask
 
 
 def histories(
@@ -28,5 +28,5 @@ def histories(
             rows.append(ask(root, at, newest=not age))
             counted.append({**at._asdict(), "newest": not age})
     days = spark.createDataFrame(pa.Table.from_pylist(counted))
-    answers = pa.concat_tables(rows).combine_chunks()  # of several chunks Spark takes the first one alone
-    return told(spark.createDataFrame(answers), days)
+    outcomes = pa.concat_tables(rows).combine_chunks()  # of several chunks Spark takes the first one alone
+    return history(spark.createDataFrame(outcomes), days)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reassign.api.goal import COUNTED
-from reassign.fleet.answers import Row
 from reassign.fleet.choose import Verdict
+from reassign.fleet.outcomes import Row
 from reassign.fleet.report.model import Cluster, Fleet, State
 
 GIB = 2**30

@@ -20,18 +20,18 @@ from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, session, stages
-from reassign.fleet.answers import Row, of_kind
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import LARGE, answers, reading, said_of
+from reassign.fleet.handout import LARGE, outcomes, reading, rows_of_kind
 from reassign.fleet.kept import FOLDER, MARKER
+from reassign.fleet.outcomes import Row, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import SUMMARY, Job, run
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
-from tests.fleet.answered import ask
+from tests.fleet.judged import ask
 from tests.snapshots import in_sync
 
-LOST = "the process that was to answer for it has ended"
+LOST = "its process has ended"
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 POLICY = """
 overrides:
@@ -57,10 +57,10 @@ def said(spark: SparkSession, root: Path) -> pa.Table:
     return asked(spark, root, LARGE).toArrow()
 
 
-def asked(spark: SparkSession, root: Path, apart_from: int) -> DataFrame:
-    there = inventory.take(spark, str(root))
-    folders = choose.wanted(there.files)
-    return answers(there, folders, folders.keys(), parse(POLICY, ""), apart_from)
+def asked(spark: SparkSession, root: Path, own_process_from: int) -> DataFrame:
+    listing = inventory.take(spark, str(root))
+    folders = choose.wanted(listing.files)
+    return outcomes(listing, folders, folders.keys(), parse(POLICY, ""), own_process_from)
 
 
 def of(rows: pa.Table, name: str, kind: str) -> pa.Table:
@@ -120,11 +120,16 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
 
 
-@pytest.mark.parametrize("apart_from", [LARGE, 1], ids=["its worker", "its own"])
+@pytest.mark.parametrize("own_process_from", [LARGE, 1], ids=["its worker", "its own"])
 def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
-    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart_from: int
+    spark: SparkSession,
+    root: Path,
+    said: pa.Table,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own_process_from: int,
 ) -> None:
-    real = handout.answer
+    real = handout.outcome_of
 
     def dying(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
@@ -133,8 +138,8 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
             raise MemoryError
         return real(folder, *about)
 
-    monkeypatch.setattr(handout, "answer", dying)
-    monkeypatch.setattr(stages, "LARGE", apart_from)
+    monkeypatch.setattr(handout, "outcome_of", dying)
+    monkeypatch.setattr(stages, "LARGE", own_process_from)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
     result = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
@@ -152,7 +157,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
 def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = handout.answer
+    real = handout.outcome_of
 
     def dying(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
@@ -161,7 +166,7 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
 
     job = Job(str(root), Policy(), str(tmp_path / "work"))
     with monkeypatch.context() as patch:
-        patch.setattr(handout, "answer", dying)
+        patch.setattr(handout, "outcome_of", dying)
         lost = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in lost.left_out.items()} == {"c2": "WorkerLost"}
     again = run(spark, job, lambda _: None)
@@ -169,14 +174,14 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
 
 
 def test_one_shuffle_brings_the_files_of_a_snapshot_together(spark: SparkSession, root: Path) -> None:
-    plan = asked(spark, root, apart_from=LARGE)._jdf.queryExecution().executedPlan().toString()
+    plan = asked(spark, root, own_process_from=LARGE)._jdf.queryExecution().executedPlan().toString()
     assert re.findall(r"\bExchange \w+", plan) == ["Exchange shufflepartitionidpassthrough"], plan
 
 
 def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
     spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, real_apart = handout.answer, handout.apart
+    real, in_own_process = handout.outcome_of, handout.in_own_process
 
     def noting(folder: Folder, *about: Any) -> Row:
         (tmp_path / folder.cluster).write_text(str(os.getppid()))
@@ -188,14 +193,14 @@ def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
 
     def noting_sharers(ask: Any, seconds: int, sharers: int) -> pa.Table:
         (tmp_path / "sharers").write_text(str(sharers))
-        return real_apart(ask, seconds, sharers)
+        return in_own_process(ask, seconds, sharers)
 
-    monkeypatch.setattr(handout, "answer", noting)
-    monkeypatch.setattr(handout, "apart", noting_sharers)
+    monkeypatch.setattr(handout, "outcome_of", noting)
+    monkeypatch.setattr(handout, "in_own_process", noting_sharers)
     monkeypatch.setattr(handout, "slots", lambda _: 3)
     sizes = {name: sum(row["length"] for row in of(said, name, "files").to_pylist()) for name in CLUSTERS}
     assert sizes["c0"] < sizes["c1"] < sizes["c2"] < sizes["c3"]
-    rows = asked(spark, root, apart_from=sizes["c2"]).toArrow()
+    rows = asked(spark, root, own_process_from=sizes["c2"]).toArrow()
     assert all(
         of(rows, name, kind).equals(of(said, name, kind)) for name in ("c0", "c1") for kind in ("files", "plans")
     )
@@ -213,7 +218,7 @@ def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
 def test_a_snapshot_that_hangs_is_left_out(
     spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = handout.answer
+    real = handout.outcome_of
 
     def hanging(folder: Folder, *about: Any) -> Row:
         if folder.cluster == "c2":
@@ -221,7 +226,7 @@ def test_a_snapshot_that_hangs_is_left_out(
             signal.pause()
         return real(folder, *about)
 
-    monkeypatch.setattr(handout, "answer", hanging)
+    monkeypatch.setattr(handout, "outcome_of", hanging)
     result = run(spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work")), lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
         "c2": "WorkerLost",
@@ -253,9 +258,9 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
 
 
 def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
-    there = inventory.take(spark, str(root))
-    folders = choose.wanted(there.files)
-    found = answers(there, folders, folders.keys(), Policy())
+    listing = inventory.take(spark, str(root))
+    folders = choose.wanted(listing.files)
+    found = outcomes(listing, folders, folders.keys(), Policy())
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.driver.maxResultSize", "1k")
     try:
@@ -263,7 +268,7 @@ def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: P
             pytest.raises(PlanningError, match=r"too large .*: raise spark.driver.maxResultSize, and") as error,
             reading(""),
         ):
-            said_of(found, "broker_load").toArrow()
+            rows_of_kind(found, "broker_load").toArrow()
     finally:
         settings.remove("spark.driver.maxResultSize")
     assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)

@@ -23,13 +23,13 @@ def folders(spark: SparkSession, root: Path | str) -> list[Folder]:
 def test_files_are_listed_and_any_change_of_one_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
     folder = broken.good(tmp_path, "main")
     broken.good(tmp_path, "main", days_ago=1)
-    there = inventory.take(spark, str(tmp_path))
-    assert [file.path for file in there.files] == sorted(str(f.relative_to(tmp_path)) for f in tmp_path.glob("*/*/*"))
-    assert all(file.length == (tmp_path / file.path).stat().st_size for file in there.files)
-    assert inventory.take(spark, str(tmp_path)).digest == there.digest
+    listing = inventory.take(spark, str(tmp_path))
+    assert [file.path for file in listing.files] == sorted(str(f.relative_to(tmp_path)) for f in tmp_path.glob("*/*/*"))
+    assert all(file.length == (tmp_path / file.path).stat().st_size for file in listing.files)
+    assert inventory.take(spark, str(tmp_path)).digest == listing.digest
     written = (folder / "brokers.parquet").stat().st_mtime
     os.utime(folder / "brokers.parquet", (written + 1, written + 1))
-    assert inventory.take(spark, str(tmp_path)).digest != there.digest
+    assert inventory.take(spark, str(tmp_path)).digest != listing.digest
 
 
 def test_what_is_half_written_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_an_empty_file_is_there(spark: SparkSession, tmp_path: Path) -> None:
 def test_only_files_that_are_asked_for_are_opened(spark: SparkSession, tmp_path: Path, wanted: int) -> None:
     root = tmp_path / "a b+%20,(x)'é"
     broken.good(root, "main")
-    there = inventory.take(spark, str(root))
-    asked, others = there.files[:wanted], there.files[wanted:]
+    listing = inventory.take(spark, str(root))
+    asked, others = listing.files[:wanted], listing.files[wanted:]
     for file in others:
         (root / file.path).unlink()
-    found = there.content_of({f"{there.base}/{file.path}" for file in asked}).toArrow()
+    found = listing.content_of({f"{listing.base}/{file.path}" for file in asked}).toArrow()
     assert sorted(map(len, found["content"].to_pylist())) == sorted(file.length for file in asked)
 
 

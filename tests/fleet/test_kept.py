@@ -56,6 +56,14 @@ def test_of_parts_that_were_more_none_is_left(spark: SparkSession, tmp_path: Pat
     assert len([*tmp_path.glob(f"{FOLDER}/manifests/*.parquet")]) == 1
 
 
+def test_a_table_is_in_one_place_whoever_wrote_it_before(spark: SparkSession, tmp_path: Path) -> None:
+    for key in ("one", "two"):
+        Kept(spark, str(tmp_path)).tables(key, lambda: iter([("manifests", ROWS)]))
+        assert [path.name for path in tmp_path.glob(f"{FOLDER}/manifests*")] == ["manifests.parquet"]
+        Kept(spark, str(tmp_path)).tables(f"{key} by executors", tables(spark))
+        assert [path.name for path in tmp_path.glob(f"{FOLDER}/manifests*")] == ["manifests"]
+
+
 @pytest.mark.parametrize("name", ["plans.parquet", "manifests/*.parquet"])
 def test_a_changed_byte_has_all_made_anew(spark: SparkSession, tmp_path: Path, name: str) -> None:
     Kept(spark, str(tmp_path)).tables("key", tables(spark))

@@ -12,10 +12,10 @@ import pytest
 
 from reassign.files import checks
 from reassign.fleet import choose, cluster, rules
-from reassign.fleet.answers import of_kind
 from reassign.fleet.choose import Checked, Folder
+from reassign.fleet.outcomes import of_kind
 from tests.fleet import broken
-from tests.fleet.answered import Answered, answered, ask
+from tests.fleet.judged import Judged, ask, judged
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
@@ -37,12 +37,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def said(fleet: Path) -> Answered:
-    return answered(fleet)
+def said(fleet: Path) -> Judged:
+    return judged(fleet)
 
 
 @pytest.fixture(scope="module")
-def found(said: Answered) -> Checked:
+def found(said: Judged) -> Checked:
     return said.checked
 
 
@@ -63,11 +63,11 @@ def test_every_fault_has_a_cluster_that_has_it() -> None:
     assert len(faults) > 30
 
 
-def test_the_others_are_the_same_as_without_broken_ones(tmp_path: Path, said: Answered, found: Checked) -> None:
+def test_the_others_are_the_same_as_without_broken_ones(tmp_path: Path, said: Judged, found: Checked) -> None:
     for name in GOOD:
         broken.good(tmp_path, name)
         broken.good(tmp_path, name, days_ago=1)
-    rows, alone = answered(tmp_path)
+    rows, alone = judged(tmp_path)
     of_good = pc.is_in(said.rows["cluster"], pa.array(GOOD))
     assert said.rows.filter(of_good).sort_by(ORDER).equals(rows.sort_by(ORDER))
     assert alone.quarantine == alone.notes == ()
@@ -77,13 +77,13 @@ def test_the_others_are_the_same_as_without_broken_ones(tmp_path: Path, said: An
     assert [one for one in found.notes if one.cluster in GOOD] == []
 
 
-def test_the_same_snapshots_have_the_same_answers(fleet: Path, said: Answered) -> None:
-    again = answered(fleet)
+def test_the_same_snapshots_have_the_same_outcomes(fleet: Path, said: Judged) -> None:
+    again = judged(fleet)
     assert again.rows.equals(said.rows)
     assert again.checked == said.checked
 
 
-def test_rejected_rows_are_kept_with_all_that_they_say(said: Answered) -> None:
+def test_rejected_rows_are_kept_with_all_that_they_say(said: Judged) -> None:
     rows = of_kind(said.rows, "rejected").to_pylist()
     assert {row["kind"] for row in rows} == rules.FAULTS
     [row] = [row for row in rows if row["cluster"] == "unknownbroker"]
@@ -131,7 +131,7 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(tmp_path: Path) -> Non
     nothing_known = {"size_bytes": None, "leader": None, "isr": []}
     broken.edited(folder, "partitions", lambda rows: [*rows[:-2], *(row | nothing_known for row in rows[-2:])])
     broken.good(tmp_path, "main", days_ago=1, id="before")
-    found = answered(tmp_path).checked
+    found = judged(tmp_path).checked
     assert (len(found.newest), found.history, found.quarantine) == (1, (), ())
     assert {(one.kind, one.rows, one.example) for one in found.notes} == {
         ("NewClusterId", 1, "it was id-of-before on 2026-01-30, and is id-of-main now"),
@@ -149,7 +149,7 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(tmp_path: Path) -> Non
 def test_unknown_sizes_are_not_too_many_bytes(tmp_path: Path) -> None:
     unknown = [{"partition": number, "size_bytes": None} for number in range(400)]  # of three replicas
     broken.edited(broken.good(tmp_path, "main"), "partitions", lambda rows: [rows[0] | each for each in unknown])
-    found = answered(tmp_path).checked
+    found = judged(tmp_path).checked
     assert ([one.kind for one in found.notes], found.quarantine) == (["SizeUnknown"], ())
 
 

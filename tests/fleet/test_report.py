@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from reassign.fleet.answers import KINDS
 from reassign.fleet.choose import Verdict
+from reassign.fleet.outcomes import KINDS
 from reassign.fleet.report.model import Cluster, Fleet
 from reassign.fleet.report.page import render
 from reassign.page.numbers import percent, size

@@ -63,6 +63,7 @@ def test_a_repeat_says_that_nothing_changed(program: None, whole: Place) -> None
     assert len(json.loads(before["manifests/run.json"])["clusters"]) == CLUSTERS
     ran = run(whole)
     assert (ran.code, ran.err) == (0, "")
+    assert "as the run before left it" in " ".join(ran.out.split())
     assert f"0 files written, {len(before) - 2} unchanged, 0 removed" in ran.out
     assert whole.output() == before
 

@@ -13,10 +13,10 @@ import pytest
 
 from reassign.errors import PlanningError
 from reassign.files import snapshots
-from reassign.fleet import answers
 from reassign.fleet import cluster as of_cluster
-from reassign.fleet.answers import ANSWERS, HISTORY, KINDS, LOAD_TABLES, batch_of, of_kind
+from reassign.fleet import outcomes
 from reassign.fleet.choose import File, Folder
+from reassign.fleet.outcomes import HISTORY, KINDS, LOAD_TABLES, OUTCOMES, batch_of, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
@@ -32,8 +32,8 @@ POLICY = "defaults: {goal: {drainBrokers: [2]}, template: {throttle: {interBroke
 def ask(root: Path, made: Cluster, policy: Policy | None = None, newest: bool = True) -> pa.Table:
     place = root / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}"
     snapshots.write(place, in_sync(made, TAKEN))
-    answer = of_cluster.answer(FOLDER, contents_of(root), policy or Policy(), newest)
-    return pa.Table.from_batches([batch_of([answer])])
+    outcome = of_cluster.outcome_of(FOLDER, contents_of(root), policy or Policy(), newest)
+    return pa.Table.from_batches([batch_of([outcome])])
 
 
 def contents_of(root: Path) -> dict[str, pa.Buffer]:
@@ -86,7 +86,7 @@ def said(rows: pa.Table) -> set[str]:
 
 def test_a_snapshot_is_one_row_with_a_list_of_each_kind(tmp_path: Path) -> None:
     rows = ask(tmp_path, cluster(Made(90, 6)))
-    assert (rows.schema, rows.num_rows) == (ANSWERS, 1)
+    assert (rows.schema, rows.num_rows) == (OUTCOMES, 1)
     assert said(rows) == KINDS.keys() - {"verdicts", "rejected", "begun"}
 
 
@@ -107,8 +107,8 @@ def test_of_an_older_snapshot_no_column_is_read_that_history_does_without(
     begin = chunk.dictionary_page_offset or chunk.data_page_offset
     content[begin + chunk.total_compressed_size - 1] ^= 0xFF
     file.write_bytes(content)
-    answer = of_cluster.answer(FOLDER, contents_of(tmp_path), Policy(), newest)
-    found = {row["kind"] for row in answer["files"]}
+    outcome = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), Policy(), newest)
+    found = {row["kind"] for row in outcome["files"]}
     assert found == ({None, "DamagedPage"} if newest else kinds)
 
 
@@ -118,8 +118,8 @@ def test_manifests_are_split_over_rows_that_say_the_same_together(
     policy = parse(POLICY, "")
     whole = ask(tmp_path, cluster(Made(330, 6)), policy)
     texts = [row["text"] for row in of_kind(whole, "manifests").to_pylist()]
-    monkeypatch.setattr(answers, "PART", max(map(len, texts)))
-    rows = [*answers.split(of_cluster.answer(FOLDER, contents_of(tmp_path), policy, True))]
+    monkeypatch.setattr(outcomes, "PART", max(map(len, texts)))
+    rows = [*outcomes.split(of_cluster.outcome_of(FOLDER, contents_of(tmp_path), policy, True))]
     assert len(rows) > 1
     assert all(len(row["manifests"]) <= 2 for row in rows)
     parts = pa.Table.from_batches([batch_of([row]) for row in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from reassign.cli import fleet_run
 from reassign.cli import output as out
+from reassign.files import checks
+from reassign.fleet import choose, rules
 from reassign.fleet.choose import Verdict
 from reassign.fleet.stages import Result, problems
 from tests.unit.cli import run
@@ -26,7 +29,7 @@ UNKNOWN = LOAD | {"cluster": "other", "bytes": None, "skew_bytes": None, "violat
 
 
 def shown(result: Result, capsys: pytest.CaptureFixture[str]) -> str:
-    out.write_picture(fleet_run._parts(result, Path("manifests"), Path("fleet.html")))
+    out.write_picture(fleet_run._parts(result, "work", Path("manifests"), Path("fleet.html")))
     return capsys.readouterr().out
 
 
@@ -47,6 +50,16 @@ def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) ->
     text = shown(Result(2, found, tuple(verdicts), [], {}, None), capsys)
     [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]
     assert line.split()[:4] == ["BrokerTwice", "2", "4", "yes"]
+
+
+def test_a_message_and_the_page_of_checks_name_the_same_remedy() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fleets" / "checks.md").read_text()
+    faults = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", page.partition("A **note**")[0], re.MULTILINE)
+    notes = {choose.Kind.NEW_ID, choose.Kind.NO_PARTITIONS, choose.Kind.OLD}
+    assert {kind for kind, _ in faults} == {*checks.Kind, *choose.Kind, *rules.FAULTS} - notes
+    for kind, remedy in faults:
+        found = problems([Verdict("a", "2026-01-31", "brokers", kind, 1, "broker 1", True)])
+        assert found["a"]["message"].endswith((f"; {remedy}", f": {remedy}")), kind
 
 
 @pytest.mark.parametrize("option", ["--snapshots", "--work", "--manifests", "--report"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reassign.fleet.answers import BROKER_LOAD
+from reassign.fleet.outcomes import BROKER_LOAD
 from reassign.fleet.overview import MOST, TABLES, Seen, by_cluster, fleet
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.report.model import Cluster

@@ -14,8 +14,8 @@ import yaml
 from reassign.controller.planning import plan_of
 from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
-from reassign.fleet.answers import batch_of, of_kind
 from reassign.fleet.choose import Folder
+from reassign.fleet.outcomes import batch_of, of_kind
 from reassign.fleet.policy import Policy
 from reassign.planning.problem import problem
 from reassign.planning.problem.model import Bools, Bytes, Cluster
@@ -40,7 +40,7 @@ def by_command_line(root: Path) -> Moves:
 
 
 def by_fleet(root: Path) -> Moves:
-    return _of_specs(yaml.safe_load(row["text"]) for row in of_kind(_answer(root), "manifests").to_pylist())
+    return _of_specs(yaml.safe_load(row["text"]) for row in of_kind(_outcome(root), "manifests").to_pylist())
 
 
 def _of_specs(manifests: Iterable[Any]) -> Moves:
@@ -48,10 +48,10 @@ def _of_specs(manifests: Iterable[Any]) -> Moves:
     return {(entry["topic"], entry["partition"]): entry["replicas"] for entry in entries}
 
 
-def _answer(root: Path) -> pa.Table:
+def _outcome(root: Path) -> pa.Table:
     contents = {f"date={TAKEN:%Y-%m-%d}/cluster=main/{f.name}": pa.py_buffer(f.read_bytes()) for f in root.iterdir()}
-    answer = of_cluster.answer(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, Policy(), newest=True)
-    return pa.Table.from_batches([batch_of([answer])])
+    outcome = of_cluster.outcome_of(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, Policy(), newest=True)
+    return pa.Table.from_batches([batch_of([outcome])])
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_another_weight_of_a_broker_is_followed_wherever_it_is_planned(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [before] = _distinct(way(root) for way in WAYS)
-    share = of_kind(_answer(root), "broker_load").to_pylist()[0]["share_bytes"]
+    share = of_kind(_outcome(root), "broker_load").to_pylist()[0]["share_bytes"]
     weights = problem.weights
 
     def heavier(cluster: Cluster, allowed: Bools) -> Bytes:
@@ -80,7 +80,7 @@ def test_another_weight_of_a_broker_is_followed_wherever_it_is_planned(
     assert after != before
     on_first = [sum(1 in replicas for replicas in moves.values()) for moves in (before, after)]
     assert on_first[1] > on_first[0] + 20
-    assert of_kind(_answer(root), "broker_load").to_pylist()[0]["share_bytes"] < share / 1.4
+    assert of_kind(_outcome(root), "broker_load").to_pylist()[0]["share_bytes"] < share / 1.4
 
 
 def _distinct(plans: Iterable[Moves]) -> list[Moves]:

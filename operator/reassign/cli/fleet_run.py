@@ -49,11 +49,11 @@ def run(
         out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
-    out.write_picture(_parts(result, manifests, report))
+    out.write_picture(_parts(result, work, manifests, report))
     return not result.left_out
 
 
-def _parts(result: Result, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
+def _parts(result: Result, work: str, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
     """The checks' results, the clusters in most need, the plans, and the files that were written."""
     if result.verdicts:
         yield _verdicts(result)
@@ -75,6 +75,8 @@ def _parts(result: Result, manifests: Path | None, report: Path | None) -> Itera
         lines.append(f"{manifests}: {written} files written, {unchanged} unchanged, {removed} removed")
     if report:
         lines.append(f"{report}: the report")
+    if result.reused:
+        lines.append(f"{work}: as the run before left it, since the snapshots, the policy and this program are the same")
     yield "\n".join(lines)
 
 

@@ -76,10 +76,10 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
         about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
         version = about["version"]
     except (*UNREADABLE, KeyError, TypeError, RecursionError):
-        why = "something else has written it; take one with `snapshot`"
+        why = f"something else has written it{AGAIN}"
         raise UnusableFileError(path, Kind.FOREIGN, why) from None
     if version != VERSION:
-        why = f"it is of version {version}, this program reads version {VERSION}; take it again"
+        why = f"it is of version {version}, this program reads version {VERSION}{AGAIN}"
         raise UnusableFileError(path, Kind.VERSION, why)
     try:
         metadata = Metadata(
@@ -115,7 +115,7 @@ def table(
         why = f"it has {rows.num_rows} rows of {about.rows[name]}{AGAIN}"
         raise UnusableFileError(path, Kind.ROWS, why)
     if any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in IDENTITY):
-        why = "it has rows of several clusters, or of several times; take it again"
+        why = f"it has rows of several clusters, or of several times{AGAIN}"
         raise UnusableFileError(path, Kind.OTHER, why)
     return rows
 

@@ -42,6 +42,24 @@ class Kind(StrEnum):
     LOST = "WorkerLost"
 
 
+AGAIN = "take it again"
+_REPORTED = "check what the brokers report of their log directories"
+REMEDIES: Mapping[str, str] = {
+    checks.Kind.UNREADABLE: "take it again, or give Spark more memory",
+    checks.Kind.DAMAGED: "take it again, and check the storage",
+    checks.Kind.FOREIGN: "remove the folder",
+    checks.Kind.VERSION: "take it again with this program",
+    Kind.FOLDER_NAME: "rename the folder",
+    Kind.FOLDER_DATE: "rename the folder",
+    Kind.OTHER_DATE: "move the folder",
+    Kind.DUPLICATE: "remove the copy",
+    Kind.SHARED_ID: "remove the folders of one name",
+    Kind.LOST: "give Spark's tasks more memory, and run it again",
+    "TooManyReplicas": "give it fewer replicas",
+    **dict.fromkeys(("AbsurdSize", "TooManyBytes", "UsableAboveTotal"), _REPORTED),
+}
+"""What to do about a fault, where a new snapshot alone does not help."""
+
 OLD_DAYS = 2
 """A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
 

@@ -1,7 +1,7 @@
-"""What is said of one snapshot of a cluster, from one reading of its files: by the same function for each.
+"""The outcome of one snapshot of a cluster, from one reading of its files: by the same function for each.
 
-It opens the files. Of each cluster's newest snapshot it goes on: it checks the rows, poses the goal, plans, tells how
-load lies, and renders the manifests. All of it is one row (`answers`), errors too.
+It opens the files. Of each cluster's newest snapshot it goes on: it checks the rows, poses the goal, assesses how load
+lies, plans, and renders the manifests. All of it is one row (`outcomes`), errors too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
 from reassign.fleet import rules
-from reassign.fleet.answers import COSTS, Row
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
 from reassign.fleet.loads import assess, of_racks
-from reassign.fleet.moments import TOLD, moments
+from reassign.fleet.moments import COLUMNS, moments
+from reassign.fleet.outcomes import COSTS, Row
 from reassign.fleet.policy import Policy, Terms
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
@@ -40,51 +40,59 @@ from reassign.planning.waves.split import makespan
 ENTRY = json.JSONEncoder(check_circular=False)
 """No entry holds itself; checking that takes a third of the time."""
 
-Answer = dict[str, list[Row]]
-"""Rows by kind."""
+RowsByKind = dict[str, list[Row]]
 Tables = Mapping[str, pa.Table]
 MOST_REJECTED = 1_000
 """Rows of a table that are kept of each kind of fault."""
 
 
-def answer(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> Row:
-    """Return the row of ANSWERS about a snapshot with these files, by path below the root.
+def outcome_of(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> Row:
+    """Return the row of OUTCOMES of a snapshot with these files, by path below the root.
 
-    Those before the newest only have what history is told from, and only that is read of them.
+    Of those before the newest only the columns that history needs are read.
     """
-    files, tables = opened(contents, {} if newest else TOLD)
-    told: Answer = {}
+    files, tables = open_files(contents, {} if newest else COLUMNS)
+    rows: RowsByKind = {}
     for snapshot in choose(files).newest:  # or none, where something is wrong
         if newest:
-            told = of_newest(snapshot, tables, policy)
+            rows = _of_newest(snapshot, tables, policy)
             continue
         try:
-            told = moments(tables, snapshot.taken_at, None)
+            rows = moments(tables, snapshot.taken_at, None)
         except MemoryError:
             raise  # in a process of its own it may have more
         except Exception as error:  # such as a name that is not text: rows of older snapshots are not checked
-            why = f"nothing can be told from it ({type(error).__name__}){checks.AGAIN}"
+            why = f"its history cannot be read ({type(error).__name__}){checks.AGAIN}"
             files = [file._replace(kind=checks.Kind.DAMAGED, problem=why) for file in files]
-    return {**folder._asdict(), "files": [row_of(file) for file in files], **told}
+    return {**folder._asdict(), "files": [row_of(file) for file in files], **rows}
 
 
-def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
-    """Return what is said of a cluster by its newest snapshot, as far as it comes."""
-    name, rows = snapshot.folder.cluster, Answer()
+def lost_outcome(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> Row:
+    """Return the row of OUTCOMES of a snapshot whose process has ended."""
+    problem = f"its process has ended, {why}"
+    files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
+    return {**folder._asdict(), "files": [row_of(file) for file in files]}
+
+
+def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind:
+    """Take each step, as far as the snapshot allows."""
+    name, rows = snapshot.folder.cluster, RowsByKind()
     try:
-        rows |= checked(tables)
+        rows |= check(tables)
         if any(verdict["quarantines"] for verdict in rows["verdicts"]):
             return rows
         cluster, terms = cluster_of(Path(name), snapshot.cluster_id, tables), policy.terms(name)
         goal = terms.planner_goal()
         rows |= moments(tables, snapshot.taken_at, cluster.directories)
-        problem = posed(cluster, goal)
-        rows |= assess(cluster, goal, None if isinstance(problem, PlanningError) else problem)
-        if isinstance(problem, PlanningError):
-            raise problem
+        try:
+            problem = pose(cluster, goal)
+        except PlanningError:
+            rows |= assess(cluster, goal, None)
+            raise
+        rows |= assess(cluster, goal, problem)
         plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
         rows |= {
-            "manifests": written(name, cluster, plan, terms),
+            "manifests": render(name, cluster, plan, terms),
             "plans": [summary(cluster, goal, problem, plan, terms.rate)],
         }
         rows["cluster_load"][0] |= {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
@@ -100,17 +108,10 @@ def of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> Answer:
     return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}
 
 
-def lost(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> Row:
-    """Return the row of ANSWERS about a snapshot of which the process that answered for it has ended."""
-    problem = f"the process that was to answer for it has ended, {why}"
-    files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
-    return {**folder._asdict(), "files": [row_of(file) for file in files]}
-
-
 # --- open: what is wrong with files by themselves ---
 
 
-def opened(
+def open_files(
     contents: Mapping[str, pa.Buffer], columns: Mapping[str, Iterable[str]]
 ) -> tuple[list[File], dict[str, pa.Table]]:
     """Return the files, with their metadata and faults, and the tables of those that are whole.
@@ -122,9 +123,9 @@ def opened(
         file = File(path, content.size, hashlib.sha256(content).hexdigest())
         try:
             parquet = checks.opened(path, pa.BufferReader(content))
-            said_of_itself = checks.metadata_of(path, parquet)
-            file = file._replace(metadata=said_of_itself)
-            tables[file.table] = checks.table(path, file.table, parquet, said_of_itself, columns.get(file.table))
+            metadata = checks.metadata_of(path, parquet)
+            file = file._replace(metadata=metadata)
+            tables[file.table] = checks.table(path, file.table, parquet, metadata, columns.get(file.table))
         except checks.UnusableFileError as error:
             file = file._replace(kind=error.kind, problem=error.why)
         files.append(file)
@@ -156,33 +157,25 @@ def file_of(row: Row) -> File:
 # --- check: what is wrong with rows ---
 
 
-def checked(tables: Tables) -> Answer:
+def check(tables: Tables) -> RowsByKind:
     """Return a verdict for each table and kind, and the first rows that quarantine."""
     matches = defaultdict[tuple[str, str, bool], list[rules.Match]](list)
     for match in rules.matching(tables):
         matches[match.table, match.kind, match.fault].append(match)
     verdicts, rejected = [], []
-    for (table, kind, fault), found in matches.items():
+    for (table, kind, fault), of_kind in matches.items():
         one = {"table": table, "kind": kind}
-        number, example = sum(match.number for match in found), min(match.example for match in found)
+        number, example = sum(match.number for match in of_kind), min(match.example for match in of_kind)
         verdicts.append(one | {"rows": number, "example": example, "quarantines": fault})
-        distinct = sorted({row for match in found for row in match.rows})
+        distinct = sorted({row for match in of_kind for row in match.rows})
         rejected += [one | {"example": example, "row": row} for example, row in distinct[:MOST_REJECTED]]
     return {"verdicts": verdicts, "rejected": rejected}
 
 
-# --- what is said of a plan ---
+# --- what is planned ---
 
 
-def posed(cluster: Cluster, goal: Goal) -> Problem | PlanningError:
-    """Return the problem, or why there is none: how load lies is told all the same."""
-    try:
-        return pose(cluster, goal)
-    except PlanningError as error:
-        return error
-
-
-def written(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
+def render(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
     """Return a plan's manifests; raises PlanningError for what no object can hold."""
     waves = [entries(cluster, plan, those) for those in waves_of(plan)]
     manifests = [without_entries(manifest) for manifest in terms.manifests(name, waves)]
@@ -191,7 +184,7 @@ def written(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
 
 
 def summary(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan, rate: int | None) -> Row:
-    """Return what is said of a plan. Lists by resource are in the order of the brokers."""
+    """Return the row of PLANS. Lists by resource are in the order of the brokers."""
     certificate = plan.certificate
     loads = {"after": problem.loads(plan.target), "target": problem.target}
     return {

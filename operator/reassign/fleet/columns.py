@@ -44,7 +44,7 @@ class Lists(NamedTuple):
         """Return the rows and the values, each once, that are not in the same row of another column."""
         keys, others = self.keys(), other.keys()
         at = np.searchsorted(others, keys)
-        return apart(keys[others.take(at, mode="clip") != keys] if len(others) else keys)
+        return unpaired(keys[others.take(at, mode="clip") != keys] if len(others) else keys)
 
 
 def pairs(row: Bytes, value: Bytes) -> Bytes:
@@ -52,7 +52,7 @@ def pairs(row: Bytes, value: Bytes) -> Bytes:
     return row << 34 | value
 
 
-def apart(keys: Bytes) -> tuple[Bytes, Bytes]:
+def unpaired(keys: Bytes) -> tuple[Bytes, Bytes]:
     """Return the rows and the values of `Lists.keys`."""
     return keys >> 34, (keys & ((1 << 34) - 1)) + LEAST
 

@@ -1,4 +1,4 @@
-"""Spark hands out snapshots: the files of each, as bytes, to the one function that answers for it (`cluster.answer`).
+"""Spark hands out snapshots: the files of each, as bytes, to the one function that makes its outcome.
 
 One shuffle brings the files of a snapshot together. They are packed into tasks by size, the largest first, since the
 largest cluster's plan is one task, whatever there are of cores.
@@ -24,11 +24,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.answers import ANSWERS, SNAPSHOT, Row, batch_of, split
-from reassign.fleet.apart import LostError, apart
 from reassign.fleet.choose import File, Folder
-from reassign.fleet.cluster import answer, lost
+from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
+from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
+from reassign.fleet.own_process import ProcessEndedError, in_own_process
 from reassign.fleet.policy import Policy
 from reassign.fleet.storage import first_cause
 
@@ -42,7 +42,7 @@ TOO_MUCH = "spark.driver.maxResultSize"
 """A setting that Spark names where its tasks return more to the driver."""
 CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
-ASKED = pa.schema(
+FILES = pa.schema(
     [
         *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
         ("newest", pa.bool_()),
@@ -51,16 +51,16 @@ ASKED = pa.schema(
 )
 """What goes with each file."""
 AT_ONCE = 1 << 20
-"""Bytes of files that are answered for in one batch: each batch costs Spark a millisecond."""
+"""Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
 PLANNED = 16
-"""How many times as long a snapshot takes that is planned as one that only history is told from."""
+"""How many times as long a snapshot takes that is planned as one that is only read for history."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
 
 
 @contextmanager
 def reading(root: str) -> Iterator[None]:
-    """Raise PlanningError where a snapshot disappears meanwhile, its storage fails, or what is said is too much."""
+    """Raise PlanningError where a snapshot disappears meanwhile, its storage fails, or results are too large."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -79,27 +79,27 @@ def reading(root: str) -> Iterator[None]:
         ) from None
 
 
-def answers(
-    there: Inventory,
+def outcomes(
+    inventory: Inventory,
     snapshots: Mapping[Folder, Sequence[File]],
     newest: Collection[Folder],
     policy: Policy,
-    apart_from: int = LARGE,
+    own_process_from: int = LARGE,
 ) -> DataFrame:
-    """Return what is said of these snapshots, of the `newest` all of it, as rows of ANSWERS that Spark keeps.
+    """Return rows of OUTCOMES that Spark keeps, of these snapshots; only the `newest` are planned.
 
-    One of `apart_from` bytes or more has a process of its own.
+    A snapshot of `own_process_from` bytes or more has a process of its own.
     """
-    spark = there.content.sparkSession
+    spark = inventory.content.sparkSession
     sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
     if not any(sizes.values()):
-        return spark.createDataFrame(ANSWERS.empty_table())
+        return spark.createDataFrame(OUTCOMES.empty_table())
     tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     task_of = packed({folder: size * (PLANNED if folder in newest else 1) for folder, size in sizes.items()}, tasks)
-    asked = [
+    files = [
         {
             **folder._asdict(),
-            "path": f"{there.base.rstrip('/')}/{file.path}",
+            "path": f"{inventory.base.rstrip('/')}/{file.path}",
             "file": file.path,
             "newest": folder in newest,
             "task": task_of[folder],
@@ -108,12 +108,12 @@ def answers(
         for file in snapshots[folder]
         if file.length
     ]
-    content = there.content_of({each["path"] for each in asked})
-    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(asked, ASKED))), "path")
+    content = inventory.content_of({file["path"] for file in files})
+    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(files, FILES))), "path")
     packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
-    at_once = min(slots(spark.sparkContext), max(sum(size >= apart_from for size in sizes.values()), 1))
-    ask = _answerer(policy.model_dump_json(by_alias=True, exclude_unset=True), apart_from, at_once)
-    return packed_rows.mapInArrow(ask, from_arrow_schema(ANSWERS)).persist(StorageLevel.DISK_ONLY)
+    at_once = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
+    of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, at_once)
+    return packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES)).persist(StorageLevel.DISK_ONLY)
 
 
 def slots(context: SparkContext) -> int:
@@ -127,13 +127,13 @@ def slots(context: SparkContext) -> int:
 
 
 def has_crashed(error: Exception) -> bool:
-    """Return whether a worker has died, or failed. Then each snapshot is asked apart, to tell which one it was of."""
+    """Return whether a worker has died, or failed. Processes of their own tell which snapshot it was of."""
     return isinstance(error, PythonException) or any(text in str(error) for text in CRASHED)
 
 
-def said_of(found: DataFrame, kind: str) -> DataFrame:
+def rows_of_kind(outcomes: DataFrame, kind: str) -> DataFrame:
     """Return the rows of a kind with its own columns, each with its snapshot."""
-    return found.select(*SNAPSHOT, sf.inline(kind))
+    return outcomes.select(*SNAPSHOT, sf.inline(kind))
 
 
 def packed(work: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
@@ -147,29 +147,29 @@ def packed(work: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
     return task_of
 
 
-def _answerer(
-    policy: str, apart_from: int, at_once: int
+def _function(
+    policy: str, own_process_from: int, at_once: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that answers for the snapshots of a task, in Python's workers; it carries the policy as text.
+    """Return the function that Python's workers run for a task; it carries the policy as text.
 
-    Of those that have processes of their own, so many may run `at_once` beside each other.
+    At most `at_once` of an executor's snapshots have processes of their own at the same time.
     """
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, size = list[Row](), 0
         for folder, newest, contents in snapshots_of(files):
             of_one = sum(content.size for content in contents.values())
-            ask = partial(answer, folder, contents, _begun(policy), newest)
+            outcome = partial(outcome_of, folder, contents, _parsed(policy), newest)
             seconds = SECONDS + SECONDS_PER_MIB * (of_one >> 20)
-            if of_one >= apart_from:
+            if of_one >= own_process_from:
                 try:
-                    yield from apart(partial(_asked, ask), seconds, at_once).to_batches()
-                except LostError as error:
-                    yield batch_of([lost(folder, contents, str(error))])
+                    yield from in_own_process(partial(_table_of, outcome), seconds, at_once).to_batches()
+                except ProcessEndedError as error:
+                    yield batch_of([lost_outcome(folder, contents, str(error))])
                 continue
-            signal.alarm(seconds)  # which ends this worker, and all of its snapshots are asked for apart
+            signal.alarm(seconds)  # which ends this worker; then each snapshot has a process of its own
             try:
-                rows += split(ask())
+                rows += split(outcome())
             finally:
                 signal.alarm(0)
             size += of_one
@@ -181,8 +181,8 @@ def _answerer(
     return of_task
 
 
-def _asked(ask: Callable[[], Row]) -> pa.Table:
-    return pa.Table.from_batches([batch_of([each]) for each in split(ask())])
+def _table_of(outcome: Callable[[], Row]) -> pa.Table:
+    return pa.Table.from_batches([batch_of([part]) for part in split(outcome())])
 
 
 def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, dict[str, pa.Buffer]]]:
@@ -194,6 +194,6 @@ def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool
 
 
 @cache
-def _begun(policy: str) -> Policy:
-    """Prepare a worker, once."""
+def _parsed(policy: str) -> Policy:
+    """Once in each worker."""
     return Policy.model_validate_json(policy)

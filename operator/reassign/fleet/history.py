@@ -1,4 +1,4 @@
-"""What history tells: how topics and disks grow, and what was begun and not finished.
+"""Tables of history: how topics and disks grow, and what was begun and not finished.
 
 In expressions over days and clusters, of the rows that each snapshot has (`moments`): so no history has to fit into one
 place.
@@ -9,20 +9,20 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from reassign.fleet.handout import said_of
+from reassign.fleet.handout import rows_of_kind
 from reassign.fleet.moments import REASSIGNMENT, THROTTLE
 
 DAY = 86_400
 
 
-def told(answers: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
-    """Return the tables of what the rows of HISTORY among the answers tell.
+def history(outcomes: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
+    """Return its tables, from the rows of HISTORY.
 
     `counted` are the snapshots that count, by `cluster` and `date`; `newest` marks one of each cluster.
     """
 
     def rows(kind: str) -> DataFrame:
-        return said_of(answers, kind).join(sf.broadcast(counted), ["cluster", "date"])
+        return rows_of_kind(outcomes, kind).join(sf.broadcast(counted), ["cluster", "date"])
 
     return {
         "topic_growth": topic_growth(rows("topics")),
@@ -51,11 +51,11 @@ def disk_growth(volumes: DataFrame) -> DataFrame:
         volumes.withColumn("used_bytes", sf.try_subtract("total_bytes", "usable_bytes"))
         .groupBy("cluster", "broker", "path")
         .agg(
-            sf.max(sf.col("newest") & sf.col("first")).alias("told"),
+            sf.max(sf.col("newest") & sf.col("first")).alias("is_told"),
             sf.max_by(sf.struct("used_bytes", "total_bytes", "usable_bytes"), "taken_at").alias("now"),
             slope("used_bytes").alias("bytes_per_day"),
         )
-        .where("told")
+        .where("is_told")
         .select(
             "cluster",
             "broker",

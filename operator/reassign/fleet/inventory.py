@@ -15,8 +15,8 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.answers import rows_of
 from reassign.fleet.choose import FOLDER, File
+from reassign.fleet.outcomes import rows_of
 from reassign.fleet.storage import Storage, spark_errors_as
 
 NEVER = datetime.fromtimestamp(0, UTC)

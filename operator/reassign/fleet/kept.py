@@ -33,17 +33,21 @@ class Kept:
         self._work, self._storage = work, Storage(spark)
         self._place = f"{work.rstrip('/')}/{FOLDER}"
         self._digests: dict[str, str] = {}  # by file
+        self.reused = False
+        """Whether its tables are of a run before."""
 
     def tables(self, key: str, make: Callable[[], Made]) -> dict[str, pa.Table]:
         """Return the driver's tables; all is made anew unless it is there, made from the same."""
         with self._usable():
             if kept := self._kept(key):
+                self.reused = True
                 return kept
             self.forget()  # first: tables that are written anew must not pass for whole
         tables, digests = {}, {}
         for table, rows in make():
             with self._usable():
-                self._storage.remove(f"{self._place}/{table}")  # the parts of another time
+                for old in (table, f"{table}{ENDING}"):  # a table can be the driver's now, and executors' before
+                    self._storage.remove(f"{self._place}/{old}")
             if isinstance(rows, pa.Table):
                 file, tables[table] = f"{table}{ENDING}", rows
                 digests[file] = self._write(file, rows)

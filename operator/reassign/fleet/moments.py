@@ -22,7 +22,7 @@ THROTTLE, REASSIGNMENT = "Throttle", "Reassignment"
 
 KEYS = {"broker": BROKER_RATES, "topic": LISTS}
 """The keys of throttles by kind."""
-TOLD: Mapping[str, tuple[str, ...]] = {
+COLUMNS: Mapping[str, tuple[str, ...]] = {
     "brokers": (),
     "log_dirs": ("broker", "path", "total_bytes", "usable_bytes", "online"),
     "partitions": ("topic", "partition", "replicas", "size_bytes", "in_flight"),

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import reassign
-from reassign.fleet.answers import LOADS, Row
 from reassign.fleet.choose import Verdict
+from reassign.fleet.outcomes import LOADS, Row
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.report.model import Cluster, Fleet, Problem, State
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
-from reassign.fleet.columns import apart, bools, codes, lists, numbers, pairs, times
+from reassign.fleet.columns import bools, codes, lists, numbers, pairs, times, unpaired
 from reassign.planning.problem.measures import or_means
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
@@ -156,7 +156,7 @@ def partitions(tables: Tables) -> Rows:
     columns = {
         "partition": numbers(table["partition"])[0],
         "replicas": replicas.counts,
-        "distinct": np.bincount(apart(replicas.keys())[0], minlength=rows),
+        "distinct": np.bincount(unpaired(replicas.keys())[0], minlength=rows),
         "directories": pc.list_value_length(table["log_dirs"]).to_numpy(),
         "in_sync": isr.counts,
         "others": np.bincount(others, minlength=rows),  # in sync beside the replicas
@@ -217,7 +217,7 @@ def topics(tables: Tables) -> Rows:
         {
             "topic": pa.array(names, pa.string()),
             "partitions": np.bincount(topic, minlength=len(names)),
-            "distinct": np.bincount(apart(there)[0], minlength=len(names)),
+            "distinct": np.bincount(unpaired(there)[0], minlength=len(names)),
             "greatest": greatest,
         }
     )

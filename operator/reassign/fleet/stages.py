@@ -28,21 +28,21 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.fleet import choose, inventory
-from reassign.fleet.answers import LOAD_TABLES, SMALL, SNAPSHOT, in_order, of_kind, rows_of, schema_of
 from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
-from reassign.fleet.handout import LARGE, answers, has_crashed, reading, said_of
-from reassign.fleet.history import told
+from reassign.fleet.handout import LARGE, has_crashed, outcomes, reading, rows_of_kind
+from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.kept import Kept, Made
+from reassign.fleet.outcomes import LOAD_TABLES, SMALL, SNAPSHOT, in_order, of_kind, rows_of, schema_of
 from reassign.fleet.overview import Seen, fleet, state
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
-PASSING = (Reason.PLANNING_FAILED, Kind.LOST)
+TRANSIENT = (Reason.PLANNING_FAILED, Kind.LOST)
 """Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
 SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
 """Columns of plans."""
@@ -79,6 +79,7 @@ class Result(NamedTuple):
     loads: list[dict[str, Any]]  # rows of cluster_load
     summaries: dict[str, Any]  # of plans the columns SUMMARY, by cluster
     emitted: Emitted | None
+    reused: bool = False  # the pass is of a run before
 
 
 def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result:
@@ -87,17 +88,17 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
     Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
     begin(Stage.PASS)
-    there = inventory.take(spark, job.snapshots)
-    job.policy.check_patterns({file.cluster for file in there.files if file.cluster})
+    listing = inventory.take(spark, job.snapshots)
+    job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
     kept = Kept(spark, job.work)
-    tables = kept.tables(hashed([there.digest, program(), job.policy.digest]), OnePass(job, there).made)
+    tables = kept.tables(hashed([listing.digest, program(), job.policy.digest]), OnePass(job, listing).tables)
     files = [file_of(row) for row in rows_of(tables["files"])]
     checked = choose.checked(choose.choose(files), (Verdict(**row) for row in rows_of(tables["verdicts"])))
     quarantined = problems(checked.quarantine)
     summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY)) if job.plans}
     left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
-    passing = any(problem["reason"] in PASSING for problem in left_out.values())
-    if passing or any(note.kind == Kind.LOST for note in checked.notes):
+    transient = any(problem["reason"] in TRANSIENT for problem in left_out.values())
+    if transient or any(note.kind == Kind.LOST for note in checked.notes):
         kept.forget()
     seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
@@ -114,32 +115,32 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
         with writing(job.report):
             write(job.report, text.encode())
     loads = [*rows_of(tables["cluster_load"])]
-    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), loads, summaries, emitted)
+    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), loads, summaries, emitted, kept.reused)
 
 
 COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
 """The snapshots that count."""
 
 
-class Answers(NamedTuple):
-    """What is said of snapshots."""
+class Read(NamedTuple):
+    """Snapshots as they were read."""
 
-    found: DataFrame  # rows of ANSWERS that Spark keeps
+    outcomes: DataFrame  # rows of OUTCOMES that Spark keeps
     small: pa.Table  # of these what a driver has room for
-    files: list[File]  # as they were read
+    files: list[File]
     chosen: choose.Chosen
 
 
 class OnePass:
-    """What is said of all snapshots, by one job of Spark's, and a few over what it says of days and clusters."""
+    """One job of Spark's over all snapshots, and a few over what it finds of days and clusters."""
 
-    def __init__(self, job: Job, there: Inventory) -> None:
-        self._job, self._there = job, there
+    def __init__(self, job: Job, listing: Inventory) -> None:
+        self._job, self._listing = job, listing
 
-    def made(self) -> Made:
-        """Yield all files and verdicts, the rows that quarantine, and of the clusters that count all else."""
-        _, _, files, chosen = self._answers
-        by_rows = [Verdict(**row) for row in rows_of(self._of(chosen.newest, "verdicts"))]
+    def tables(self) -> Made:
+        """Yield all files and verdicts, the rows that quarantine, and all else of the clusters that count."""
+        _, _, files, chosen = self._read
+        by_rows = [Verdict(**row) for row in rows_of(self._in_driver("verdicts", chosen.newest))]
         quarantined = {one.cluster for one in by_rows if one.quarantines}
         faulty = [one for one in chosen.newest if one.folder.cluster in quarantined]
         verdicts = sorted((*chosen.verdicts, *by_rows))
@@ -147,71 +148,73 @@ class OnePass:
         rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
         yield "files", pa.Table.from_pylist(rows, schema_of("files"))
         yield "verdicts", pa.Table.from_pylist([one._asdict() for one in verdicts], schema_of("verdicts"))
-        yield "rejected", self._rows(faulty, "rejected") if faulty else schema_of("rejected").empty_table()
+        yield "rejected", self._in_executors("rejected", faulty) if faulty else schema_of("rejected").empty_table()
         for kind in (*LOAD_TABLES, "plans"):
-            yield kind, self._of(checked.newest, kind).drop_columns(["date"])
-        yield from self._told(checked)
-        yield "manifests", self._rows(checked.newest, "manifests").drop("date")
+            yield kind, self._in_driver(kind, checked.newest).drop_columns(["date"])
+        yield from self._history(checked)
+        yield "manifests", self._in_executors("manifests", checked.newest).drop("date")
 
-    def _told(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
-        """What history tells of the clusters that count."""
+    def _history(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
         counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
-        found = self._answers.found
-        tables = told(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
+        found = self._read.outcomes
+        tables = history(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
         with reading(self._job.snapshots), ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
             made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
         yield from zip(tables, made, strict=True)
 
-    def _of(self, newest: Iterable[Snapshot], kind: str) -> pa.Table:
-        """Rows of what is said of these snapshots."""
-        rows = of_kind(self._answers.small, kind)
+    def _in_driver(self, kind: str, newest: Iterable[Snapshot]) -> pa.Table:
+        """Return these snapshots' rows of a kind."""
+        rows = of_kind(self._read.small, kind)
         names = pa.array([str(one.folder) for one in newest], pa.string())
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
 
-    def _rows(self, newest: Iterable[Snapshot], kind: str) -> DataFrame:
-        """The same, where a driver has no room for it: in few parts, each of which takes it 40 ms to ask for."""
-        found = self._answers.found
+    def _in_executors(self, kind: str, newest: Iterable[Snapshot]) -> DataFrame:
+        """Return these snapshots' rows of a kind that a driver has no room for.
+
+        They are in few parts, since a driver takes 40 ms to ask for each.
+        """
+        found = self._read.outcomes
         spark = found.sparkSession
         these = pa.Table.from_pylist([one.folder._asdict() for one in newest], pa.schema([*SNAPSHOT.items()]))
-        rows = said_of(found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
+        rows = rows_of_kind(found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
         return rows.coalesce(spark.sparkContext.defaultParallelism)
 
-    def _all_of(self, found: DataFrame) -> Answers:
+    @cached_property
+    def _wanted(self) -> dict[Folder, list[File]]:
+        return choose.wanted(self._listing.files)
+
+    @cached_property
+    def _read(self) -> Read:
+        with reading(self._job.snapshots):
+            try:
+                return self._read_all(LARGE)
+            except (PySparkException, Py4JError) as error:
+                if not has_crashed(error):
+                    raise
+                return self._read_all(own_process_from=0)
+
+    def _read_all(self, own_process_from: int) -> Read:
+        """Read each snapshot, those again that are the newest by their content and not by their folder's name."""
+        newest = choose.presumed(self._wanted)
+        read = partial(outcomes, self._listing, policy=self._job.policy, own_process_from=own_process_from)
+        first = self._collected(read(self._wanted, newest))
+        late = {one.folder for one in first.chosen.newest} - newest
+        if not late:
+            return first
+        others = first.outcomes.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
+        return self._collected(others.unionAll(read({folder: self._wanted[folder] for folder in late}, late)))
+
+    def _collected(self, found: DataFrame) -> Read:
         small = found.select(*SNAPSHOT, *SMALL).toArrow()
         read = {file.path: file for file in map(file_of, rows_of(of_kind(small, "files")))}
         wanted = (file for files in self._wanted.values() for file in files if file.length)
         if unread := sorted(file.path for file in wanted if file.path not in read):
             message = f"files below {self._job.snapshots} have gone meanwhile ({listed(unread)}); run it again"
             raise PlanningError(Reason.SPARK_FAILED, message)
-        files = [read.get(file.path, file) for file in self._there.files]
-        return Answers(found, small, files, choose.choose(files))
-
-    @cached_property
-    def _wanted(self) -> dict[Folder, list[File]]:
-        return choose.wanted(self._there.files)
-
-    @cached_property
-    def _answers(self) -> Answers:
-        with reading(self._job.snapshots):
-            try:
-                return self._asked(LARGE)
-            except (PySparkException, Py4JError) as error:
-                if not has_crashed(error):
-                    raise
-                return self._asked(0)
-
-    def _asked(self, apart_from: int) -> Answers:
-        """Where what is in a folder makes another one the newest than the names do, that one is asked once more."""
-        asked = choose.presumed(self._wanted)
-        ask = partial(answers, self._there, policy=self._job.policy, apart_from=apart_from)
-        all_of = self._all_of(ask(self._wanted, asked))
-        late = {one.folder for one in all_of.chosen.newest} - asked
-        if not late:
-            return all_of
-        others = all_of.found.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
-        return self._all_of(others.unionAll(ask({folder: self._wanted[folder] for folder in late}, late)))
+        files = [read.get(file.path, file) for file in self._listing.files]
+        return Read(found, small, files, choose.choose(files))
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
@@ -223,13 +226,12 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 
 
 def _sentence(verdict: Verdict) -> str:
-    if verdict.kind == Kind.FOLDER_NAME:
-        return f"{verdict.example}: rename it"
-    if verdict.kind == Kind.LOST:
-        return f"{verdict.example}: give each of Spark's tasks more memory, or report it"
+    remedy = choose.REMEDIES.get(verdict.kind, choose.AGAIN)
+    if verdict.kind in (Kind.FOLDER_NAME, Kind.LOST):
+        return f"{verdict.example}: {remedy}"
     of = f"{verdict.table}: " if verdict.table else ""
     example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
-    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; take it again"
+    return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; {remedy}"
 
 
 def _entry(seen: Seen, summary: Any) -> dict[str, Any]:

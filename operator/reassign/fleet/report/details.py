@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reassign.api.goal import COUNTED
-from reassign.fleet.answers import Row
 from reassign.fleet.choose import Verdict
+from reassign.fleet.outcomes import Row
 from reassign.fleet.report.model import Cluster
 from reassign.fleet.report.rank import Rank
 from reassign.page.numbers import moment

@@ -1,4 +1,4 @@
-"""What a report is made of: the rows of the stages' tables, cluster by cluster (`fleet.answers`, `fleet.history`)."""
+"""What a report is made of: the rows of the stages' tables, cluster by cluster (`fleet.outcomes`, `fleet.history`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from reassign.fleet.answers import COSTS, Row
 from reassign.fleet.choose import Verdict
+from reassign.fleet.outcomes import COSTS, Row
 
 State = Literal["Planned", "Balanced", "NotPlanned", "Quarantined"]
 """Balanced: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from reassign.api.goal import COUNTED, By
-from reassign.fleet.answers import Row
+from reassign.fleet.outcomes import Row
 from reassign.fleet.report.model import Cluster, State
 from reassign.page.numbers import counted, percent
 from reassign.text import listed

@@ -1,4 +1,4 @@
-"""An answer from a process of its own, so that what ends that process ends no other.
+"""Runs a function in a process of its own, so that what ends that process ends no other.
 
 The process ends with the one that started it. It has a time limit, and a share of the memory that was available when it
 began; it is the first that the system kills where memory runs out.
@@ -25,45 +25,45 @@ FAILED = 1
 SHOWN = 300
 
 
-class LostError(Exception):
-    """The process has ended without an answer; says by what."""
+class ProcessEndedError(Exception):
+    """The process has ended without a result; says by what."""
 
 
-def apart(answer: Callable[[], pa.Table], seconds: int, sharers: int) -> pa.Table:
-    """Return what this returns in a process of its own; raises LostError where that ends before.
+def in_own_process(function: Callable[[], pa.Table], seconds: int, sharers: int) -> pa.Table:
+    """Return what this function returns in a process of its own; raises ProcessEndedError where that ends before.
 
     It may take as many `seconds`, and of the available memory what each of so many `sharers` may take.
     """
-    parent, file = os.getpid(), os.memfd_create("answer")
+    parent, file = os.getpid(), os.memfd_create("result")
     try:
         child = os.fork()
         if child == 0:
             try:
-                os._exit(_answered(answer, file, parent, seconds, sharers))
+                os._exit(_run(function, file, parent, seconds, sharers))
             finally:
                 os._exit(FAILED)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status:
-            raise LostError(_why(status, file, seconds))
+            raise ProcessEndedError(_why(status, file, seconds))
         with pa.memory_map(f"/proc/self/fd/{file}") as content:
             return pa.ipc.open_stream(content).read_all()
     finally:
         os.close(file)
 
 
-def _answered(answer: Callable[[], pa.Table], file: int, parent: int, seconds: int, sharers: int) -> int:
-    """Write the answer, or why there is none, into the file; return the exit code."""
+def _run(function: Callable[[], pa.Table], file: int, parent: int, seconds: int, sharers: int) -> int:
+    """Write the result, or why there is none, into the file; return the exit code."""
     try:
         _limit(parent, seconds, sharers)
-        table = answer()
+        table = function()
         with pa.OSFile(f"/proc/self/fd/{file}", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         return 0
     except Exception as error:
         why = "for want of memory"
         if not isinstance(error, MemoryError):
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
-            why = f"by an error ({said}), of which Spark's log has the traceback"
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
+            why = f"by an error ({text}), of which Spark's log has the traceback"
         os.truncate(file, 0)
         os.pwrite(file, why.encode(errors="replace"), 0)
         traceback.print_exc()  # into that log, as all that a worker writes there
@@ -77,7 +77,7 @@ def _limit(parent: int, seconds: int, sharers: int) -> None:
     signal.alarm(seconds)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    most = _said("/proc/self/status", "VmData") + _available() // sharers
+    most = _bytes_of("/proc/self/status", "VmData") + _available() // sharers
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
@@ -86,13 +86,13 @@ def _why(status: int, file: int, seconds: int) -> str:
         return f"since it took longer than {seconds} s"
     if status < 0:
         return f"by signal {-status} ({signal.strsignal(-status)})"
-    said = os.pread(file, 2 * SHOWN, 0).decode(errors="replace") if status == FAILED else ""
-    return said or f"with exit code {status}"
+    text = os.pread(file, 2 * SHOWN, 0).decode(errors="replace") if status == FAILED else ""
+    return text or f"with exit code {status}"
 
 
 def _available() -> int:
     """Return the bytes of memory that are available to this process and others."""
-    free = _said("/proc/meminfo", "MemAvailable")
+    free = _bytes_of("/proc/meminfo", "MemAvailable")
     with suppress(OSError, ValueError, KeyError):  # no such group, or one without a limit
         limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
         stat = dict(line.split() for line in (GROUP / "memory.stat").read_text().splitlines())
@@ -100,7 +100,7 @@ def _available() -> int:
     return max(free, 0)
 
 
-def _said(file: str, name: str) -> int:
+def _bytes_of(file: str, name: str) -> int:
     """Return the bytes of a line such as `MemAvailable: 4 kB`."""
     lines = Path(file).read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))

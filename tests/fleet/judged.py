@@ -8,20 +8,20 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from reassign.fleet import choose
-from reassign.fleet.answers import batch_of, of_kind
 from reassign.fleet.choose import Checked, File, Folder, Verdict
-from reassign.fleet.cluster import answer, file_of
+from reassign.fleet.cluster import file_of, outcome_of
+from reassign.fleet.outcomes import batch_of, of_kind
 from reassign.fleet.policy import Policy
 
 
-class Answered(NamedTuple):
+class Judged(NamedTuple):
     """The rows of all snapshots, and what they leave of them."""
 
     rows: pa.Table
     checked: Checked
 
 
-def answered(root: Path, policy: Policy | None = None) -> Answered:
+def judged(root: Path, policy: Policy | None = None) -> Judged:
     """Ask of each snapshot below the root, of the newest of each cluster all of it."""
     files = {str(file.relative_to(root)): file for file in sorted(root.rglob("*.parquet"))}
     wanted = choose.wanted(File(path, file.stat().st_size) for path, file in files.items())
@@ -32,11 +32,11 @@ def answered(root: Path, policy: Policy | None = None) -> Answered:
     good = {one.folder for one in chosen.newest}
     verdicts = (Verdict(**row) for row in of_kind(rows, "verdicts").to_pylist())
     by_rows = [one for one in verdicts if Folder(one.date, one.cluster) in good]
-    return Answered(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
+    return Judged(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
 
 
 def ask(root: Path, folder: Folder, newest: bool = True, policy: Policy | None = None) -> pa.Table:
-    """The row of ANSWERS about one snapshot."""
+    """The row of OUTCOMES about one snapshot."""
     place = root / f"date={folder.date}" / f"cluster={folder.cluster}"
     contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.glob("*.parquet")}
-    return pa.Table.from_batches([batch_of([answer(folder, contents, policy or Policy(), newest)])])
+    return pa.Table.from_batches([batch_of([outcome_of(folder, contents, policy or Policy(), newest)])])

@@ -1,4 +1,4 @@
-"""What is said of snapshots: a row of one schema for each, with a list of rows of each kind."""
+"""The outcomes of snapshots: a row of one schema for each, with a list of rows of each kind."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ SMALL = ("files", "verdicts", *LOAD_TABLES, "plans")
 """Kinds that a driver has room for."""
 PART = 1 << 23
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
-ANSWERS = pa.schema([*SNAPSHOT.items(), *((kind, pa.list_(pa.struct(list(of.items())))) for kind, of in KINDS.items())])
+_LISTS = {kind: pa.list_(pa.struct([*columns.items()])) for kind, columns in KINDS.items()}
+OUTCOMES = pa.schema([*SNAPSHOT.items(), *_LISTS.items()])
 
 
 def schema_of(kind: str) -> pa.Schema:
@@ -115,26 +116,26 @@ def schema_of(kind: str) -> pa.Schema:
 Row = dict[str, Any]
 
 
-def split(answer: Row) -> Iterator[Row]:
+def split(outcome: Row) -> Iterator[Row]:
     """Yield rows that say the same together, with about PART bytes of manifests each: Spark copies a row in memory."""
     manifests, size = list[Row](), 0
-    for manifest in answer.pop("manifests", ()):
+    for manifest in outcome.pop("manifests", ()):
         manifests.append(manifest)
         size += len(manifest["text"])
         if size >= PART:
-            yield {**{name: answer[name] for name in SNAPSHOT}, "manifests": manifests}
+            yield {**{name: outcome[name] for name in SNAPSHOT}, "manifests": manifests}
             manifests, size = [], 0
-    yield answer | {"manifests": manifests}
+    yield outcome | {"manifests": manifests}
 
 
-def batch_of(answers: Iterable[Row]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(list(answers), ANSWERS)
+def batch_of(outcomes: Iterable[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(outcomes), OUTCOMES)
 
 
-def of_kind(answers: pa.Table, kind: str) -> pa.Table:
-    """Return the rows of a kind, in order, each with its snapshot; `answers` are rows of ANSWERS."""
-    lists = answers[kind].combine_chunks()
-    snapshots = answers.select([*SNAPSHOT]).take(pc.list_parent_indices(lists))
+def of_kind(outcomes: pa.Table, kind: str) -> pa.Table:
+    """Return the rows of a kind, in order, each with its snapshot; `outcomes` are rows of OUTCOMES."""
+    lists = outcomes[kind].combine_chunks()
+    snapshots = outcomes.select([*SNAPSHOT]).take(pc.list_parent_indices(lists))
     columns = [*snapshots.columns, *pc.list_flatten(lists).flatten()]
     return in_order(pa.Table.from_arrays(columns, names=schema_of(kind).names).cast(schema_of(kind)))
 

@@ -1,4 +1,4 @@
-"""A process that answers for one cluster, and how it may end."""
+"""A process of one cluster, and how it may end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reassign.fleet import apart as apart_
-from reassign.fleet.apart import LostError, apart
+from reassign.fleet import own_process
+from reassign.fleet.own_process import ProcessEndedError, in_own_process
 
 ROOM = 1 << 28
 SECONDS = 600
@@ -51,29 +51,29 @@ ENDS: dict[Callable[[], pa.Table], str] = {
 }
 
 
-def test_its_answer_comes_back_whole_whatever_its_size() -> None:
+def test_its_result_comes_back_whole_whatever_its_size() -> None:
     table = pa.table({"numbers": np.arange(1 << 17), "texts": pa.repeat("x" * 100, 1 << 17)})
-    assert apart(lambda: table, SECONDS, 1).equals(table)
+    assert in_own_process(lambda: table, SECONDS, 1).equals(table)
 
 
-@pytest.mark.parametrize("answer", ENDS)
+@pytest.mark.parametrize("function", ENDS)
 def test_whatever_ends_it_is_told(
-    answer: Callable[[], pa.Table], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    function: Callable[[], pa.Table], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(apart_, "_available", lambda: ROOM)
-    with pytest.raises(LostError) as error:
-        apart(answer, 1 if answer is hanging else SECONDS, 1)
-    assert str(error.value) == ENDS[answer]
-    assert ("in wrong" in capfd.readouterr().err) == (answer is wrong)
+    monkeypatch.setattr(own_process, "_available", lambda: ROOM)
+    with pytest.raises(ProcessEndedError) as error:
+        in_own_process(function, 1 if function is hanging else SECONDS, 1)
+    assert str(error.value) == ENDS[function]
+    assert ("in wrong" in capfd.readouterr().err) == (function is wrong)
 
 
 def test_several_at_once_share_the_available_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_, "_available", lambda: ROOM)
+    monkeypatch.setattr(own_process, "_available", lambda: ROOM)
 
     def limit() -> pa.Table:
         return pa.table({"bytes": [resource.getrlimit(resource.RLIMIT_DATA)[0]]})
 
-    whole, shared = (apart(limit, SECONDS, sharers)["bytes"][0].as_py() for sharers in (1, 4))
+    whole, shared = (in_own_process(limit, SECONDS, sharers)["bytes"][0].as_py() for sharers in (1, 4))
     assert ROOM // 2 < whole - shared < ROOM  # three quarters, beside what this process takes meanwhile
 
 
@@ -87,7 +87,7 @@ def test_it_ends_with_the_process_that_started_it() -> None:
     worker = os.fork()
     if worker == 0:
         try:
-            apart(begun, SECONDS, 1)
+            in_own_process(begun, SECONDS, 1)
         finally:
             os._exit(1)
     os.close(sink)
@@ -103,18 +103,18 @@ def test_it_does_not_begin_where_the_other_process_has_ended_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    with pytest.raises(LostError, match="exit code 1"):
-        apart(lambda: (tmp_path / "begun").touch(), SECONDS, 1)
+    with pytest.raises(ProcessEndedError, match="exit code 1"):
+        in_own_process(lambda: (tmp_path / "begun").touch(), SECONDS, 1)
     assert not (tmp_path / "begun").exists()
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_, "GROUP", tmp_path)
-    of_machine = apart_._available()
+    monkeypatch.setattr(own_process, "GROUP", tmp_path)
+    of_machine = own_process._available()
     assert of_machine > 1000
     (tmp_path / "memory.current").write_text("1000\n")
     (tmp_path / "memory.stat").write_text("anon 700\ninactive_file 200\n")
     (tmp_path / "memory.max").write_text("max\n")
-    assert apart_._available() > 1000
+    assert own_process._available() > 1000
     (tmp_path / "memory.max").write_text("1700\n")
-    assert apart_._available() == 700 + 200
+    assert own_process._available() == 700 + 200
