@@ -76,7 +76,7 @@ def _parts(result: Result, work: str, manifests: Path | None, report: Path | Non
     if report:
         lines.append(f"{report}: the report")
     if result.reused:
-        lines.append(f"{work}: as the run before left it, since the snapshots, the policy and this program are the same")
+        lines.append(f"{work}: as the run before left it, since snapshots, policy and program are the same")
     yield "\n".join(lines)
 
 
