@@ -35,6 +35,11 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def shortened(text: str, most: int = 500) -> str:
+    """Return a text of at most that many characters: others choose what is in it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def first_error(error: ValidationError) -> str:
     """Return "field: message" of an object's first error."""
     first = error.errors(include_url=False)[0]

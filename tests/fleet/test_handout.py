@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,14 +21,16 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, session, stages
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import LARGE, outcomes, reading, rows_of_kind
-from reassign.fleet.kept import FOLDER, MARKER
+from reassign.fleet.handout import LARGE, outcomes, rows_of_kind
+from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import Row, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import SUMMARY, Job, run
+from reassign.fleet.storage import failure
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
 from tests.fleet.judged import ask
+from tests.fleet.program import Place
 from tests.snapshots import in_sync
 
 LOST = "its process has ended"
@@ -104,7 +106,7 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
 
 
 def test_a_file_that_goes_meanwhile_is_one_sentence(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = broken.good(tmp_path / "snapshots", "main")
     wanted = choose.wanted
@@ -114,10 +116,9 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
         return wanted(files)  # type: ignore[arg-type]
 
     monkeypatch.setattr(choose, "wanted", gone)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
-    with pytest.raises(PlanningError, match="cannot be read") as error:
-        run(spark, job, lambda _: None)
-    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)  # so a Job begins again
+    ran = Place(tmp_path / "snapshots", tmp_path).run()
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err  # so a Job begins again
+    assert "cannot be read any more" in ran.err
 
 
 @pytest.mark.parametrize("own_process_from", [LARGE, 1], ids=["its worker", "its own"])
@@ -174,8 +175,8 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
 
 
 def test_one_shuffle_brings_the_files_of_a_snapshot_together(spark: SparkSession, root: Path) -> None:
-    plan = asked(spark, root, own_process_from=LARGE)._jdf.queryExecution().executedPlan().toString()
-    assert re.findall(r"\bExchange \w+", plan) == ["Exchange shufflepartitionidpassthrough"], plan
+    lineage = asked(spark, root, own_process_from=LARGE)._jdf.queryExecution().toRdd().toDebugString()
+    assert lineage.count("ShuffledRowRDD") == 1, lineage
 
 
 def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
@@ -264,14 +265,59 @@ def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: P
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.driver.maxResultSize", "1k")
     try:
-        with (
-            pytest.raises(PlanningError, match=r"too large .*: raise spark.driver.maxResultSize, and") as error,
-            reading(""),
-        ):
+        with pytest.raises((PySparkException, Py4JError)) as error:
             rows_of_kind(found, "broker_load").toArrow()
     finally:
         settings.remove("spark.driver.maxResultSize")
-    assert (error.value.reason, "\n" in error.value.message) == (Reason.SPARK_FAILED, False)
+    told = failure(error.value)
+    assert told
+    assert "too large for Spark's driver: raise spark.driver.maxResultSize, and" in told.message
+    assert (told.reason, "\n" in told.message) == (Reason.SPARK_FAILED, False)
+
+
+def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
+    spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, history = handout.outcome_of, stages.history
+
+    def noting(folder: Folder, *about: Any) -> Row:
+        with (tmp_path / folder.cluster).open("a") as file:
+            file.write("x")
+        return real(folder, *about)
+
+    def forgetting(*about: Any) -> dict[str, DataFrame]:
+        for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():  # as where an executor is lost
+            rdd.rdd().unpersist(True)
+        spark.catalog.clearCache()
+        return history(*about)
+
+    monkeypatch.setattr(handout, "outcome_of", noting)
+    monkeypatch.setattr(stages, "history", forgetting)
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
+    with pytest.raises((PySparkException, Py4JError)) as error:
+        run(spark, job, lambda _: None)
+    told = failure(error.value)
+    assert told
+    assert "a worker of Spark's has ended" in told.message
+    assert {(tmp_path / name).read_text() for name in CLUSTERS} == {"x"}
+
+
+def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them(
+    spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = tmp_path / "manifests"
+    job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), manifests)
+    run(spark, job, lambda _: None)
+    before = {file: file.read_bytes() for file in manifests.rglob("wave-*.yaml")}
+    assert before
+    with monkeypatch.context() as patch:
+        parts = Kept.parts
+        patch.setattr(Kept, "parts", lambda *about: (part.slice(1) for part in parts(*about)))
+        with pytest.raises(PlanningError, match="manifests are missing") as error:
+            run(spark, job, lambda _: None)
+    assert error.value.reason is Reason.SPARK_FAILED
+    assert {file: file.read_bytes() for file in before} == before
+    assert not run(spark, job, lambda _: None).reused
 
 
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:

@@ -59,6 +59,17 @@ def test_an_empty_file_is_there(spark: SparkSession, tmp_path: Path) -> None:
     assert there == lengths | {str(folder.relative_to(root) / "brokers.parquet"): 0}
 
 
+def test_a_file_that_may_not_be_read_is_a_fault_of_its_cluster(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.good(tmp_path, "main")
+    may_not = str(broken.good(tmp_path, "other") / "configs.parquet")
+    monkeypatch.setattr(os, "access", lambda path, _: path != may_not)  # root may read all
+    files = inventory.take(spark, str(tmp_path)).files
+    faults = [(file.cluster, file.kind, file.problem) for file in files if file.problem]
+    assert faults == [("other", "UnreadableFile", "it may not be read")]
+
+
 @pytest.mark.parametrize("wanted", [1, 2, 3])
 def test_only_files_that_are_asked_for_are_opened(spark: SparkSession, tmp_path: Path, wanted: int) -> None:
     root = tmp_path / "a b+%20,(x)'é"

@@ -64,6 +64,16 @@ def test_a_table_is_in_one_place_whoever_wrote_it_before(spark: SparkSession, tm
         assert [path.name for path in tmp_path.glob(f"{FOLDER}/manifests*")] == ["manifests"]
 
 
+def test_a_failure_of_spark_is_none_of_the_work_folder(spark: SparkSession, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.write_text("x")
+    rows = spark.read.format("binaryFile").load(str(gone))
+    gone.unlink()
+    with pytest.raises(PlanningError, match="a snapshot cannot be read any more") as error:
+        Kept(spark, str(tmp_path / "work")).tables("key", lambda: iter([("manifests", rows)]))
+    assert error.value.reason is Reason.SPARK_FAILED
+
+
 @pytest.mark.parametrize("name", ["plans.parquet", "manifests/*.parquet"])
 def test_a_changed_byte_has_all_made_anew(spark: SparkSession, tmp_path: Path, name: str) -> None:
     Kept(spark, str(tmp_path)).tables("key", tables(spark))

@@ -208,6 +208,19 @@ def test_a_folder_below_the_snapshots_is_no_reason_to_begin_again(program: None,
     assert marker.stat().st_mtime_ns == made
 
 
+def test_another_policy_or_program_makes_the_pass_anew(
+    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path / "snapshots", tmp_path)
+    broken.good(place.snapshots, "main")
+    (tmp_path / "policy.yaml").write_text("defaults: {goal: {drainBrokers: [4]}}")
+    options = ((), ("--policy", tmp_path / "policy.yaml"), ())
+    reused = ["as the run before left it" in place.run(*each).out for each in options]
+    monkeypatch.setattr(stages, "program", lambda: "another one")
+    reused += ["as the run before left it" in place.run().out for _ in range(2)]
+    assert reused == [False, False, False, False, True]
+
+
 def flipped(content: bytes) -> bytes:
     at = len(content) // 2
     return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
@@ -302,6 +315,24 @@ def is_running(process: int) -> bool:
 def test_what_spark_does_not_know_is_one_sentence(program: None, whole: Place) -> None:
     ran = run(whole, "--work", "nowhere://x")
     assert (ran.code, ran.err.count("\n"), "work folder nowhere://x cannot be used" in ran.err) == (4, 1, True), ran.err
+
+
+def test_a_report_with_an_impossible_name_is_one_sentence(whole: Place) -> None:
+    ran = run(whole, "--report", "a" * 300)
+    assert (ran.code, ran.err.count("\n"), "File name too long" in ran.err) == (4, 1, True), ran.err
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_letters_of_a_path_do_not_depend_on_the_locale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str
+) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+    place = Place(tmp_path / "snäpshots", tmp_path / "wörk")
+    broken.good(place.snapshots, "main")
+    with place.begun() as process:
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, ""), err
+    assert "1 clusters, 0 of them left out" in out
 
 
 def test_a_master_that_spark_does_not_know_is_one_sentence(tmp_path: Path) -> None:

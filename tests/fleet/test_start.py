@@ -65,5 +65,5 @@ except ReassignError as error:
 def test_want_of_memory_in_the_jvm_is_a_sentence_that_names_the_setting(tmp_path: Path) -> None:
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.check_output([sys.executable, "-c", WANTS_MORE], env=environment, text=True)
-    assert told.startswith("Spark's JVM has too little memory (Java heap space): raise spark.driver.memory")
+    assert told.startswith("Spark's JVM has too little memory: raise spark.driver.memory")
     assert told.count("\n") == 1

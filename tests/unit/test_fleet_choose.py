@@ -155,17 +155,29 @@ def test_all_files_of_snapshots_in_their_place_are_read_and_no_others() -> None:
     assert presumed([*read, Folder("2026-01-01", "b")]) == {Folder("2026-01-02", "a"), Folder("2026-01-01", "b")}
 
 
-def test_the_digest_is_of_content_names_and_lengths_in_any_order() -> None:
-    files = [*snapshot("a", "2026-01-02"), *snapshot("a", "2026-01-01", read=False)]
-    assert digest(files) == digest(reversed(files))
-    for changed in (files[0]._replace(sha256="1"), files[0]._replace(path="x"), files[0]._replace(length=1)):
-        assert digest([changed, *files[1:]]) != digest(files)
+def test_the_digest_is_of_content_names_and_lengths() -> None:
+    first, *others = [*snapshot("a", "2026-01-02"), *snapshot("a", "2026-01-01", read=False)]
+    rows = [each._asdict() for each in others]
+    for changed in (
+        first._replace(sha256="1"),
+        first._replace(path=f"x/{first.table}.parquet"),
+        first._replace(length=1),
+    ):
+        assert digest([changed._asdict(), *rows]) != digest([first._asdict(), *rows])
+    assert digest([File("notes.parquet", 1)._asdict(), *rows]) == digest(rows)
 
 
 def test_names_from_a_snapshot_cannot_steer_a_terminal() -> None:
     verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, "broker 1 is in /a\x1b[2J\n/b", False)
     [note] = checked(choose([]), [verdict]).notes
     assert note.example == "broker 1 is in /a?[2J?/b"
+
+
+def test_an_example_is_short_whatever_is_in_a_snapshot() -> None:
+    verdict = Verdict("a", "2026-01-31", "brokers", "UnreadableRack", 1, f"broker 1 is in {'/a' * 100_000}", False)
+    [note] = checked(choose([]), [verdict]).notes
+    assert len(note.example) == 500
+    assert note.example.startswith("broker 1 is in /a/a")
 
 
 def test_a_file_that_cannot_be_read_quarantines_its_cluster() -> None:

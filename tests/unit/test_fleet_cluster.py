@@ -157,7 +157,7 @@ def test_a_bug_of_the_planner_is_reported_for_its_cluster(
     rows = ask(tmp_path, cluster(Made(90, 6)))
     assert one(rows, "plans")["problem"] == {
         "reason": "PlanningFailed",
-        "message": "the planner has failed (IndexError: 7 of 3); please report it",
+        "message": "please report this: IndexError in the planner: 7 of 3",
     }
     assert "in fail" in capsys.readouterr().err  # which is Spark's log
     load = one(rows, "cluster_load")

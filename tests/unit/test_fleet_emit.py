@@ -167,6 +167,16 @@ def test_nothing_goes_while_a_folder_of_snapshots_is_misnamed(tmp_path: Path) ->
     assert write(tmp_path, others) == Emitted(written=0, unchanged=1, removed=2, dropped=("b",))
 
 
+def test_a_link_in_place_of_a_clusters_folder_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "tree" / "clusters").mkdir(parents=True)
+    (tmp_path / "tree" / "clusters" / ROWS[-1]["cluster"]).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PlanningError, match="is a symbolic link: replace it by a folder") as error:
+        write(tmp_path / "tree", ROWS)
+    assert error.value.reason is Reason.CANNOT_BE_WRITTEN
+    assert not [*tmp_path.rglob("wave-*.yaml")]
+
+
 def test_what_a_link_leads_to_is_not_of_the_tree(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

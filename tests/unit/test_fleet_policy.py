@@ -58,6 +58,9 @@ def test_a_pattern_that_matches_nothing_is_refused() -> None:
         policy.check_patterns(["prod-7", "prod-8"])
 
 
+BOMB = "\n".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(8))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -74,6 +77,7 @@ def test_a_pattern_that_matches_nothing_is_refused() -> None:
         ("{", "it is neither JSON nor YAML at line 2"),
         ("defaults:\n  namespace: a\n  namespace: b", "namespace is repeated at line 3"),
         ("[" * 100_000, "it is nested too deeply"),
+        (f"a0: &a0 [1]\n{BOMB}", "its aliases stand for too many values"),
         ("a: 2026-02-30", "it has a malformed value (day is out of range for month)"),
         ("{}\n---\n{}", "it has several documents"),
         ("&a [*a]", "nothing that JSON can hold"),

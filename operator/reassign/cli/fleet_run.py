@@ -13,6 +13,7 @@ from rich.table import Table
 from reassign.cli import output as out
 from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
+from reassign.fleet.emit import writing
 from reassign.fleet.policy import Policy, parse
 from reassign.text import counted
 
@@ -33,8 +34,9 @@ def run(
     plans: bool,
 ) -> bool:
     """Run all stages that these options want; return whether no cluster was left out."""
-    if report and report.is_dir():
-        raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
+    with writing(report or Path()):
+        if report and report.is_dir():
+            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
     try:
         from reassign.fleet import session, stages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -98,14 +98,16 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
 
 
 def table(
-    path: Path | str, name: str, file: pq.ParquetFile, about: Metadata, columns: Iterable[str] | None = None
+    path: Path | str, name: str, file: pq.ParquetFile, about: Metadata, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Return all rows of the file, which has the table of this name; where `columns` are given, of these alone."""
+    """Return all rows of the file, which has the table of this name.
+
+    Where `columns` are given only these are read, and no row is compared with the file's metadata.
+    """
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
-        wanted = None if columns is None else [*IDENTITY, *columns]
-        rows = file.read(columns=wanted, use_threads=file.metadata.num_rows >= MANY)
+        rows = file.read(columns=columns, use_threads=file.metadata.num_rows >= MANY)
     except MemoryError:  # one of the library's is among those below, and says nothing of the file
         raise
     except UNREADABLE as error:
@@ -114,7 +116,7 @@ def table(
     if rows.num_rows != about.rows[name]:
         why = f"it has {rows.num_rows} rows of {about.rows[name]}{AGAIN}"
         raise UnusableFileError(path, Kind.ROWS, why)
-    if any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in IDENTITY):
+    if columns is None and any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in IDENTITY):
         why = f"it has rows of several clusters, or of several times{AGAIN}"
         raise UnusableFileError(path, Kind.OTHER, why)
     return rows

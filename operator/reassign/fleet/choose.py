@@ -10,14 +10,14 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.text import listed, printable
+from reassign.text import listed, printable, shortened
 
 IDENTITY = "brokers"
 """The table of which what it says of itself counts, where others say something else."""
@@ -154,7 +154,7 @@ class _Candidate(NamedTuple):
     def age(self) -> tuple[bool, str, str, Folder]:
         """Orders snapshots by time. Where folder and content have different dates, the later one counts: a cluster of
         which the newest snapshot is not known must not be planned from another."""
-        taken = _utc(self.metadata.taken_at).isoformat() if self.metadata else ""
+        taken = self.metadata.taken_at.isoformat() if self.metadata else ""
         return not _is_date(self.folder.date), max(self.folder.date, taken[:10]), taken, self.folder
 
 
@@ -184,11 +184,12 @@ def presumed(folders: Iterable[Folder]) -> set[Folder]:
     return set({folder.cluster: folder for folder in sorted(folders)}.values())
 
 
-def digest(files: Iterable[File]) -> str:
-    """Of the content of snapshots' files, and of the names and lengths of those that are not read."""
+def digest(files: Iterable[Mapping[str, Any]]) -> str:
+    """Of the content of snapshots' files, and of the names and lengths of those that are not read; by path."""
     content = hashlib.sha256()
-    for file in sorted(each for each in files if each.table in SCHEMAS):
-        content.update(f"{file.path}\0{file.length}\0{file.sha256}\n".encode())
+    for file in (File(**row) for row in files):
+        if file.table in SCHEMAS:
+            content.update(f"{file.path}\0{file.length}\0{file.sha256}\n".encode())
     return f"sha256:{content.hexdigest()}"
 
 
@@ -229,7 +230,9 @@ def choose(files: Iterable[File]) -> Chosen:
 def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
     """Return the chosen snapshots that these verdicts leave."""
     rows = sorted(
-        one._replace(cluster=printable(one.cluster), date=printable(one.date), example=printable(one.example))
+        one._replace(
+            cluster=printable(one.cluster), date=printable(one.date), example=printable(shortened(one.example))
+        )
         for one in verdicts
     )
     left_out = {one.cluster for one in rows if one.quarantines}
@@ -266,7 +269,7 @@ def _judged(files: Iterable[File]) -> _Judged:
             by_id[one.metadata.cluster_id].append(one.folder)
     for id, folders in by_id.items():
         for folder in folders if len(folders) > 1 else []:
-            others = listed(other.cluster for other in folders if other != folder)
+            others = listed([other.cluster for other in folders[:6] if other != folder], len(folders) - 1)
             faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
     return _Judged(candidates, faults, newest)
 
@@ -306,14 +309,14 @@ def _faults(one: _Candidate) -> list[Fault]:
         elif file.kind is not None:
             faults.append((name, file.kind, 1, file.problem or ""))
         elif file.length == 0:
-            faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty"))
+            faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty or gone"))
     metadata = one.metadata
     if metadata and metadata.rows["brokers"] == 0:
         faults.append(("brokers", Kind.NO_BROKERS, 1, "it has no brokers"))
     others = [name for name, file in sorted(one.files.items()) if file.metadata not in (None, metadata)]
     if others:
         faults.append((WHOLE, Kind.MIXED, 1, f"{others[0]}.parquet is of another snapshot than its other files"))
-    elif metadata and (day := _utc(metadata.taken_at).date().isoformat()) != one.folder.date:
+    elif metadata and (day := metadata.taken_at.date().isoformat()) != one.folder.date:
         faults.append((WHOLE, Kind.OTHER_DATE, 1, f"it was taken on {day}"))
     return faults
 
@@ -336,15 +339,11 @@ def _copies(
 def _snapshot(one: _Candidate) -> Snapshot:
     metadata = one.metadata
     assert metadata is not None  # or the folder would have a fault
-    return Snapshot(one.folder, metadata.cluster_id, _utc(metadata.taken_at), metadata.rows)
+    return Snapshot(one.folder, metadata.cluster_id, metadata.taken_at, metadata.rows)
 
 
 def _shown(folder: Folder) -> str:
     return f"date={folder.date}/cluster={folder.cluster}"
-
-
-def _utc(taken_at: datetime) -> datetime:
-    return taken_at.astimezone(UTC)
 
 
 def _is_date(text: str) -> bool:

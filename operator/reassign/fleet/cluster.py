@@ -10,7 +10,7 @@ import hashlib
 import json
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from reassign.fleet.loads import assess, of_racks
 from reassign.fleet.moments import COLUMNS, moments
 from reassign.fleet.outcomes import COSTS, Row
 from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.rules import Tables
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
@@ -36,12 +37,12 @@ from reassign.planning.problem.model import Cluster, Goal, Plan
 from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan
+from reassign.text import printable, shortened
 
 ENTRY = json.JSONEncoder(check_circular=False)
 """No entry holds itself; checking that takes a third of the time."""
 
 RowsByKind = dict[str, list[Row]]
-Tables = Mapping[str, pa.Table]
 MOST_REJECTED = 1_000
 """Rows of a table that are kept of each kind of fault."""
 
@@ -81,7 +82,7 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
         rows |= check(tables)
         if any(verdict["quarantines"] for verdict in rows["verdicts"]):
             return rows
-        cluster, terms = cluster_of(Path(name), snapshot.cluster_id, tables), policy.terms(name)
+        cluster, terms = cluster_of(Path("it"), snapshot.cluster_id, tables), policy.terms(name)
         goal = terms.planner_goal()
         rows |= moments(tables, snapshot.taken_at, cluster.directories)
         try:
@@ -98,13 +99,13 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
         rows["cluster_load"][0] |= {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
         return rows
     except PlanningError as error:
-        why = {"reason": error.reason.value, "message": error.message}
+        reason, message = error.reason, error.message
     except MemoryError:
         raise  # in a process of its own it may have more
     except Exception as error:  # a bug: the other clusters go on
         traceback.print_exc()  # into Spark's log
-        message = f"the planner has failed ({type(error).__name__}: {error}); please report it"
-        why = {"reason": Reason.PLANNING_FAILED.value, "message": message}
+        reason, message = Reason.PLANNING_FAILED, f"please report this: {type(error).__name__} in the planner: {error}"
+    why = {"reason": reason.value, "message": printable(shortened(message))}
     return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}
 
 
@@ -112,7 +113,7 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
 
 
 def open_files(
-    contents: Mapping[str, pa.Buffer], columns: Mapping[str, Iterable[str]]
+    contents: Mapping[str, pa.Buffer], columns: Mapping[str, Sequence[str]]
 ) -> tuple[list[File], dict[str, pa.Table]]:
     """Return the files, with their metadata and faults, and the tables of those that are whole.
 
@@ -133,16 +134,9 @@ def open_files(
 
 
 def row_of(file: File) -> Row:
-    row: Row = {
-        "path": file.path,
-        "length": file.length,
-        "sha256": file.sha256,
-        "kind": file.kind,
-        "problem": file.problem,
-    }
-    if file.metadata:
-        cluster_id, taken_at, rows = file.metadata
-        row |= {"cluster_id": cluster_id, "taken_at": taken_at, "rows": [rows[name] for name in SCHEMAS]}
+    row = file._asdict()
+    if metadata := row.pop("metadata"):
+        row |= {**metadata._asdict(), "rows": [metadata.rows[name] for name in SCHEMAS]}
     return row
 
 

@@ -22,17 +22,11 @@ class Lists(NamedTuple):
     value: Bytes  # NULL where it is null
     counts: Bytes  # (P,) values of each row
 
-    def has(self, one: Bytes) -> Bools:
-        """Return (P,): which rows have this value, one for each row."""
-        return self._any(self.value == one[self.row])
-
     def lacks(self, one: Bytes, known: Bools) -> Bools:
-        """Return (P,): which rows have no such value, and no null that could be it."""
-        return known & ~self.has(one) & ~self._any(self.value == NULL)
-
-    def _any(self, of_value: Bools) -> Bools:
-        found: Bools = np.bincount(self.row[of_value], minlength=len(self.counts)) > 0
-        return found
+        """Return (P,): which rows have no such value, one for each row, and no null that could be it."""
+        could = self.row[(self.value == one[self.row]) | (self.value == NULL)]
+        lacking: Bools = known & (np.bincount(could, minlength=len(self.counts)) == 0)
+        return lacking
 
     def keys(self) -> Bytes:
         """Return each row's values once, as numbers that have the row above the value, sorted."""

@@ -62,15 +62,15 @@ def emit(
     """
     clusters = folder / "clusters"
     with writing(folder):
-        written = unchanged = removed = 0
-        entries = {}
+        for cluster, state in states.items():
+            if state["state"] in PLANNED and (clusters / cluster).is_symlink():
+                why = f"{clusters / cluster} is a symbolic link: replace it by a folder, and run it again"
+                raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+        written = removed = 0
         wanted = set()
         for cluster, name, text in manifests:
             wanted.add(f"{cluster}/{name}")
-            if write(clusters / cluster / name, text.encode()):
-                written += 1
-            else:
-                unchanged += 1
+            written += write(clusters / cluster / name, text.encode())
         folders = [each for each in sorted(clusters.glob("*")) if each.is_dir() and not each.is_symlink()]
         misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # its cluster is unknown
         gone = [] if misnamed else [each.name for each in folders if each.name not in states]
@@ -90,11 +90,13 @@ def emit(
                 write(place / "README.md", KEPT)
             else:
                 place.rmdir()
-        for cluster, state in sorted(states.items()):
-            entries[cluster] = {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
+        entries = {
+            cluster: {**state, **(_digest(clusters / cluster) if OBJECT_NAME.fullmatch(cluster) else {})}
+            for cluster, state in states.items()
+        }
         run = json.dumps({**about, "clusters": entries}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write(folder / "run.json", run.encode())
-    return Emitted(written, unchanged, removed, tuple(dropped))
+    return Emitted(written, len(wanted) - written, removed, tuple(dropped))
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -114,12 +116,11 @@ def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
 
 def _digest(folder: Path) -> dict[str, Any]:
     """How many waves a cluster has in the tree, and a hash of their files."""
-    digest, count = hashlib.sha256(), 0
-    for file in sorted(folder.glob(WAVES)):
+    digest, files = hashlib.sha256(), sorted(folder.glob(WAVES))
+    for file in files:
         content = file.read_bytes()
         digest.update(f"{file.name} {len(content)}\n".encode() + content)
-        count += 1
-    return {"waves": count, "digest": f"sha256:{digest.hexdigest()}"}
+    return {"waves": len(files), "digest": f"sha256:{digest.hexdigest()}"}
 
 
 # --- Files that are whole, or as they were ---
@@ -146,6 +147,10 @@ def write(file: Path, content: bytes) -> bool:
     except FileNotFoundError:
         file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}{UNFINISHED}")
-    unfinished.write_bytes(content)
-    unfinished.replace(file)
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(file)
+    except OSError:  # a full disk has no room for half a file
+        unfinished.unlink(missing_ok=True)
+        raise
     return True

@@ -11,37 +11,28 @@ import os
 import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
-from pyspark.errors import PySparkException, PythonException
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from reassign.errors import PlanningError, Reason
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
 from reassign.fleet.own_process import ProcessEndedError, in_own_process
 from reassign.fleet.policy import Policy
-from reassign.fleet.storage import first_cause
+from reassign.fleet.storage import CRASHED
 
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
 SECONDS, SECONDS_PER_MIB = 600, 100
 """What a snapshot may take, by its bytes: a hundred times what a plan does, and ten minutes. Then it hangs."""
-UNREAD = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException")
-"""What Spark says where it cannot read a file."""
-TOO_MUCH = "spark.driver.maxResultSize"
-"""A setting that Spark names where its tasks return more to the driver."""
-CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset")
-"""What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 FILES = pa.schema(
     [
         *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
@@ -56,27 +47,6 @@ PLANNED = 16
 """How many times as long a snapshot takes that is planned as one that is only read for history."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
-
-
-@contextmanager
-def reading(root: str) -> Iterator[None]:
-    """Raise PlanningError where a snapshot disappears meanwhile, its storage fails, or results are too large."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        if TOO_MUCH in str(error):
-            raise PlanningError(
-                Reason.SPARK_FAILED,
-                f"the fleet is too large for Spark's driver ({first_cause(error)}): raise {TOO_MUCH}, and "
-                "spark.driver.memory with it, and run it again",
-            ) from None
-        if not any(text in str(error) for text in UNREAD):
-            raise
-        raise PlanningError(
-            Reason.SPARK_FAILED,
-            f"the snapshots below {root} cannot be read any more ({first_cause(error)}); check their storage, and run "
-            "it again: it goes on where it was",
-        ) from None
 
 
 def outcomes(
@@ -113,7 +83,9 @@ def outcomes(
     packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
     at_once = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
     of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, at_once)
-    return packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES)).persist(StorageLevel.DISK_ONLY)
+    found = packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES))
+    # no cache, from which a lost executor's rows would be made anew, and might be others
+    return found.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
 
 
 def slots(context: SparkContext) -> int:
@@ -156,10 +128,10 @@ def _function(
     """
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, size = list[Row](), 0
+        rows, size, terms = list[Row](), 0, Policy.model_validate_json(policy)
         for folder, newest, contents in snapshots_of(files):
             of_one = sum(content.size for content in contents.values())
-            outcome = partial(outcome_of, folder, contents, _parsed(policy), newest)
+            outcome = partial(outcome_of, folder, contents, terms, newest)
             seconds = SECONDS + SECONDS_PER_MIB * (of_one >> 20)
             if of_one >= own_process_from:
                 try:
@@ -191,9 +163,3 @@ def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool
     rows = (row for batch in files for row in zip(*(batch[name] for name in columns), strict=True))
     for (date, cluster, newest), of_one in groupby(rows, key=lambda row: tuple(each.as_py() for each in row[:3])):
         yield Folder(date, cluster), newest, {file.as_py(): content.as_buffer() for *_, file, content in of_one}
-
-
-@cache
-def _parsed(policy: str) -> Policy:
-    """Once in each worker."""
-    return Policy.model_validate_json(policy)

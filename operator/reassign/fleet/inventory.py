@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Set
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -19,7 +21,9 @@ from reassign.fleet.choose import FOLDER, File
 from reassign.fleet.outcomes import rows_of
 from reassign.fleet.storage import Storage, spark_errors_as
 
-NEVER = datetime.fromtimestamp(0, UTC)
+LOCAL = "file:"
+EMPTY = 0, datetime.fromtimestamp(0, UTC)
+"""Length and time of a file of which neither is known."""
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
@@ -32,7 +36,7 @@ class Inventory(NamedTuple):
 
     base: str
     files: tuple[File, ...]  # by path
-    times: tuple[datetime, ...]  # when each was written
+    digest: str  # by which a change of a file is noticed without reading it
     content: DataFrame  # of all that is below the root
     urls: Mapping[str, str]  # by these paths, as Spark's metadata has them
 
@@ -43,17 +47,6 @@ class Inventory(NamedTuple):
         named = url.isin(*(self.urls[path] for path in few))
         content = self.content.where(named if few is paths else ~named) if few else self.content
         return content.select("path", "content")
-
-    @property
-    def digest(self) -> str:
-        """Return a digest by which a change of a file is noticed without reading it."""
-        return hashed(
-            [
-                [file.path, file.length, file.problem, time.isoformat()]
-                for file, time in zip(self.files, self.times, strict=True)
-                if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
-            ]
-        )
 
 
 def take(spark: SparkSession, root: str) -> Inventory:
@@ -79,8 +72,15 @@ def take(spark: SparkSession, root: str) -> Inventory:
     read, most = [], largest(spark)
     for file in paths:
         why = f"it has {file.length:,} bytes, and with its memory Spark reads up to {most:,}"
-        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if file.length > most else file)
-    return Inventory(base, tuple(read), tuple(listed[file] for file in paths), content, urls)
+        if file.length <= most:
+            why = "it may not be read" if denied(f"{base}/{file.path}") else ""
+        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if why else file)
+    counted = [
+        [file.path, file.length, file.problem, listed[path].isoformat()]
+        for path, file in zip(paths, read, strict=True)
+        if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
+    ]
+    return Inventory(base, tuple(read), hashed(counted), content, urls)
 
 
 def largest(spark: SparkSession) -> int:
@@ -89,6 +89,11 @@ def largest(spark: SparkSession) -> int:
     memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
     read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
     return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
+
+
+def denied(path: str) -> bool:
+    """Return whether this may not be read; of files elsewhere Spark alone knows."""
+    return path.startswith(LOCAL) and not os.access(path.removeprefix(LOCAL), os.R_OK)
 
 
 def take_one(root: str) -> str:
@@ -107,23 +112,29 @@ def _refuse_none(root: str, files: Iterable[File]) -> None:
 
 
 def _listed(content: DataFrame, base: str) -> tuple[dict[File, datetime], dict[str, str]]:
-    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path.
-
-    Spark has no row of an empty file, so its time is not known.
-    """
-    cores = content.sparkSession.sparkContext.defaultParallelism
-    columns = content.select("path", "length", "modificationTime", "_metadata.file_path")
-    rows = {row["path"]: row for row in rows_of(columns.coalesce(cores).toArrow())}
-    urls = {path: row["file_path"] for path, row in rows.items()}
-    names = content._jdf.inputFiles()
-    for url in names if len(names) > len(rows) else ():  # each is a question to the JVM
-        path = re.sub(r"^(\w+):///", r"\1:/", unquote(url))  # as paths are written in rows
-        if path.startswith(base):
-            urls.setdefault(path, url)
+    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path."""
+    context: Any = content.sparkSession.sparkContext
+    names = context._jvm.org.apache.hadoop.util.StringUtils.join("\n", content._jdf.inputFiles())
+    plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it
+    urls = {path: url for url in plain if (path := unquote(url)).startswith(base)}
+    if base.startswith(LOCAL):
+        statuses = {path: _status(path.removeprefix(LOCAL)) for path in urls}
+    else:
+        rows = content.select("path", "length", "modificationTime").coalesce(context.defaultParallelism)
+        statuses = {row["path"]: (row["length"], row["modificationTime"]) for row in rows_of(rows.toArrow())}
     found = {}
     for path in urls:
         below = path.removeprefix(base).lstrip("/")
         if not any(part.startswith((".", "_")) for part in below.split("/")):
-            length, time = (rows[path]["length"], rows[path]["modificationTime"]) if path in rows else (0, NEVER)
+            length, time = statuses.get(path, EMPTY)  # Spark has no row of an empty file
             found[File(below, length)] = time
     return found, urls
+
+
+def _status(path: str) -> tuple[int, datetime]:
+    """The same as Spark says, without a job."""
+    try:
+        status = Path(path).stat()
+    except OSError:  # it has gone meanwhile
+        return EMPTY
+    return status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)

@@ -32,6 +32,7 @@ class Kept:
     def __init__(self, spark: SparkSession, work: str) -> None:
         self._work, self._storage = work, Storage(spark)
         self._place = f"{work.rstrip('/')}/{FOLDER}"
+        self._marker = f"{self._place}/{MARKER}"
         self._digests: dict[str, str] = {}  # by file
         self.reused = False
         """Whether its tables are of a run before."""
@@ -42,18 +43,16 @@ class Kept:
             if kept := self._kept(key):
                 self.reused = True
                 return kept
-            self.forget()  # first: tables that are written anew must not pass for whole
+        self.forget()  # first: tables that are written anew must not pass for whole
         tables, digests = {}, {}
         for table, rows in make():
+            place, file = f"{self._place}/{table}", f"{table}{ENDING}"
             with self._usable():
-                for old in (table, f"{table}{ENDING}"):  # a table can be the driver's now, and executors' before
-                    self._storage.remove(f"{self._place}/{old}")
-            if isinstance(rows, pa.Table):
-                file, tables[table] = f"{table}{ENDING}", rows
-                digests[file] = self._write(file, rows)
-                continue
-            with self._usable():
-                place = f"{self._place}/{table}"
+                for old in (place, f"{self._place}/{file}"):  # a table can be the driver's now, and executors' before
+                    self._storage.remove(old)
+                if isinstance(rows, pa.Table):
+                    tables[table], digests[file] = rows, self._write(file, rows)
+                    continue
                 rows.write.option("maxRecordsPerFile", PART).parquet(place)
                 parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
                 digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
@@ -77,7 +76,8 @@ class Kept:
 
     def forget(self) -> None:
         """Have all made anew by the next run."""
-        self._storage.remove(self._marker)
+        with self._usable():
+            self._storage.remove(self._marker)
 
     def _kept(self, key: str) -> dict[str, pa.Table] | None:
         """None where there is nothing made from this, or one of its files is damaged."""
@@ -109,13 +109,8 @@ class Kept:
         content = pa.BufferOutputStream()
         pq.write_table(rows, content, compression="zstd")
         written = content.getvalue().to_pybytes()
-        with self._usable():
-            self._storage.write(f"{self._place}/{file}", written)
+        self._storage.write(f"{self._place}/{file}", written)
         return hashlib.sha256(written).hexdigest()
-
-    @property
-    def _marker(self) -> str:
-        return f"{self._place}/{MARKER}"
 
     def _usable(self) -> AbstractContextManager[None]:
         todo = "fix that, or name another one, and run it again: it goes on where it was"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from reassign.api.goal import COUNTED, Awareness
 from reassign.errors import PlanningError
+from reassign.fleet.outcomes import Row
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities
 from reassign.planning.problem.measures import what_counts
@@ -18,7 +18,6 @@ from reassign.planning.problem.racks import levels, names_of
 from reassign.planning.problem.shares import DISK, REPLICAS
 from reassign.planning.problem.spread import spread
 
-Row = dict[str, Any]
 WHATS = tuple(counted.what for counted in COUNTED.values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from reassign.api.throttle_configs import BROKER_RATES, LISTS
 from reassign.fleet.columns import bools, codes, numbers
+from reassign.fleet.outcomes import Row
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.measures import or_means
 from reassign.planning.problem.model import UNKNOWN, Directories
@@ -30,10 +30,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """The columns that this is told from, by table."""
 
-Rows = list[dict[str, Any]]
 
-
-def moments(tables: Mapping[str, pa.Table], taken_at: datetime, directories: Directories | None) -> dict[str, Rows]:
+def moments(
+    tables: Mapping[str, pa.Table], taken_at: datetime, directories: Directories | None
+) -> dict[str, list[Row]]:
     """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
     told apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
@@ -46,7 +46,7 @@ def moments(tables: Mapping[str, pa.Table], taken_at: datetime, directories: Dir
     return {kind: [row | {"taken_at": taken_at} for row in rows] for kind, rows in found.items()}
 
 
-def _topics(partitions: pa.Table) -> Iterator[dict[str, Any]]:
+def _topics(partitions: pa.Table) -> Iterator[Row]:
     """Bytes of all replicas; None where no size is known, or no number can hold them."""
     topic, names = codes(partitions["topic"])
     size, known = numbers(partitions["size_bytes"])
@@ -61,7 +61,7 @@ def _topics(partitions: pa.Table) -> Iterator[dict[str, Any]]:
         yield {"topic": name, "bytes": bytes_ if is_told else None}
 
 
-def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[dict[str, Any]]:
+def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Row]:
     """One row for each log directory; `first` marks one for each volume that says how full it is."""
     first = set[int]()
     if directories is not None:

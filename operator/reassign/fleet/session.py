@@ -25,7 +25,7 @@ import reassign
 from reassign.errors import Reason, ReassignError
 from reassign.fleet import class_archive
 from reassign.fleet.class_archive import ClassArchive
-from reassign.fleet.storage import first_cause
+from reassign.fleet.storage import failure, first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 
@@ -90,6 +90,8 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
         conf.setIfMissing(key, value)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if os.environ.get("LC_ALL") in ("C", "POSIX"):
+            os.environ["LC_ALL"] = "C.UTF-8"  # or a JVM finds no file that has another letter in its name
         paths = (str(Path(reassign.__file__).parents[1]), os.environ.get("PYTHONPATH"))
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # for the workers, however this was found
     try:
@@ -130,7 +132,6 @@ for _server in (AccumulatorTCPServer, AccumulatorUnixServer):
 
 FULL = ("No space left on device", "Disk quota exceeded")
 DENIED = ("Permission denied", "AccessControlException", "Read-only file system")
-NO_MEMORY = ("Java heap space", "GC overhead limit exceeded", "Cannot reserve")
 
 
 @contextmanager
@@ -171,22 +172,14 @@ def _log(master: str | None) -> str:
 
 
 def _told(error: Exception, log: str) -> ReassignError:
-    text = str(error)
     for known in (*FULL, *DENIED):
-        if known in text:
+        if known in str(error):
             return ReassignError(
                 Reason.CANNOT_BE_WRITTEN,
                 f"Spark cannot go on: {known}; fix that for the work folder, the snapshots and Spark's own "
                 "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
             )
-    for known in NO_MEMORY:
-        if known in text:
-            return ReassignError(
-                Reason.SPARK_FAILED,
-                f"Spark's JVM has too little memory ({known}): raise spark.driver.memory, and with executors "
-                "spark.executor.memory, and run it again: it goes on where it was",
-            )
-    return ReassignError(
+    return failure(error) or ReassignError(
         Reason.SPARK_FAILED,
         f"Spark has failed: {first_cause(error)[:SHOWN]}; see {log}, and run it again: it goes on where it was",
     )

@@ -7,10 +7,11 @@ killed goes on where it was, and comes to the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pydantic
+import pyspark
+import yaml
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,19 +35,17 @@ from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
-from reassign.fleet.handout import LARGE, has_crashed, outcomes, reading, rows_of_kind
+from reassign.fleet.handout import LARGE, has_crashed, outcomes, rows_of_kind
 from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.kept import Kept, Made
-from reassign.fleet.outcomes import LOAD_TABLES, SMALL, SNAPSHOT, in_order, of_kind, rows_of, schema_of
+from reassign.fleet.outcomes import FILES, LOAD_TABLES, SMALL, SNAPSHOT, TIME, in_order, of_kind, rows_of, schema_of
 from reassign.fleet.overview import Seen, fleet, state
 from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
-TRANSIENT = (Reason.PLANNING_FAILED, Kind.LOST)
-"""Why a cluster is not planned although its snapshot may be good: another run may find it otherwise."""
 SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
 """Columns of plans."""
 
@@ -75,7 +77,7 @@ class Result(NamedTuple):
 
     clusters: int
     left_out: dict[str, Problem]  # by cluster
-    verdicts: tuple[Verdict, ...]
+    verdicts: Sequence[Verdict]
     loads: list[dict[str, Any]]  # rows of cluster_load
     summaries: dict[str, Any]  # of plans the columns SUMMARY, by cluster
     emitted: Emitted | None
@@ -92,32 +94,51 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
     job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
     kept = Kept(spark, job.work)
     tables = kept.tables(hashed([listing.digest, program(), job.policy.digest]), OnePass(job, listing).tables)
-    files = [file_of(row) for row in rows_of(tables["files"])]
-    checked = choose.checked(choose.choose(files), (Verdict(**row) for row in rows_of(tables["verdicts"])))
-    quarantined = problems(checked.quarantine)
-    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY)) if job.plans}
-    left_out = quarantined | {name: each["problem"] for name, each in summaries.items() if each["problem"]}
-    transient = any(problem["reason"] in TRANSIENT for problem in left_out.values())
-    if transient or any(note.kind == Kind.LOST for note in checked.notes):
-        kept.forget()
-    seen = [Seen(each.folder.cluster, each.cluster_id, each.taken_at, None) for each in checked.newest]
+    verdicts = [Verdict(**row) for row in rows_of(tables["verdicts"])]
+    quarantine = [verdict for verdict in verdicts if verdict.quarantines]
+    quarantined = problems(quarantine)
+    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY))}
+    unplanned = {name: row["problem"] for name, row in summaries.items() if row["problem"]}
+    lost = any(verdict.kind == Kind.LOST for verdict in verdicts)
+    if lost or any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values()):
+        kept.forget()  # another run may find it otherwise
+    seen = [Seen(**row, problem=None) for row in rows_of(tables["newest"])]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
     emitted = None
     if job.manifests is not None:
         begin(Stage.EMIT)
+        about = {
+            "snapshots": choose.digest(rows_of(tables["files"].select(["path", "length", "sha256"]))),
+            "policy": job.policy.digest,
+            "version": reassign.__version__,
+        }
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
-        rows = (row for part in kept.parts("manifests") for row in rows_of(part))
-        manifests = ((row["cluster"], row["name"], row["text"]) for row in rows)
-        emitted = emit(job.manifests, manifests, about(choose.digest(files), job.policy), states)
+        waves = {name: len(row["waves"]) for name, row in summaries.items() if row["waves"]}
+        emitted = emit(job.manifests, _manifests(kept, waves), about, states)
     if job.report is not None:
         begin(Stage.REPORT)
-        text = page.render(fleet(seen, checked.quarantine, tables, job.policy))
+        text = page.render(fleet(seen, quarantine, tables, job.policy))
         with writing(job.report):
             write(job.report, text.encode())
     loads = [*rows_of(tables["cluster_load"])]
-    return Result(len(seen), left_out, (*checked.quarantine, *checked.notes), loads, summaries, emitted, kept.reused)
+    left_out = quarantined | (unplanned if job.plans else {})
+    return Result(len(seen), left_out, verdicts, loads, summaries if job.plans else {}, emitted, kept.reused)
 
 
+def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
+    """Yield cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
+    found = Counter[str]()
+    for part in kept.parts("manifests"):
+        for row in rows_of(part):
+            found[row["cluster"]] += 1
+            yield row["cluster"], row["name"], row["text"]
+    if found != waves:  # before emit removes any file
+        kept.forget()
+        raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
+
+
+NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
+"""The clusters that count."""
 COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
 """The snapshots that count."""
 
@@ -143,11 +164,12 @@ class OnePass:
         by_rows = [Verdict(**row) for row in rows_of(self._in_driver("verdicts", chosen.newest))]
         quarantined = {one.cluster for one in by_rows if one.quarantines}
         faulty = [one for one in chosen.newest if one.folder.cluster in quarantined]
-        verdicts = sorted((*chosen.verdicts, *by_rows))
-        checked = choose.checked(chosen, verdicts)
-        rows = [{"cluster": file.cluster, **row_of(file)} for file in files]
-        yield "files", pa.Table.from_pylist(rows, schema_of("files"))
-        yield "verdicts", pa.Table.from_pylist([one._asdict() for one in verdicts], schema_of("verdicts"))
+        checked = choose.checked(chosen, (*chosen.verdicts, *by_rows))
+        yield "files", pa.Table.from_pylist([row_of(file) for file in files], pa.schema([*FILES.items()]))
+        newest = [(one.folder.cluster, one.cluster_id, one.taken_at) for one in checked.newest]
+        yield "newest", pa.Table.from_pylist([dict(zip(NEWEST.names, row, strict=True)) for row in newest], NEWEST)
+        rows = [one._asdict() for one in (*checked.quarantine, *checked.notes)]
+        yield "verdicts", pa.Table.from_pylist(rows, schema_of("verdicts"))
         yield "rejected", self._in_executors("rejected", faulty) if faulty else schema_of("rejected").empty_table()
         for kind in (*LOAD_TABLES, "plans"):
             yield kind, self._in_driver(kind, checked.newest).drop_columns(["date"])
@@ -159,7 +181,7 @@ class OnePass:
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
         found = self._read.outcomes
         tables = history(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
-        with reading(self._job.snapshots), ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
             made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
         yield from zip(tables, made, strict=True)
@@ -187,13 +209,12 @@ class OnePass:
 
     @cached_property
     def _read(self) -> Read:
-        with reading(self._job.snapshots):
-            try:
-                return self._read_all(LARGE)
-            except (PySparkException, Py4JError) as error:
-                if not has_crashed(error):
-                    raise
-                return self._read_all(own_process_from=0)
+        try:
+            return self._read_all(LARGE)
+        except (PySparkException, Py4JError) as error:
+            if not has_crashed(error):
+                raise
+            return self._read_all(own_process_from=0)
 
     def _read_all(self, own_process_from: int) -> Read:
         """Read each snapshot, those again that are the newest by their content and not by their folder's name."""
@@ -241,20 +262,9 @@ def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
     return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
 
 
-PARTS = ("api", "core", "files", "fleet", "manifests", "planning")
-
-
-@cache
 def program() -> str:
-    """Return a hash of the sources that plan: what another version of them has made is made again."""
+    """Return a hash of the sources: what another version of them has made is made again."""
     folder = Path(reassign.__file__).parent
-    files = sorted(file for part in PARTS for file in (folder / part).rglob("*.py"))
-    versions = [[library.__name__, library.__version__] for library in (numba, np, pa)]
-    return hashed(
-        versions + [[str(file.relative_to(folder)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
-    )
-
-
-def about(inputs: str, policy: Policy) -> dict[str, str]:
-    """Return the run's entry in the run manifest."""
-    return {"snapshots": inputs, "policy": policy.digest, "version": reassign.__version__}
+    files = {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*.py"))}
+    versions = [[library.__name__, library.__version__] for library in (numba, np, pa, pydantic, pyspark, yaml)]
+    return hashed(versions + [[name, hashlib.sha256(content).hexdigest()] for name, content in files.items()])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -12,6 +12,29 @@ from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
 
+CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset")
+"""What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
+FAILURES: Mapping[tuple[str, ...], str] = {
+    ("spark.driver.maxResultSize",): (
+        "the fleet is too large for Spark's driver: raise spark.driver.maxResultSize, and spark.driver.memory with it"
+    ),
+    ("Java heap space", "GC overhead limit exceeded", "Cannot reserve"): (
+        "Spark's JVM has too little memory: raise spark.driver.memory, and with executors spark.executor.memory"
+    ),
+    ("FAILED_READ_FILE",): "a snapshot cannot be read any more: check the storage of the snapshots",
+    (*CRASHED, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
+}
+"""By what Spark says: what is wrong with Spark, or with what it reads, and what to do. Another run may succeed."""
+
+
+def failure(error: Exception) -> PlanningError | None:
+    """Return this error as one of FAILURES; None where it is none of them."""
+    for texts, what in FAILURES.items():
+        if any(text in str(error) for text in texts):
+            message = f"{what}, and run it again: it goes on where it was ({first_cause(error)})"
+            return PlanningError(Reason.SPARK_FAILED, message)
+    return None
+
 
 @contextmanager
 def spark_errors_as(reason: Reason, what: str, todo: str) -> Iterator[None]:
@@ -19,7 +42,7 @@ def spark_errors_as(reason: Reason, what: str, todo: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise PlanningError(reason, f"{what} ({first_cause(error)}); {todo}") from None
+        raise failure(error) or PlanningError(reason, f"{what} ({first_cause(error)}); {todo}") from None
 
 
 def first_cause(error: Exception) -> str:
@@ -46,20 +69,14 @@ class Storage:
         files, place = self._at(path)
         if not files.exists(place):
             return None
-        stream = files.open(place)
-        try:
+        with closing(files.open(place)) as stream:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
 
     def sha256(self, path: str) -> str:
         """Return a hash of a file's content; the JVM reads it, and not this process."""
         files, place = self._at(path)
-        stream = files.open(place)
-        try:
+        with closing(files.open(place)) as stream:
             return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
-        finally:
-            stream.close()
 
     def names(self, folder: str) -> list[str]:
         """Return the names of what is in a folder, in order."""
@@ -70,14 +87,11 @@ class Storage:
         """Write a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
         unfinished = place.suffix(".unfinished")
-        stream = files.create(unfinished, True)
-        try:
+        with closing(files.create(unfinished, True)) as stream:
             stream.write(bytearray(content))
-        finally:
-            stream.close()
         files.delete(place, True)
         if not files.rename(unfinished, place):
-            raise OSError(f"{unfinished} cannot be renamed")
+            raise PlanningError(Reason.CANNOT_BE_WRITTEN, f"{unfinished} cannot be renamed: check its storage")
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all that is in it, if it is there."""

@@ -7,13 +7,15 @@ from typing import Any
 import yaml
 
 MAX_DEPTH = 50
+MAX_ALIASED = 1_000_000
+"""Values that aliases may stand for, in all."""
 
 
 def load(text: str) -> list[Any]:
     """Return the documents of a text, but for empty ones. Raises ValueError with what is wrong, and the line."""
     try:
-        deep = _is_deep(text)
-        documents = [] if deep else list(yaml.load_all(text, Loader=_Loader))
+        excess = _excess(text)
+        documents = [] if excess else list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         what = error.problem if isinstance(error, _RepeatedFieldError) else "it is neither JSON nor YAML"
         raise ValueError(f"{what}{_line(error)}") from None
@@ -21,8 +23,8 @@ def load(text: str) -> list[Any]:
         raise ValueError("it is neither JSON nor YAML") from None
     except (ValueError, LookupError, AttributeError) as error:  # of a value that is not what it seems, as 2026-02-30
         raise ValueError(f"it has a malformed value ({error})") from None
-    if deep:
-        raise ValueError("it is nested too deeply")
+    if excess:
+        raise ValueError(excess)
     return [document for document in documents if document is not None]
 
 
@@ -43,14 +45,26 @@ class _Loader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _is_deep(text: str) -> bool:
-    """Whether lists and maps are nested so deeply that libyaml's loader might end the process."""
-    depth = 0
+def _excess(text: str) -> str | None:
+    """Return what might end the process: lists and maps nested too deeply, or aliases of aliases of them."""
+    begun = list[tuple[str | None, int]]()  # of each list or map around: its anchor, and the values before it
+    sizes = dict[str | None, int]()  # values of each anchor
+    values = aliased = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            return True
-    return False
+        if isinstance(event, yaml.CollectionStartEvent):
+            begun.append((event.anchor, values))
+            if len(begun) > MAX_DEPTH:
+                return "it is nested too deeply"
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = begun.pop()
+            sizes[anchor] = values - before
+        elif isinstance(event, yaml.AliasEvent):
+            aliased += sizes.get(event.anchor, 0)
+            if aliased > MAX_ALIASED:
+                return "its aliases stand for too many values"
+            values += sizes.get(event.anchor, 0)
+        values += 1
+    return None
 
 
 def _line(error: yaml.MarkedYAMLError) -> str:
