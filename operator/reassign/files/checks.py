@@ -73,7 +73,7 @@ def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
 
 def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     try:
-        about: dict[str, Any] = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
+        about: dict[str, Any] = json.loads((file.metadata.metadata or {})[METADATA_KEY])
         version = about["version"]
     except (*UNREADABLE, KeyError, TypeError, RecursionError):
         why = f"something else has written it{AGAIN}"

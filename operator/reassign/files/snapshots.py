@@ -46,7 +46,7 @@ def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
                     table.replace_schema_metadata(metadata),
                     unfinished / f"{name}.parquet",
                     row_group_size=ROW_GROUP,
-                    compression="zstd",
+                    compression="snappy",  # a sixth more bytes than zstd, and small tables open in half of the time
                     write_page_checksum=True,
                 )
             unfinished.chmod(0o755)

@@ -14,7 +14,7 @@ from reassign.fleet.columns import bools, codes, numbers
 from reassign.fleet.outcomes import Row
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.measures import or_means
-from reassign.planning.problem.model import UNKNOWN, Directories
+from reassign.planning.problem.model import UNKNOWN, Bools, Directories
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES
 
 MOST = float(1 << 63)
@@ -37,13 +37,16 @@ def moments(
     """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
     told apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
-    found = {
+    found: dict[str, list[Row]] = {
         "seen": [{"in_flight": int(in_flight.sum())}],
         "topics": list(_topics(tables["partitions"])),
         "volumes": list(_volumes(tables["log_dirs"], directories)),
-        "begun": [*_throttles(tables["configs"]), *_reassignments(tables["partitions"].filter(pa.array(in_flight)))],
+        "begun": [*_throttles(tables["configs"]), *_reassignments(tables["partitions"], in_flight)],
     }
-    return {kind: [row | {"taken_at": taken_at} for row in rows] for kind, rows in found.items()}
+    for rows in found.values():
+        for row in rows:
+            row["taken_at"] = taken_at
+    return found
 
 
 def _topics(partitions: pa.Table) -> Iterator[Row]:
@@ -74,14 +77,18 @@ def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Ro
         yield row | unknown | {"first": i in first}
 
 
-def _throttles(configs: pa.Table) -> Iterator[dict[str, str]]:
+def _throttles(configs: pa.Table) -> Iterator[Row]:
+    if not configs.num_rows:
+        return
     is_set = pc.and_(pc.is_in(configs["key"], pa.array([*BROKER_RATES, *LISTS])), pc.not_equal(configs["value"], ""))
     for row in configs.filter(is_set).to_pylist():
         if row["key"] in KEYS.get(row["kind"], ()):
             yield {"kind": THROTTLE, "what": f"{row['key']} of {row['kind']} {row['name']}"}
 
 
-def _reassignments(partitions: pa.Table) -> Iterator[dict[str, str]]:
-    for row in partitions.select(["topic", "partition", "replicas"]).to_pylist():
+def _reassignments(partitions: pa.Table, in_flight: Bools) -> Iterator[Row]:
+    if not in_flight.any():
+        return
+    for row in partitions.select(["topic", "partition", "replicas"]).filter(pa.array(in_flight)).to_pylist():
         replicas = ", ".join(str(broker) for broker in row["replicas"] if broker is not None)
         yield {"kind": REASSIGNMENT, "what": f"{row['topic']}-{row['partition']} to {replicas}"}
