@@ -22,10 +22,11 @@ from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, session, stages
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, outcomes, rows_of_kind
+from reassign.fleet.job import Job
 from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import Row, of_kind
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import SUMMARY, Job, run
+from reassign.fleet.stages import SUMMARY, run
 from reassign.fleet.storage import failure
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -14,6 +16,7 @@ from reassign.cli import output as out
 from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.fleet.emit import writing
+from reassign.fleet.job import Job
 from reassign.fleet.policy import Policy, parse
 from reassign.text import counted
 
@@ -38,21 +41,26 @@ def run(
         if report and report.is_dir():
             raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
-    try:
-        from reassign.fleet import session, stages
-    except ImportError as error:
-        raise ReassignError(
-            Reason.SPARK_FAILED, f"there is no {error.name} here, which fleets need: install it, '.[cli,fleet]'"
-        ) from None
-    job = stages.Job(snapshots, wanted, work, manifests, report, plans)
-    with out.progress("starting Spark", *job.stages) as next_step, session.started(master) as spark:
-        result = stages.run(spark, job, lambda _: next_step())
+    job = Job(snapshots, wanted, work, manifests, report, plans)
+    started = _imported("session").started
+    with ThreadPoolExecutor(1) as other, out.progress("starting Spark", *job.stages) as next_step:
+        stages = other.submit(_imported, "stages")  # meanwhile
+        with started(master) as spark:
+            result: Result = stages.result().run(spark, job, lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
         out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
     out.write_picture(_parts(result, work, manifests, report))
     return not result.left_out
+
+
+def _imported(module: str) -> Any:
+    try:
+        return import_module(f"reassign.fleet.{module}")
+    except ImportError as error:
+        why = f"there is no {error.name} here, which fleets need: install it, '.[cli,fleet]'"
+        raise ReassignError(Reason.SPARK_FAILED, why) from None
 
 
 def _parts(result: Result, work: str, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:

@@ -10,7 +10,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,38 +37,16 @@ from reassign.fleet.emit import Emitted, emit, write, writing
 from reassign.fleet.handout import LARGE, has_crashed, outcomes, rows_of_kind
 from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
+from reassign.fleet.job import Job, Stage
 from reassign.fleet.kept import Kept, Made
 from reassign.fleet.outcomes import FILES, LOAD_TABLES, SMALL, SNAPSHOT, TIME, in_order, of_kind, rows_of, schema_of
 from reassign.fleet.overview import Seen, fleet, state
-from reassign.fleet.policy import Policy
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
 SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
 """Columns of plans."""
-
-
-class Stage(StrEnum):
-    PASS = "check, assess, plan"
-    EMIT = "emit"
-    REPORT = "report"
-
-
-class Job(NamedTuple):
-    """The input and output of a run: `snapshots` and `work` are folders of any file system that Spark knows."""
-
-    snapshots: str
-    policy: Policy
-    work: str
-    manifests: Path | None = None
-    report: Path | None = None
-    plans: bool = True  # whether plans are told, and what cannot be planned
-
-    @property
-    def stages(self) -> list[Stage]:
-        wanted = {Stage.PASS: True, Stage.EMIT: self.manifests is not None, Stage.REPORT: self.report is not None}
-        return [stage for stage in Stage if wanted[stage]]
 
 
 class Result(NamedTuple):
