@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -43,8 +45,12 @@ def run(
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
     job = Job(snapshots, wanted, work, manifests, report, plans)
     started = _imported("session").started
-    with ThreadPoolExecutor(1) as other, out.progress("starting Spark", *job.stages) as next_step:
-        stages = other.submit(_imported, "stages")  # meanwhile
+    undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
+    with (
+        ThreadPoolExecutor(1, initializer=undisturbed) as other,
+        out.progress("starting Spark", *job.stages) as next_step,
+    ):
+        stages = other.submit(_imported, "stages")  # meanwhile; a Ctrl-C is for the main thread, which may hold it back
         with started(master) as spark:
             result: Result = stages.result().run(spark, job, lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
