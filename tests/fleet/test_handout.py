@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -175,9 +176,12 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
     assert again.left_out == {}
 
 
-def test_one_shuffle_brings_the_files_of_a_snapshot_together(spark: SparkSession, root: Path) -> None:
-    lineage = asked(spark, root, own_process_from=LARGE)._jdf.queryExecution().toRdd().toDebugString()
-    assert lineage.count("ShuffledRowRDD") == 1, lineage
+def test_one_shuffle_brings_the_files_of_a_snapshot_together(
+    spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(spark.range(1)), "localCheckpoint", lambda rows, **_: rows)
+    plan = asked(spark, root, own_process_from=LARGE)._jdf.queryExecution().executedPlan().toString()
+    assert re.findall(r"\bExchange \w+", plan) == ["Exchange shufflepartitionidpassthrough"], plan
 
 
 def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
@@ -279,21 +283,21 @@ def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: P
 def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, history = handout.outcome_of, stages.history
+    real, collected = handout.outcome_of, stages.OnePass._collected
 
     def noting(folder: Folder, *about: Any) -> Row:
         with (tmp_path / folder.cluster).open("a") as file:
             file.write("x")
         return real(folder, *about)
 
-    def forgetting(*about: Any) -> dict[str, DataFrame]:
+    def forgetting(*about: Any) -> Any:
         for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():  # as where an executor is lost
             rdd.rdd().unpersist(True)
         spark.catalog.clearCache()
-        return history(*about)
+        return collected(*about)
 
     monkeypatch.setattr(handout, "outcome_of", noting)
-    monkeypatch.setattr(stages, "history", forgetting)
+    monkeypatch.setattr(stages.OnePass, "_collected", forgetting)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
     with pytest.raises((PySparkException, Py4JError)) as error:
         run(spark, job, lambda _: None)

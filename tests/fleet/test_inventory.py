@@ -16,6 +16,13 @@ from reassign.fleet.choose import Folder
 from tests.fleet import broken
 
 
+@pytest.fixture(autouse=True, params=["here", "elsewhere"])
+def _storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are listed without a job, or by one as on another storage."""
+    if request.param == "elsewhere":
+        monkeypatch.setattr(inventory, "LOCAL", "nowhere:")
+
+
 def folders(spark: SparkSession, root: Path | str) -> list[Folder]:
     return [*choose.wanted(inventory.take(spark, str(root)).files)]
 
@@ -64,6 +71,7 @@ def test_a_file_that_may_not_be_read_is_a_fault_of_its_cluster(
 ) -> None:
     broken.good(tmp_path, "main")
     may_not = str(broken.good(tmp_path, "other") / "configs.parquet")
+    monkeypatch.setattr(inventory, "LOCAL", "file:")
     monkeypatch.setattr(os, "access", lambda path, _: path != may_not)  # root may read all
     files = inventory.take(spark, str(tmp_path)).files
     faults = [(file.cluster, file.kind, file.problem) for file in files if file.problem]

@@ -47,7 +47,7 @@ def test_what_was_made_is_read_and_its_parts_one_after_another(spark: SparkSessi
     sorted(tmp_path.glob(f"{FOLDER}/manifests/*.parquet"))[1].unlink()
     with pytest.raises(PlanningError, match=r"c001\S*.parquet has changed meanwhile: run it again") as error:
         next(parts)
-    assert error.value.reason is Reason.CANNOT_BE_WRITTEN
+    assert error.value.reason is Reason.SPARK_FAILED
 
 
 def test_of_parts_that_were_more_none_is_left(spark: SparkSession, tmp_path: Path) -> None:

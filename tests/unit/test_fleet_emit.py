@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,6 +176,17 @@ def test_a_link_in_place_of_a_clusters_folder_is_refused_before_anything_is_writ
         write(tmp_path / "tree", ROWS)
     assert error.value.reason is Reason.CANNOT_BE_WRITTEN
     assert not [*tmp_path.rglob("wave-*.yaml")]
+
+
+def test_a_full_disk_keeps_no_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(file: Path, content: bytes) -> None:
+        file.touch()
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(PlanningError, match="No space left on device"):
+        write(tmp_path, ROWS)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
 
 
 def test_what_a_link_leads_to_is_not_of_the_tree(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Kind(StrEnum):
 AGAIN = "take it again"
 _REPORTED = "check what the brokers report of their log directories"
 REMEDIES: Mapping[str, str] = {
-    checks.Kind.UNREADABLE: "take it again, or give Spark more memory",
+    checks.Kind.UNREADABLE: "take it again, let this program read it, or give Spark more memory",
     checks.Kind.DAMAGED: "take it again, and check the storage",
     checks.Kind.FOREIGN: "remove the folder",
     checks.Kind.VERSION: "take it again with this program",

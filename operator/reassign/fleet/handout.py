@@ -84,8 +84,8 @@ def outcomes(
     at_once = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
     of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, at_once)
     found = packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES))
-    # no cache, from which a lost executor's rows would be made anew, and might be others
-    return found.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+    # no cache, from which a lost executor's rows would be made anew when others have been read, and might be different
+    return found.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 def slots(context: SparkContext) -> int:

@@ -71,7 +71,7 @@ class Kept:
                 rows = self._read(file)
             if rows is None:
                 why = f"{self._place}/{file} has changed meanwhile: run it again, which makes it anew"
-                raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+                raise PlanningError(Reason.SPARK_FAILED, why)
             yield rows
 
     def forget(self) -> None:

@@ -103,15 +103,13 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Yield cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
-    found = Counter[str]()
-    for part in kept.parts("manifests"):
-        for row in rows_of(part):
-            found[row["cluster"]] += 1
-            yield row["cluster"], row["name"], row["text"]
-    if found != waves:  # before emit removes any file
+    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
+    found = Counter(name for part in kept.parts("manifests") for name in part["cluster"].to_pylist())
+    if found != waves:
         kept.forget()
         raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
+    rows = (row for part in kept.parts("manifests") for row in rows_of(part))
+    return ((row["cluster"], row["name"], row["text"]) for row in rows)
 
 
 NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])

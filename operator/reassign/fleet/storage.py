@@ -22,7 +22,7 @@ FAILURES: Mapping[tuple[str, ...], str] = {
         "Spark's JVM has too little memory: raise spark.driver.memory, and with executors spark.executor.memory"
     ),
     ("FAILED_READ_FILE",): "a snapshot cannot be read any more: check the storage of the snapshots",
-    (*CRASHED, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
+    (*CRASHED[:2], "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
 }
 """By what Spark says: what is wrong with Spark, or with what it reads, and what to do. Another run may succeed."""
 
