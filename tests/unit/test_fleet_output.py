@@ -62,12 +62,12 @@ def test_a_message_and_the_page_of_checks_name_the_same_remedy() -> None:
         assert found["a"]["message"].endswith((f"; {remedy}", f": {remedy}")), kind
 
 
-@pytest.mark.parametrize("option", ["--snapshots", "--work", "--manifests", "--report"])
+@pytest.mark.parametrize("option", ["--snapshots", "--work", "--manifests", "--report", "--policy", "--master"])
 def test_a_place_that_is_empty_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    places = {"--snapshots": "s", "--work": "w", "--manifests": "m", "--report": "r.html"} | {option: ""}
+    places = {"--snapshots": "s", "--work": "w", "--manifests": "m", "--report": "r.html", option: ""}
     ran = run("fleet", "run", *(word for each in places.items() for word in each))
     assert (ran.code, ran.out) == (2, "")
     assert f"'{option}': it is empty" in " ".join(ran.err.split())

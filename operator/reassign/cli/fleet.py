@@ -18,7 +18,7 @@ Snapshots = Annotated[
     typer.Option(metavar="FOLDER", help="Snapshots as date=…/cluster=…; any file system that Spark knows."),
 ]
 PolicyFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(metavar="FILE", help="What is wanted of which cluster; by default all are to be in balance."),
 ]
 Work = Annotated[
@@ -102,7 +102,7 @@ def run(
 def _run(
     snapshots: str,
     work: str,
-    policy: Path | None,
+    policy: str | None,
     master: str | None,
     *,
     manifests: str | None = None,
@@ -110,12 +110,13 @@ def _run(
     plans: bool = True,
 ) -> None:
     given = {"--snapshots": snapshots, "--work": work, "--manifests": manifests, "--report": report}
+    given |= {"--policy": policy, "--master": master}
     for option, place in given.items():
         if place == "":  # such as of a variable that is not set
-            raise typer.BadParameter("it is empty: name a folder, or the report's file", param_hint=f"'{option}'")
+            raise typer.BadParameter("it is empty: give a value, or leave the option out", param_hint=f"'{option}'")
     from reassign.cli.fleet_run import run as run_all
 
-    if not run_all(snapshots, work, policy, master, _path(manifests), _path(report), plans):
+    if not run_all(snapshots, work, _path(policy), master, _path(manifests), _path(report), plans):
         raise typer.Exit(1)
 
 

@@ -51,7 +51,7 @@ REMEDIES: Mapping[str, str] = {
     checks.Kind.VERSION: "take it again with this program",
     Kind.FOLDER_NAME: "rename the folder",
     Kind.FOLDER_DATE: "rename the folder",
-    Kind.OTHER_DATE: "move the folder",
+    Kind.OTHER_DATE: "move the folder to that date",
     Kind.DUPLICATE: "remove the copy",
     Kind.SHARED_ID: "remove the folders of one name",
     Kind.LOST: "give Spark's tasks more memory, and run it again",
@@ -230,10 +230,8 @@ def choose(files: Iterable[File]) -> Chosen:
 def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
     """Return the chosen snapshots that these verdicts leave."""
     rows = sorted(
-        one._replace(
-            cluster=printable(one.cluster), date=printable(one.date), example=printable(shortened(one.example))
-        )
-        for one in verdicts
+        Verdict(printable(cluster), printable(date), table, kind, rows, _example(example), quarantines)
+        for cluster, date, table, kind, rows, example, quarantines in verdicts
     )
     left_out = {one.cluster for one in rows if one.quarantines}
     return Checked(
@@ -242,6 +240,10 @@ def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
         tuple(one for one in rows if one.quarantines),
         tuple(one for one in rows if not one.quarantines),
     )
+
+
+def _example(text: str) -> str:
+    return printable(shortened(text.removesuffix(checks.AGAIN)))
 
 
 def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verdict:

@@ -1,7 +1,7 @@
-"""The outcome of one snapshot of a cluster, from one reading of its files: by the same function for each.
+"""Makes one row of each snapshot, its outcome (`outcomes`), from one reading of its files.
 
-It opens the files. Of each cluster's newest snapshot it goes on: it checks the rows, poses the goal, assesses how load
-lies, plans, and renders the manifests. All of it is one row (`outcomes`), errors too.
+The row has the faults of the files and what counts in the cluster's history. Of a cluster's newest snapshot it also has
+the faults of rows, the loads, the plan or why there is none, and the manifests.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def outcome_of(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy
     """
     files, tables = open_files(contents, {} if newest else COLUMNS)
     rows: RowsByKind = {}
-    for snapshot in choose(files).newest:  # or none, where something is wrong
+    for snapshot in choose(files).newest:  # this one, or none where a file is wrong
         if newest:
             rows = _of_newest(snapshot, tables, policy)
             continue

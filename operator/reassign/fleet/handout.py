@@ -32,18 +32,18 @@ from reassign.fleet.storage import CRASHED
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
 SECONDS, SECONDS_PER_MIB = 600, 100
-"""What a snapshot may take, by its bytes: a hundred times what a plan does, and ten minutes. Then it hangs."""
-FILES = pa.schema(
+"""What a snapshot may take, by its bytes: ten minutes, and a hundred times what a plan does. Then it is ended."""
+HANDED_OUT = pa.schema(
     [
         *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
         ("newest", pa.bool_()),
-        ("task", pa.int32()),  # as it is, without a cast, the id of a partition: or Spark partitions once more
+        ("task", pa.int32()),  # no other type: Spark would cast it, and shuffle once more
     ]
 )
 """What goes with each file."""
-AT_ONCE = 1 << 20
+BATCH_BYTES = 1 << 20
 """Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
-PLANNED = 16
+PLANNING = 16
 """How many times as long a snapshot takes that is planned as one that is only read for history."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
@@ -65,7 +65,7 @@ def outcomes(
     if not any(sizes.values()):
         return spark.createDataFrame(OUTCOMES.empty_table())
     tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    task_of = packed({folder: size * (PLANNED if folder in newest else 1) for folder, size in sizes.items()}, tasks)
+    task_of = packed({folder: size * (PLANNING if folder in newest else 1) for folder, size in sizes.items()}, tasks)
     files = [
         {
             **folder._asdict(),
@@ -79,10 +79,10 @@ def outcomes(
         if file.length
     ]
     content = inventory.content_of({file["path"] for file in files})
-    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(files, FILES))), "path")
+    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(files, HANDED_OUT))), "path")
     packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
-    at_once = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
-    of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, at_once)
+    processes = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
+    of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, processes)
     found = packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES))
     # no cache, from which a lost executor's rows would be made anew when others have been read, and might be different
     return found.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
@@ -120,11 +120,11 @@ def packed(work: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:
 
 
 def _function(
-    policy: str, own_process_from: int, at_once: int
+    policy: str, own_process_from: int, processes: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that Python's workers run for a task; it carries the policy as text.
 
-    At most `at_once` of an executor's snapshots have processes of their own at the same time.
+    At most `processes` of an executor's snapshots have processes of their own at the same time.
     """
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -135,7 +135,7 @@ def _function(
             seconds = SECONDS + SECONDS_PER_MIB * (of_one >> 20)
             if of_one >= own_process_from:
                 try:
-                    yield from in_own_process(partial(_table_of, outcome), seconds, at_once).to_batches()
+                    yield from in_own_process(partial(_table_of, outcome), seconds, processes).to_batches()
                 except ProcessEndedError as error:
                     yield batch_of([lost_outcome(folder, contents, str(error))])
                 continue
@@ -145,7 +145,7 @@ def _function(
             finally:
                 signal.alarm(0)
             size += of_one
-            if size >= AT_ONCE:
+            if size >= BATCH_BYTES:
                 yield batch_of(rows)
                 rows, size = [], 0
         yield batch_of(rows)

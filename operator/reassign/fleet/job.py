@@ -23,7 +23,7 @@ class Job(NamedTuple):
     work: str
     manifests: Path | None = None
     report: Path | None = None
-    plans: bool = True  # whether plans are told, and what cannot be planned
+    plans: bool = True  # whether the output shows plans, and clusters without one
 
     @property
     def stages(self) -> list[Stage]:

@@ -29,7 +29,6 @@ from pyspark.sql import functions as sf
 import reassign
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
-from reassign.files import checks
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
@@ -58,7 +57,7 @@ class Result(NamedTuple):
     loads: list[dict[str, Any]]  # rows of cluster_load
     summaries: dict[str, Any]  # of plans the columns SUMMARY, by cluster
     emitted: Emitted | None
-    reused: bool = False  # the pass is of a run before
+    reused: bool = False  # the pass was taken from an earlier run
 
 
 def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result:
@@ -114,7 +113,7 @@ def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str,
 
 NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
 """The clusters that count."""
-COUNTED = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
+COUNTING = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
 """The snapshots that count."""
 
 
@@ -155,7 +154,7 @@ class OnePass:
         counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
         counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
         found = self._read.outcomes
-        tables = history(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTED)))
+        tables = history(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTING)))
         with ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
             made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
@@ -226,7 +225,7 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.kind in (Kind.FOLDER_NAME, Kind.LOST):
         return f"{verdict.example}: {remedy}"
     of = f"{verdict.table}: " if verdict.table else ""
-    example = listed([verdict.example.removesuffix(checks.AGAIN)], verdict.rows)
+    example = listed([verdict.example], verdict.rows)
     return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; {remedy}"
 
 
