@@ -101,9 +101,10 @@ def leftovers(begun: DataFrame, seen: DataFrame) -> DataFrame:
 def slope(what: str) -> Column:
     """Of `what` over `taken_at`, per day, in whole bytes: sums of whole numbers, which no order of rows changes, where
     `regr_slope` adds fractions. Null where there are no two times, and where none can tell so much."""
-    at = sf.unix_seconds("taken_at")
-    x, y = (sf.when(sf.col(what).isNotNull(), value).cast("decimal(20,0)") for value in (at, sf.col(what)))
-    n, xs, ys, xys, xxs = (sf.sum(v).cast("decimal(38,0)") for v in (x * 0 + 1, x, y, x * y, x * x))
+    at = sf.when(sf.col(what).isNotNull(), sf.unix_seconds("taken_at"))
+    x, y = at.cast("decimal(20,0)"), sf.col(what).cast("decimal(20,0)")
+    n, xs = (value.cast("decimal(38,0)") for value in (sf.count(what), sf.sum(at)))  # no sum of times is too large
+    ys, xys, xxs = (sf.sum(value).cast("decimal(38,0)") for value in (y, x * y, (at * at).cast("decimal(20,0)")))
     spread = n * xxs - xs * xs
     per_day = sf.round((n * xys - xs * ys).cast("double") / spread.cast("double") * DAY)
     return sf.when(spread > 0, per_day).try_cast("bigint")
