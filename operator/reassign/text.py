@@ -35,8 +35,8 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def shortened(text: str, most: int = 500) -> str:
-    """Return a text of at most that many characters: others choose what is in it."""
+def cut(text: str, most: int = 500) -> str:
+    """Return a text of at most that many characters, with an ellipsis in place of what is left out."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

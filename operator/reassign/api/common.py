@@ -41,6 +41,7 @@ from reassign.api.limits import (
     MAX_SHORT_TEXT_CHARACTERS,
     MAX_TOPIC_NAME_CHARACTERS,
 )
+from reassign.text import cut
 
 GROUP = "kafka.reassign.dev"
 VERSION = "v1alpha1"
@@ -256,9 +257,7 @@ ObservedGeneration = Annotated[
 
 
 def _cut(limit: int) -> BeforeValidator:
-    return BeforeValidator(
-        lambda text: f"{text[: limit - 1]}…" if isinstance(text, str) and len(text) > limit else text
-    )
+    return BeforeValidator(lambda text: cut(text, limit) if isinstance(text, str) else text)
 
 
 Text = Annotated[str, _cut(MAX_MESSAGE_CHARACTERS), Field(max_length=MAX_MESSAGE_CHARACTERS)]

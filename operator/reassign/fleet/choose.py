@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from reassign.api.names import OBJECT_NAME
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.text import listed, printable, shortened
+from reassign.text import cut, listed, printable
 
 IDENTITY = "brokers"
 """The table of which what it says of itself counts, where others say something else."""
@@ -243,7 +243,7 @@ def checked(chosen: Chosen, verdicts: Iterable[Verdict]) -> Checked:
 
 
 def _example(text: str) -> str:
-    return printable(shortened(text.removesuffix(checks.AGAIN)))
+    return printable(cut(text.removesuffix(checks.AGAIN)))
 
 
 def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verdict:

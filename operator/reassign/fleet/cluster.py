@@ -37,7 +37,7 @@ from reassign.planning.problem.model import Cluster, Goal, Plan
 from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan
-from reassign.text import printable, shortened
+from reassign.text import cut, printable
 
 ENTRY = json.JSONEncoder(check_circular=False)
 """No entry holds itself; checking that takes a third of the time."""
@@ -105,7 +105,7 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
     except Exception as error:  # a bug: the other clusters go on
         traceback.print_exc()  # into Spark's log
         reason, message = Reason.PLANNING_FAILED, f"please report this: {type(error).__name__} in the planner: {error}"
-    why = {"reason": reason.value, "message": printable(shortened(message))}
+    why = {"reason": reason.value, "message": printable(cut(message))}
     return rows | {"plans": [{"cluster_id": snapshot.cluster_id, "problem": why}]}
 
 

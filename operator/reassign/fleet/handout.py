@@ -27,7 +27,7 @@ from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
 from reassign.fleet.own_process import ProcessEndedError, in_own_process
 from reassign.fleet.policy import Policy
-from reassign.fleet.storage import CRASHED
+from reassign.fleet.storage import LOST
 
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
@@ -45,6 +45,8 @@ BATCH_BYTES = 1 << 20
 """Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
 PLANNING = 16
 """How many times as long a snapshot takes that is planned as one that is only read for history."""
+RESET = "Connection reset"
+"""What Spark also says of a worker that has died, as of a storage that hangs up."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
 
@@ -100,7 +102,7 @@ def slots(context: SparkContext) -> int:
 
 def has_crashed(error: Exception) -> bool:
     """Return whether a worker has died, or failed. Processes of their own tell which snapshot it was of."""
-    return isinstance(error, PythonException) or any(text in str(error) for text in CRASHED)
+    return isinstance(error, PythonException) or any(text in str(error) for text in (*LOST, RESET))
 
 
 def rows_of_kind(outcomes: DataFrame, kind: str) -> DataFrame:

@@ -71,10 +71,8 @@ def take(spark: SparkSession, root: str) -> Inventory:
     paths = sorted(listed)
     read, most = [], largest(spark)
     for file in paths:
-        why = f"it has {file.length:,} bytes, and with its memory Spark reads up to {most:,}"
-        if file.length <= most:
-            why = "it may not be read" if denied(f"{base}/{file.path}") else ""
-        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=why) if why else file)
+        problem = _unreadable(f"{base}/{file.path}", file.length, most)
+        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=problem) if problem else file)
     counted = [
         [file.path, file.length, file.problem, listed[path].isoformat()]
         for path, file in zip(paths, read, strict=True)
@@ -91,9 +89,13 @@ def largest(spark: SparkSession) -> int:
     return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
-def denied(path: str) -> bool:
-    """Return whether this may not be read; of files elsewhere Spark alone knows."""
-    return path.startswith(LOCAL) and not os.access(path.removeprefix(LOCAL), os.R_OK)
+def _unreadable(path: str, length: int, most: int) -> str | None:
+    """Return why a file is not read; of rights to files elsewhere Spark alone knows."""
+    if length > most:
+        return f"it has {length:,} bytes, and with its memory Spark reads up to {most:,}"
+    if path.startswith(LOCAL) and not os.access(path.removeprefix(LOCAL), os.R_OK):
+        return "it may not be read"
+    return None
 
 
 def take_one(root: str) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
 
-CRASHED = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset")
+LOST = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 FAILURES: Mapping[tuple[str, ...], str] = {
     ("spark.driver.maxResultSize",): (
@@ -22,7 +22,7 @@ FAILURES: Mapping[tuple[str, ...], str] = {
         "Spark's JVM has too little memory: raise spark.driver.memory, and with executors spark.executor.memory"
     ),
     ("FAILED_READ_FILE",): "a snapshot cannot be read any more: check the storage of the snapshots",
-    (*CRASHED[:2], "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
+    (*LOST, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
 }
 """By what Spark says: what is wrong with Spark, or with what it reads, and what to do. Another run may succeed."""
 
