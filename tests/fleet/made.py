@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reassign.files.snapshots import place, write
 from reassign.files.tables import Snapshot
-from reassign.fleet.choose import Folder
+from reassign.fleet import choose
 from reassign.fleet.history import history
 from tests.fleet.judged import ask
 
@@ -19,14 +19,13 @@ def histories(
     spark: SparkSession, root: Path, clusters: Iterable[tuple[str, tuple[Snapshot, ...]]]
 ) -> dict[str, DataFrame]:
     """What the snapshots of clusters tell, of each the newest first."""
-    rows, counted = [], []
+    rows, counted = [], list[choose.Snapshot]()
     for name, snapshots in clusters:
         for age, snapshot in enumerate(snapshots):
             folder = place(root, name, snapshot.taken_at)
             write(folder, snapshot)
-            at = Folder(folder.parent.name.removeprefix("date="), name)
+            at = choose.Folder(folder.parent.name.removeprefix("date="), name)
             rows.append(ask(root, at, newest=not age))
-            counted.append({**at._asdict(), "newest": not age})
-    days = spark.createDataFrame(pa.Table.from_pylist(counted))
+            counted.append(choose.Snapshot(at, snapshot.cluster.id, snapshot.taken_at, {}))
     outcomes = pa.concat_tables(rows).combine_chunks()  # of several chunks Spark takes the first one alone
-    return history(spark.createDataFrame(outcomes), days)
+    return history(spark.createDataFrame(outcomes), counted)

@@ -293,7 +293,8 @@ def _placed(path: str, files: Mapping[str, File]) -> _Candidate:
             Folder("", f"{path}/"), files, f"{path or 'the root'} is no folder date=2026-01-31/cluster=main"
         )
     folder = Folder(named["date"], named["cluster"])
-    wrong = None if OBJECT_NAME.fullmatch(folder.cluster) else f"{folder.cluster} cannot be the name of an object"
+    legal = OBJECT_NAME.fullmatch(folder.cluster)
+    wrong = None if legal else f"{_shown(folder)} has a cluster's name with more than a-z, 0-9, - and . in it"
     return _Candidate(folder, files, wrong)
 
 

@@ -59,7 +59,7 @@ def outcome_of(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy
             rows = _of_newest(snapshot, tables, policy)
             continue
         try:
-            rows = moments(tables, snapshot.taken_at, None)
+            rows = moments(tables, None)
         except MemoryError:
             raise  # in a process of its own it may have more
         except Exception as error:  # such as a name that is not text: rows of older snapshots are not checked
@@ -84,7 +84,7 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
             return rows
         cluster, terms = cluster_of(Path("it"), snapshot.cluster_id, tables), policy.terms(name)
         goal = terms.planner_goal()
-        rows |= moments(tables, snapshot.taken_at, cluster.directories)
+        rows |= moments(tables, cluster.directories)
         try:
             problem = pose(cluster, goal)
         except PlanningError:

@@ -6,28 +6,41 @@ place.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from reassign.fleet.choose import Snapshot
 from reassign.fleet.handout import rows_of_kind
-from reassign.fleet.moments import REASSIGNMENT, THROTTLE
+from reassign.fleet.moments import THROTTLE
+from reassign.fleet.outcomes import SNAPSHOT, TIME
 
 DAY = 86_400
+AGED = pa.schema([*SNAPSHOT.items(), ("taken_at", TIME), ("age", pa.int32())])
+"""A snapshot, and how many of its cluster are newer."""
 
 
-def history(outcomes: DataFrame, counted: DataFrame) -> dict[str, DataFrame]:
-    """Return its tables, from the rows of HISTORY.
-
-    `counted` are the snapshots that count, by `cluster` and `date`; `newest` marks one of each cluster.
-    """
+def history(outcomes: DataFrame, snapshots: Iterable[Snapshot]) -> dict[str, DataFrame]:
+    """Return its tables, from the rows of HISTORY that these snapshots have."""
+    ages = defaultdict[str, Iterator[int]](count)
+    latest_first = sorted(snapshots, key=lambda one: one.taken_at, reverse=True)
+    aged = [
+        {**one.folder._asdict(), "taken_at": one.taken_at, "age": next(ages[one.folder.cluster])}
+        for one in latest_first
+    ]
+    these = outcomes.sparkSession.createDataFrame(pa.Table.from_pylist(aged, AGED))
 
     def rows(kind: str) -> DataFrame:
-        return rows_of_kind(outcomes, kind).join(sf.broadcast(counted), ["cluster", "date"])
+        return rows_of_kind(outcomes, kind).join(sf.broadcast(these), [*SNAPSHOT])
 
     return {
         "topic_growth": topic_growth(rows("topics")),
         "disk_growth": disk_growth(rows("volumes")),
-        "leftovers": leftovers(rows("begun"), rows("seen")),
+        "leftovers": leftovers(rows("begun")),
     }
 
 
@@ -36,7 +49,7 @@ def topic_growth(topics: DataFrame) -> DataFrame:
     return (
         topics.groupBy("cluster", "topic")
         .agg(
-            sf.max(sf.when(sf.col("newest"), sf.struct("bytes"))).alias("now"),
+            sf.max(sf.when(sf.col("age") == 0, sf.struct("bytes"))).alias("now"),
             slope("bytes").alias("bytes_per_day"),
             days_observed("bytes").alias("days_observed"),
         )
@@ -51,7 +64,7 @@ def disk_growth(volumes: DataFrame) -> DataFrame:
         volumes.withColumn("used_bytes", sf.try_subtract("total_bytes", "usable_bytes"))
         .groupBy("cluster", "broker", "path")
         .agg(
-            sf.max(sf.col("newest") & sf.col("first")).alias("is_told"),
+            sf.max((sf.col("age") == 0) & sf.col("first")).alias("is_told"),
             sf.max_by(sf.struct("used_bytes", "total_bytes", "usable_bytes"), "taken_at").alias("now"),
             slope("used_bytes").alias("bytes_per_day"),
         )
@@ -68,33 +81,20 @@ def disk_growth(volumes: DataFrame) -> DataFrame:
     )
 
 
-def leftovers(begun: DataFrame, seen: DataFrame) -> DataFrame:
+def leftovers(begun: DataFrame) -> DataFrame:
     """`since` is the first snapshot from which on it was so in each one up to the newest.
 
     A throttle is left over where nothing is in flight in its cluster; a reassignment where the same replicas are its
     target for a day or more.
     """
-    of_cluster = Window.partitionBy("cluster")
-    times = seen.select(
-        "cluster",
-        "taken_at",
-        "in_flight",
-        (sf.row_number().over(of_cluster.orderBy(sf.desc("taken_at"))) - 1).alias("age"),
-        sf.max("taken_at").over(of_cluster).alias("newest_at"),
-    )
-    in_a_row = "filter(array_sort(collect_set(struct(age, taken_at))), (x, i) -> x.age = i)"
+    up_to_now = "filter(array_sort(collect_set(struct(age, taken_at))), (x, i) -> x.age = i).taken_at"
     return (
-        begun.join(sf.broadcast(times), ["cluster", "taken_at"])
-        .where((sf.col("kind") == REASSIGNMENT) | (sf.col("in_flight") == 0))
-        .groupBy("cluster", "kind", "what")
-        .agg(
-            sf.first("newest_at").alias("newest_at"), sf.expr(f"try_element_at({in_a_row}, -1).taken_at").alias("since")
-        )
-        .where(
-            sf.col("since").isNotNull()
-            & ((sf.col("kind") == THROTTLE) | (sf.unix_seconds("newest_at") - sf.unix_seconds("since") >= DAY))
-        )
-        .select("cluster", "kind", "what", "since")
+        begun.groupBy("cluster", "kind", "what")
+        .agg(sf.expr(up_to_now).alias("times"))
+        .where("size(times) > 0")
+        .select("cluster", "kind", "what", sf.element_at("times", -1).alias("since"), sf.expr("times[0]").alias("now"))
+        .where((sf.col("kind") == THROTTLE) | (sf.unix_seconds("now") - sf.unix_seconds("since") >= DAY))
+        .drop("now")
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -31,22 +30,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The columns that this is told from, by table."""
 
 
-def moments(
-    tables: Mapping[str, pa.Table], taken_at: datetime, directories: Directories | None
-) -> dict[str, list[Row]]:
+def moments(tables: Mapping[str, pa.Table], directories: Directories | None) -> dict[str, list[Row]]:
     """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
     told apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
-    found: dict[str, list[Row]] = {
-        "seen": [{"in_flight": int(in_flight.sum())}],
+    begun = _reassignments(tables["partitions"], in_flight) if in_flight.any() else _throttles(tables["configs"])
+    return {
         "topics": list(_topics(tables["partitions"])),
         "volumes": list(_volumes(tables["log_dirs"], directories)),
-        "begun": [*_throttles(tables["configs"]), *_reassignments(tables["partitions"], in_flight)],
+        "begun": list(begun),
     }
-    for rows in found.values():
-        for row in rows:
-            row["taken_at"] = taken_at
-    return found
 
 
 def _topics(partitions: pa.Table) -> Iterator[Row]:
@@ -78,6 +71,7 @@ def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Ro
 
 
 def _throttles(configs: pa.Table) -> Iterator[Row]:
+    """Those that may have been left behind: while something is in flight, a throttle is in use."""
     if not configs.num_rows:
         return
     is_set = pc.and_(pc.is_in(configs["key"], pa.array([*BROKER_RATES, *LISTS])), pc.not_equal(configs["value"], ""))
@@ -87,8 +81,6 @@ def _throttles(configs: pa.Table) -> Iterator[Row]:
 
 
 def _reassignments(partitions: pa.Table, in_flight: Bools) -> Iterator[Row]:
-    if not in_flight.any():
-        return
     for row in partitions.select(["topic", "partition", "replicas"]).filter(pa.array(in_flight)).to_pylist():
         replicas = ", ".join(str(broker) for broker in row["replicas"] if broker is not None)
         yield {"kind": REASSIGNMENT, "what": f"{row['topic']}-{row['partition']} to {replicas}"}

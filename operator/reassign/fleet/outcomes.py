@@ -80,12 +80,11 @@ PLANS = {
 }
 MANIFESTS = {"name": TEXT, "text": TEXT}
 
-SEEN = {"taken_at": TIME, "in_flight": BYTES}
-TOPICS = {"taken_at": TIME, "topic": TEXT, "bytes": BYTES}
-VOLUMES = {"taken_at": TIME, "broker": COUNT, "path": TEXT, "total_bytes": BYTES, "usable_bytes": BYTES, "first": YES}
-BEGUN = {"taken_at": TIME, "kind": TEXT, "what": TEXT}
+TOPICS = {"topic": TEXT, "bytes": BYTES}
+VOLUMES = {"broker": COUNT, "path": TEXT, "total_bytes": BYTES, "usable_bytes": BYTES, "first": YES}
+BEGUN = {"kind": TEXT, "what": TEXT}
 
-HISTORY = {"seen": SEEN, "topics": TOPICS, "volumes": VOLUMES, "begun": BEGUN}
+HISTORY = {"topics": TOPICS, "volumes": VOLUMES, "begun": BEGUN}
 """Of every snapshot, also of those before the newest: what growth and leftovers are found in."""
 KINDS: dict[str, dict[str, pa.DataType]] = {
     "files": FILES,

@@ -113,8 +113,6 @@ def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str,
 
 NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
 """The clusters that count."""
-COUNTING = pa.schema([("date", pa.string()), ("cluster", pa.string()), ("newest", pa.bool_())])
-"""The snapshots that count."""
 
 
 class Read(NamedTuple):
@@ -151,10 +149,7 @@ class OnePass:
         yield "manifests", self._in_executors("manifests", checked.newest).drop("date")
 
     def _history(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
-        counted = [{**one.folder._asdict(), "newest": True} for one in checked.newest]
-        counted += [{**one.folder._asdict(), "newest": False} for one in checked.history]
-        found = self._read.outcomes
-        tables = history(found, found.sparkSession.createDataFrame(pa.Table.from_pylist(counted, COUNTING)))
+        tables = history(self._read.outcomes, (*checked.newest, *checked.history))
         with ThreadPoolExecutor() as pool:
             # cores make one while the driver thinks of how to make another
             made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
