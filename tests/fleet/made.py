@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from reassign.files.snapshots import place, write
 from reassign.files.tables import Snapshot
@@ -17,7 +17,7 @@ from tests.fleet.judged import ask
 
 def histories(
     spark: SparkSession, root: Path, clusters: Iterable[tuple[str, tuple[Snapshot, ...]]]
-) -> dict[str, DataFrame]:
+) -> dict[str, pa.Table]:
     """What the snapshots of clusters tell, of each the newest first."""
     rows, counted = [], list[choose.Snapshot]()
     for name, snapshots in clusters:

@@ -25,7 +25,7 @@ from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, outcomes, rows_of_kind
 from reassign.fleet.job import Job
 from reassign.fleet.kept import FOLDER, MARKER, Kept
-from reassign.fleet.outcomes import Row, of_kind
+from reassign.fleet.outcomes import KINDS, Row, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import SUMMARY, run
 from reassign.fleet.storage import failure
@@ -54,6 +54,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, made in CLUSTERS.items():
         snapshots.write(snapshots.place(root, name, TAKEN), in_sync(made, TAKEN))
     return root
+
+
+@pytest.fixture(scope="module")
+def brought(spark: SparkSession, root: Path) -> pa.Table:
+    """What is said where Spark brings the files' content."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inventory, "LOCAL", "nowhere:")
+        return asked(spark, root, LARGE).toArrow()
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +95,27 @@ def test_each_cluster_has_the_planners_plan_under_its_own_policy(root: Path, sai
         assert of(said, name, kind).equals(of(alone, name, kind)), kind
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_same_whoever_reads_the_files(said: pa.Table, brought: pa.Table, kind: str) -> None:
+    assert of_kind(brought, kind).equals(of_kind(said, kind))
+
+
+def test_a_file_that_a_worker_may_not_read_is_a_fault_of_its_cluster(
+    spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handout.content_at
+
+    def refusing(path: str) -> pa.Buffer:
+        if path.endswith("cluster=c1/brokers.parquet"):  # root may read all
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(handout, "content_at", refusing)
+    result = run(spark, Job(str(root), Policy(), str(tmp_path)), lambda _: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"c1": "UnreadableFile"}
+    assert "brokers: it cannot be read (Permission denied); take it again, let this" in result.left_out["c1"]["message"]
+
+
 def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
     plans = {row["cluster"]: row["problem"] for row in of_kind(said, "plans").to_pylist()}
     assert plans == dict.fromkeys(CLUSTERS) | {
@@ -107,9 +136,15 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
 
 
+GONE = {"file:": "have gone meanwhile", "nowhere:": "cannot be read any more"}
+"""What is said of it, by the storage that workers read themselves: all there is here, or none."""
+
+
+@pytest.mark.parametrize(("local", "told"), GONE.items())
 def test_a_file_that_goes_meanwhile_is_one_sentence(
-    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str, told: str
 ) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", local)
     folder = broken.good(tmp_path / "snapshots", "main")
     wanted = choose.wanted
 
@@ -120,7 +155,7 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
     monkeypatch.setattr(choose, "wanted", gone)
     ran = Place(tmp_path / "snapshots", tmp_path).run()
     assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err  # so a Job begins again
-    assert "cannot be read any more" in ran.err
+    assert told in ran.err
 
 
 @pytest.mark.parametrize("own_process_from", [LARGE, 1], ids=["its worker", "its own"])
@@ -250,16 +285,13 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
     folder = tmp_path / "snapshots" / f"date={broken.DAY}"
     os.truncate(folder / "cluster=larger" / "partitions.parquet", 1 << 31)  # a hole, which takes no room
     for file in (folder / "cluster=large").iterdir():
-        os.truncate(file, inventory.largest(spark) + 1)
+        os.truncate(file, inventory.LARGEST + 1)
     job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
     result = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == dict.fromkeys(
         ("large", "larger"), "UnreadableFile"
     )
-    assert (
-        "it has 2,147,483,648 bytes, and with its memory Spark reads up to 33,554,432"
-        in result.left_out["larger"]["message"]
-    )
+    assert "it has 2,147,483,648 bytes, and up to 268,435,456 are read" in result.left_out["larger"]["message"]
     assert result.summaries.keys() == {"whole"}
 
 

@@ -123,11 +123,11 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """What they tell, by one job for each table."""
+    """What they tell."""
     found: Told = {}
     for name, table in histories(spark, tmp_path_factory.mktemp("history"), CASES.items()).items():
         of_table = found.setdefault(name, {cluster: [] for cluster in CASES})
-        for row in table.toArrow().to_pylist():
+        for row in table.to_pylist():
             of_table[row.pop("cluster")].append(row)
     return found
 

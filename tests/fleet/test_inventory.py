@@ -66,27 +66,19 @@ def test_an_empty_file_is_there(spark: SparkSession, tmp_path: Path) -> None:
     assert there == lengths | {str(folder.relative_to(root) / "brokers.parquet"): 0}
 
 
-def test_a_file_that_may_not_be_read_is_a_fault_of_its_cluster(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken.good(tmp_path, "main")
-    may_not = str(broken.good(tmp_path, "other") / "configs.parquet")
-    monkeypatch.setattr(inventory, "LOCAL", "file:")
-    monkeypatch.setattr(os, "access", lambda path, _: path != may_not)  # root may read all
-    files = inventory.take(spark, str(tmp_path)).files
-    faults = [(file.cluster, file.kind, file.problem) for file in files if file.problem]
-    assert faults == [("other", "UnreadableFile", "it may not be read")]
-
-
 @pytest.mark.parametrize("wanted", [1, 2, 3])
-def test_only_files_that_are_asked_for_are_opened(spark: SparkSession, tmp_path: Path, wanted: int) -> None:
+def test_only_files_that_are_asked_for_are_opened(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: int
+) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", "nowhere:")
     root = tmp_path / "a b+%20,(x)'é"
     broken.good(root, "main")
     listing = inventory.take(spark, str(root))
     asked, others = listing.files[:wanted], listing.files[wanted:]
     for file in others:
         (root / file.path).unlink()
-    found = listing.content_of({f"{listing.base}/{file.path}" for file in asked}).toArrow()
+    assert listing.stored
+    found = listing.stored.content_of({f"{listing.base}/{file.path}" for file in asked}).toArrow()
     assert sorted(map(len, found["content"].to_pylist())) == sorted(file.length for file in asked)
 
 
@@ -100,7 +92,6 @@ def refusal(spark: SparkSession, root: str) -> str:
 def test_a_root_without_snapshots_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     assert "there is no" in refusal(spark, str(tmp_path / "none"))
     assert "has no snapshot: take one with" in refusal(spark, str(tmp_path))
-    assert "reads as a pattern" in refusal(spark, f"{tmp_path}/*")
     broken.good(tmp_path, "main")
     assert "name the folder above them" in refusal(spark, str(tmp_path / "date=2026-01-31"))
 
@@ -108,3 +99,11 @@ def test_a_root_without_snapshots_is_refused_with_what_to_do(spark: SparkSession
 def test_storage_that_spark_cannot_use_is_one_sentence(spark: SparkSession) -> None:
     assert "nosuch" in refusal(spark, "nosuch://bucket/snapshots")
     assert "cannot be read" in refusal(spark, "s3a://bucket/snapshots")
+
+
+def test_names_that_spark_reads_as_patterns_are_no_patterns_here(spark: SparkSession, tmp_path: Path) -> None:
+    broken.good(tmp_path / "[a]", "main")
+    if inventory.LOCAL == "file:":
+        assert folders(spark, tmp_path / "[a]") == [Folder(broken.DAY, "main")]
+    else:
+        assert "reads as a pattern: give the folder another name" in refusal(spark, f"{tmp_path}/[a]")

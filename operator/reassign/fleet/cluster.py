@@ -10,7 +10,7 @@ import hashlib
 import json
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,12 +47,15 @@ MOST_REJECTED = 1_000
 """Rows of a table that are kept of each kind of fault."""
 
 
-def outcome_of(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool) -> Row:
-    """Return the row of OUTCOMES of a snapshot with these files, by path below the root.
+def outcome_of(
+    folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool, unread: Iterable[File] = ()
+) -> Row:
+    """Return the row of OUTCOMES of a snapshot with these files, by path below the root, and those that are `unread`.
 
     Of those before the newest only the columns that history needs are read.
     """
     files, tables = open_files(contents, {} if newest else COLUMNS)
+    files += unread
     rows: RowsByKind = {}
     for snapshot in choose(files).newest:  # this one, or none where a file is wrong
         if newest:
@@ -68,10 +71,10 @@ def outcome_of(folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy
     return {**folder._asdict(), "files": [row_of(file) for file in files], **rows}
 
 
-def lost_outcome(folder: Folder, contents: Mapping[str, pa.Buffer], why: str) -> Row:
-    """Return the row of OUTCOMES of a snapshot whose process has ended."""
+def lost_outcome(folder: Folder, lengths: Mapping[str, int], why: str) -> Row:
+    """Return the row of OUTCOMES of a snapshot, with files of these lengths, whose process has ended."""
     problem = f"its process has ended, {why}"
-    files = [File(path, content.size, kind=Kind.LOST, problem=problem) for path, content in sorted(contents.items())]
+    files = [File(path, length, kind=Kind.LOST, problem=problem) for path, length in sorted(lengths.items())]
     return {**folder._asdict(), "files": [row_of(file) for file in files]}
 
 

@@ -1,7 +1,7 @@
-"""Spark hands out snapshots: the files of each, as bytes, to the one function that makes its outcome.
+"""Spark hands out snapshots: the files of each to the one function that makes its outcome.
 
-One shuffle brings the files of a snapshot together. They are packed into tasks by size, the largest first, since the
-largest cluster's plan is one task, whatever there are of cores.
+One shuffle brings the files of a snapshot together, as bytes, or as paths where workers read them. They are packed into
+tasks by size, the largest first, since the largest cluster's plan is one task, whatever there are of cores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, repeat
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import SparkContext, StorageLevel
@@ -21,6 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from reassign.files import checks
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
@@ -30,17 +33,19 @@ from reassign.fleet.policy import Policy
 from reassign.fleet.storage import LOST
 
 LARGE = 1 << 22
-"""Bytes of files from which on a snapshot has a process of its own: about 300k replicas."""
+"""Bytes of files from which on a snapshot that is planned has a process of its own: about 300k replicas."""
 SECONDS, SECONDS_PER_MIB = 600, 100
 """What a snapshot may take, by its bytes: ten minutes, and a hundred times what a plan does. Then it is ended."""
 HANDED_OUT = pa.schema(
     [
         *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
+        ("length", pa.int64()),
         ("newest", pa.bool_()),
         ("task", pa.int32()),  # no other type: Spark would cast it, and shuffle once more
     ]
 )
-"""What goes with each file."""
+"""What is handed out of each file, with its content where Spark reads it."""
+
 BATCH_BYTES = 1 << 20
 """Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
 PLANNING = 16
@@ -49,6 +54,15 @@ RESET = "Connection reset"
 """What Spark also says of a worker that has died, as of a storage that hangs up."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
+
+
+class Handed(NamedTuple):
+    """A file of a snapshot."""
+
+    file: str  # its path below the root
+    path: str
+    length: int
+    content: pa.Buffer | None  # None: it is read at its path
 
 
 def outcomes(
@@ -60,19 +74,22 @@ def outcomes(
 ) -> DataFrame:
     """Return rows of OUTCOMES that Spark keeps, of these snapshots; only the `newest` are planned.
 
-    A snapshot of `own_process_from` bytes or more has a process of its own.
+    A snapshot that is planned has a process of its own from `own_process_from` bytes on, and another one from PLANNING
+    times as many on.
     """
-    spark = inventory.content.sparkSession
+    spark = inventory.spark
     sizes = {folder: sum(file.length for file in files) for folder, files in snapshots.items()}
     if not any(sizes.values()):
         return spark.createDataFrame(OUTCOMES.empty_table())
     tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    task_of = packed({folder: size * (PLANNING if folder in newest else 1) for folder, size in sizes.items()}, tasks)
+    work = {folder: _work(size, folder in newest) for folder, size in sizes.items()}
+    task_of = packed(work, tasks)
     files = [
         {
             **folder._asdict(),
             "path": f"{inventory.base.rstrip('/')}/{file.path}",
             "file": file.path,
+            "length": file.length,
             "newest": folder in newest,
             "task": task_of[folder],
         }
@@ -80,14 +97,20 @@ def outcomes(
         for file in snapshots[folder]
         if file.length
     ]
-    content = inventory.content_of({file["path"] for file in files})
-    content = content.join(sf.broadcast(spark.createDataFrame(pa.Table.from_pylist(files, HANDED_OUT))), "path")
-    packed_rows = content.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
-    processes = min(slots(spark.sparkContext), max(sum(size >= own_process_from for size in sizes.values()), 1))
+    rows = spark.createDataFrame(pa.Table.from_pylist(files, HANDED_OUT))
+    if inventory.stored:
+        rows = inventory.stored.content_of({file["path"] for file in files}).join(sf.broadcast(rows), "path")
+    packed_rows = rows.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
+    own = sum(each >= own_process_from * PLANNING for each in work.values())
+    processes = min(slots(spark.sparkContext), max(own, 1))
     of_task = _function(policy.model_dump_json(by_alias=True, exclude_unset=True), own_process_from, processes)
     found = packed_rows.mapInArrow(of_task, from_arrow_schema(OUTCOMES))
     # no cache, from which a lost executor's rows would be made anew when others have been read, and might be different
     return found.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+
+
+def _work(size: int, newest: bool) -> int:
+    return size * PLANNING if newest else size
 
 
 def slots(context: SparkContext) -> int:
@@ -129,17 +152,29 @@ def _function(
     At most `processes` of an executor's snapshots have processes of their own at the same time.
     """
 
+    def outcome_with(terms: Policy, folder: Folder, newest: bool, handed: Iterable[Handed]) -> Row:
+        contents, unread = {}, list[File]()
+        for each in handed:
+            try:
+                contents[each.file] = content_at(each.path) if each.content is None else each.content
+            except FileNotFoundError:
+                pass  # the driver notices what has gone
+            except OSError as error:
+                problem = f"it cannot be read ({error.strerror})"
+                unread.append(File(each.file, each.length, kind=checks.Kind.UNREADABLE, problem=problem))
+        return outcome_of(folder, contents, terms, newest, unread)
+
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, size, terms = list[Row](), 0, Policy.model_validate_json(policy)
-        for folder, newest, contents in snapshots_of(files):
-            of_one = sum(content.size for content in contents.values())
-            outcome = partial(outcome_of, folder, contents, terms, newest)
+        for folder, newest, handed in snapshots_of(files):
+            outcome = partial(outcome_with, terms, folder, newest, handed)
+            of_one = sum(each.length for each in handed)
             seconds = SECONDS + SECONDS_PER_MIB * (of_one >> 20)
-            if of_one >= own_process_from:
+            if _work(of_one, newest) >= own_process_from * PLANNING:
                 try:
                     yield from in_own_process(partial(_table_of, outcome), seconds, processes).to_batches()
                 except ProcessEndedError as error:
-                    yield batch_of([lost_outcome(folder, contents, str(error))])
+                    yield batch_of([lost_outcome(folder, {each.file: each.length for each in handed}, str(error))])
                 continue
             signal.alarm(seconds)  # which ends this worker; then each snapshot has a process of its own
             try:
@@ -155,13 +190,26 @@ def _function(
     return of_task
 
 
+def content_at(path: str) -> pa.Buffer:
+    return pa.py_buffer(Path(path).read_bytes())
+
+
 def _table_of(outcome: Callable[[], Row]) -> pa.Table:
     return pa.Table.from_batches([batch_of([part]) for part in split(outcome())])
 
 
-def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, dict[str, pa.Buffer]]]:
-    """Yield each snapshot, whether it is its cluster's newest, and its files by path; all files of one are in a row."""
-    columns = ("date", "cluster", "newest", "file", "content")
-    rows = (row for batch in files for row in zip(*(batch[name] for name in columns), strict=True))
-    for (date, cluster, newest), of_one in groupby(rows, key=lambda row: tuple(each.as_py() for each in row[:3])):
-        yield Folder(date, cluster), newest, {file.as_py(): content.as_buffer() for *_, file, content in of_one}
+def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, list[Handed]]]:
+    """Yield each snapshot, whether it is its cluster's newest, and its files; all files of one are in a row."""
+    for (date, cluster, newest), of_one in groupby(_rows(files), key=lambda row: row[0]):
+        yield Folder(date, cluster), newest, [handed for _, handed in of_one]
+
+
+def _rows(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[str, str, bool], Handed]]:
+    for batch in files:
+        plain = batch.select(["date", "cluster", "newest", "file", "path", "length"]).to_pydict().values()
+        contents: Iterable[Any] = repeat(None)
+        if "content" in batch.schema.names:
+            contents = (content.as_buffer() for content in batch["content"])
+        for row, content in zip(zip(*plain, strict=True), contents, strict=False):
+            date, cluster, newest, file, path, length = row
+            yield (date, cluster, newest), Handed(file, path, length, content)

@@ -6,77 +6,81 @@ place.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import count
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Snapshot
-from reassign.fleet.handout import rows_of_kind
 from reassign.fleet.moments import THROTTLE
-from reassign.fleet.outcomes import SNAPSHOT, TIME
+from reassign.fleet.outcomes import SNAPSHOT, TIME, Row, in_order
 
 DAY = 86_400
-AGED = pa.schema([*SNAPSHOT.items(), ("taken_at", TIME), ("age", pa.int32())])
-"""A snapshot, and how many of its cluster are newer."""
+WIDE, PART = "decimal(38,0)", 21
+NOW = ("bytes", "total_bytes", "usable_bytes")
+AGED = pa.schema([*SNAPSHOT.items(), ("taken_at", TIME), ("age", pa.int32()), ("seconds", pa.int64())])
+"""A snapshot, how many of its cluster are newer, and its time after the newest of these, so none above 0."""
+TOPIC_GROWTH = {"name": "topic", "bytes": "bytes", "bytes_per_day": "bytes_per_day", "days_observed": "days_observed"}
+DISK_GROWTH = {
+    "broker": "broker",
+    "name": "path",
+    "bytes": "used_bytes",
+    "total_bytes": "total_bytes",
+    "bytes_per_day": "bytes_per_day",
+    "days_until_full": "days_until_full",
+}
+"""The columns of these tables beside `cluster`, by those of `growth`."""
 
 
-def history(outcomes: DataFrame, snapshots: Iterable[Snapshot]) -> dict[str, DataFrame]:
+def history(outcomes: DataFrame, snapshots: Iterable[Snapshot]) -> dict[str, pa.Table]:
     """Return its tables, from the rows of HISTORY that these snapshots have."""
-    ages = defaultdict[str, Iterator[int]](count)
-    latest_first = sorted(snapshots, key=lambda one: one.taken_at, reverse=True)
-    aged = [
-        {**one.folder._asdict(), "taken_at": one.taken_at, "age": next(ages[one.folder.cluster])}
-        for one in latest_first
-    ]
-    these = outcomes.sparkSession.createDataFrame(pa.Table.from_pylist(aged, AGED))
+    aged, newest = list[Row](), dict[str, Snapshot]()
+    ages = Counter[str]()
+    for one in sorted(snapshots, key=lambda one: one.taken_at, reverse=True):
+        cluster = one.folder.cluster
+        since = one.taken_at - newest.setdefault(cluster, one).taken_at
+        seconds = int(since.total_seconds())
+        aged.append({**one.folder._asdict(), "taken_at": one.taken_at, "age": ages[cluster], "seconds": seconds})
+        ages[cluster] += 1
+    these = sf.broadcast(outcomes.sparkSession.createDataFrame(pa.Table.from_pylist(aged, AGED)))
+    told = outcomes.join(these, [*SNAPSHOT])
 
     def rows(kind: str) -> DataFrame:
-        return rows_of_kind(outcomes, kind).join(sf.broadcast(these), [*SNAPSHOT])
+        return told.select(*AGED.names, sf.inline(kind))
 
+    with ThreadPoolExecutor() as pool:  # cores make one while the driver thinks of how to make the other
+        sizes, left = pool.map(lambda table: table.toArrow(), (growth(rows("sizes")), leftovers(rows("begun"))))
+    are_topics = pc.is_null(sizes["broker"])
     return {
-        "topic_growth": topic_growth(rows("topics")),
-        "disk_growth": disk_growth(rows("volumes")),
-        "leftovers": leftovers(rows("begun")),
+        "topic_growth": _named(sizes.filter(are_topics), TOPIC_GROWTH),
+        "disk_growth": _named(sizes.filter(pc.invert(are_topics)), DISK_GROWTH),
+        "leftovers": in_order(left),
     }
 
 
-def topic_growth(topics: DataFrame) -> DataFrame:
-    """Return the growth of the topics that still exist."""
+def _named(sizes: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    return in_order(sizes.select(["cluster", *names]).rename_columns(["cluster", *names.values()]))
+
+
+def growth(sizes: DataFrame) -> DataFrame:
+    """Return a row for each topic and volume that the newest snapshot has, and says how large it is."""
     return (
-        topics.groupBy("cluster", "topic")
+        sizes.groupBy("cluster", "broker", "name")
         .agg(
-            sf.max(sf.when(sf.col("age") == 0, sf.struct("bytes"))).alias("now"),
+            sf.max((sf.col("age") == 0) & sf.col("first")).alias("is_told"),
+            # each for itself: of structs Spark has no hash, and would sort all rows
+            *(sf.max(sf.when(sf.col("age") == 0, sf.col(name))).alias(name) for name in NOW),
             slope("bytes").alias("bytes_per_day"),
             days_observed("bytes").alias("days_observed"),
         )
-        .where("now is not null")
-        .select("cluster", "topic", "now.bytes", "bytes_per_day", "days_observed")
-    )
-
-
-def disk_growth(volumes: DataFrame) -> DataFrame:
-    """One row for each volume that says how full it is, by the first of its directories in the newest snapshot."""
-    return (
-        volumes.withColumn("used_bytes", sf.try_subtract("total_bytes", "usable_bytes"))
-        .groupBy("cluster", "broker", "path")
-        .agg(
-            sf.max((sf.col("age") == 0) & sf.col("first")).alias("is_told"),
-            sf.max_by(sf.struct("used_bytes", "total_bytes", "usable_bytes"), "taken_at").alias("now"),
-            slope("used_bytes").alias("bytes_per_day"),
-        )
         .where("is_told")
         .select(
-            "cluster",
-            "broker",
-            "path",
-            "now.used_bytes",
-            "now.total_bytes",
-            "bytes_per_day",
-            sf.expr("if(bytes_per_day > 0, now.usable_bytes / bytes_per_day, null)").alias("days_until_full"),
+            *("cluster", "broker", "name", *NOW, "bytes_per_day", "days_observed"),
+            sf.expr("if(bytes_per_day > 0, usable_bytes / bytes_per_day, null)").alias("days_until_full"),
         )
     )
 
@@ -99,17 +103,30 @@ def leftovers(begun: DataFrame) -> DataFrame:
 
 
 def slope(what: str) -> Column:
-    """Of `what` over `taken_at`, per day, in whole bytes: sums of whole numbers, which no order of rows changes, where
-    `regr_slope` adds fractions. Null where there are no two times, and where none can tell so much."""
-    at = sf.when(sf.col(what).isNotNull(), sf.unix_seconds("taken_at"))
-    x, y = at.cast("decimal(20,0)"), sf.col(what).cast("decimal(20,0)")
-    n, xs = (value.cast("decimal(38,0)") for value in (sf.count(what), sf.sum(at)))  # no sum of times is too large
-    ys, xys, xxs = (sf.sum(value).cast("decimal(38,0)") for value in (y, x * y, (at * at).cast("decimal(20,0)")))
-    spread = n * xxs - xs * xs
-    per_day = sf.round((n * xys - xs * ys).cast("double") / spread.cast("double") * DAY)
+    """Of `what` over `seconds`, per day, in whole bytes. Null where there are no two times, and where none can tell so
+    much. From sums of whole numbers, which no order of rows changes, where `regr_slope` adds fractions."""
+    x, y = sf.when(sf.col(what).isNotNull(), sf.col("seconds")), sf.col(what)
+    n, xs = (value.cast(WIDE) for value in (sf.count(what), sf.try_sum(x)))
+    spread = n * whole_sum(x, x) - xs * xs
+    per_day = sf.round((n * whole_sum(y, x) - xs * whole_sum(y)).cast("double") / spread.cast("double") * DAY)
     return sf.when(spread > 0, per_day).try_cast("bigint")
 
 
+def whole_sum(value: Column, factor: Column | None = None) -> Column:
+    """Sum whole numbers, times a factor of up to 2^38 seconds, in parts that 64 bits can hold: sums of decimals take
+    twice as long as all else. Null where they cannot."""
+    parts = (sf.shiftright(value, 2 * PART), _part(sf.shiftright(value, PART)), _part(value))
+    total = sf.lit(0).cast(WIDE)
+    for part in parts:
+        of_part = sf.try_sum(part if factor is None else part * factor)
+        total = total * (1 << PART) + of_part.cast(WIDE)
+    return total
+
+
+def _part(value: Column) -> Column:
+    return value.bitwiseAND((1 << PART) - 1)
+
+
 def days_observed(what: str) -> Column:
-    seen = sf.unix_seconds(sf.when(sf.col(what).isNotNull(), sf.col("taken_at")))
+    seen = sf.when(sf.col(what).isNotNull(), sf.col("seconds"))
     return sf.coalesce((sf.max(seen) - sf.min(seen)) / DAY, sf.lit(0.0))

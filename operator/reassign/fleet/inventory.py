@@ -1,10 +1,16 @@
-"""The files below the root of the snapshots, by name, length and time: what there is to read, before it is read."""
+"""The files below the root of the snapshots, by name, length and time: what there is to read, before it is read.
+
+Files of this machine, and of a volume that all executors have, are listed and read without Spark: bytes that go through
+its JVM are copied several times. Files of any other storage Spark lists and reads, since it has the client and the
+credentials.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +28,11 @@ from reassign.fleet.outcomes import rows_of
 from reassign.fleet.storage import Storage, spark_errors_as
 
 LOCAL = "file:"
-EMPTY = 0, datetime.fromtimestamp(0, UTC)
-"""Length and time of a file of which neither is known."""
+ENDING = ".parquet"
+Listed = tuple[File, datetime]
+"""A file of which path and length are known, and when it was written."""
+NEVER = datetime.fromtimestamp(0, UTC)
+HALF_WRITTEN = (".", "_")
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
@@ -31,14 +40,11 @@ MEMORY_PER_BYTE = 32
 """Of a JVM that reads two at once, since Spark copies each: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
 
 
-class Inventory(NamedTuple):
-    """What there is below a root; `base` is the root as paths of files begin with it."""
+class Stored(NamedTuple):
+    """Files that Spark reads: their content, and their URLs by path, as its metadata has them."""
 
-    base: str
-    files: tuple[File, ...]  # by path
-    digest: str  # by which a change of a file is noticed without reading it
-    content: DataFrame  # of all that is below the root
-    urls: Mapping[str, str]  # by these paths, as Spark's metadata has them
+    content: DataFrame
+    urls: Mapping[str, str]
 
     def content_of(self, paths: Set[str]) -> DataFrame:
         """Return path and content of these files; Spark opens no other one, whatever is wrong with it."""
@@ -48,6 +54,27 @@ class Inventory(NamedTuple):
         content = self.content.where(named if few is paths else ~named) if few else self.content
         return content.select("path", "content")
 
+    def listed(self, base: str) -> Iterator[Listed]:
+        """Yield the files below the base."""
+        cores = self.content.sparkSession.sparkContext.defaultParallelism
+        rows = self.content.select("path", "length", "modificationTime").coalesce(cores).toArrow()
+        statuses = {row["path"]: (row["length"], row["modificationTime"]) for row in rows_of(rows)}
+        for path in self.urls:
+            below = path.removeprefix(base).lstrip("/")
+            if not any(part.startswith(HALF_WRITTEN) for part in below.split("/")):
+                length, written = statuses.get(path, (0, NEVER))  # Spark has no row of an empty file
+                yield File(below, length), written
+
+
+class Inventory(NamedTuple):
+    """What there is below a root; `base` is the root as paths of files begin with it."""
+
+    spark: SparkSession
+    base: str
+    files: tuple[File, ...]  # by path
+    digest: str  # by which a change of a file is noticed without reading it
+    stored: Stored | None  # None: workers read the files themselves
+
 
 def take(spark: SparkSession, root: str) -> Inventory:
     """Return all tables below the root.
@@ -55,88 +82,94 @@ def take(spark: SparkSession, root: str) -> Inventory:
     Folders and files whose names begin with a dot or an underscore are half-written, and do not count.
     Raises PlanningError for a root that cannot be read, or has no snapshot.
     """
-    if set(root) & set(PATTERNS):
-        why = f"{root} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
-        raise PlanningError(Reason.CANNOT_BE_READ, why)
     todo = "name a folder that Spark can read, and check its storage"
     with spark_errors_as(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
         if base is None:
             why = f"there is no {root}: name the folder that has the snapshots, or {take_one(root)}"
             raise PlanningError(Reason.INVALID_SNAPSHOT, why)
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        content = files.option("pathGlobFilter", "*.parquet").load(base)
-        listed, urls = _listed(content, base)
-        _refuse_none(root, listed)
-    paths = sorted(listed)
-    read, most = [], largest(spark)
-    for file in paths:
-        problem = _unreadable(f"{base}/{file.path}", file.length, most)
-        read.append(file._replace(kind=checks.Kind.UNREADABLE, problem=problem) if problem else file)
+        stored = None if base.startswith(LOCAL) else _stored(spark, base)
+        listed = stored.listed(base) if stored else _walked(base := base.removeprefix(LOCAL))
+        most = largest(spark) if stored else LARGEST
+        found = sorted((_bounded(file, most), written) for file, written in listed)
+    _refuse_none(root, [file.path for file, _ in found])
     counted = [
-        [file.path, file.length, file.problem, listed[path].isoformat()]
-        for path, file in zip(paths, read, strict=True)
+        [file.path, file.length, file.problem, written.isoformat()]
+        for file, written in found
         if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
     ]
-    return Inventory(base, tuple(read), hashed(counted), content, urls)
+    return Inventory(spark, base, tuple(file for file, _ in found), hashed(counted), stored)
+
+
+def _bounded(file: File, most: int) -> File:
+    if file.length <= most:
+        return file
+    why = f"it has {file.length:,} bytes, and up to {most:,} are read"
+    return file._replace(kind=checks.Kind.UNREADABLE, problem=why)
 
 
 def largest(spark: SparkSession) -> int:
-    """Return how many bytes a file may have, or else Spark's memory might not suffice."""
+    """Return how many bytes a file may have that Spark reads, or else its memory might not suffice."""
     context: Any = spark.sparkContext
     memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
     read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
     return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
-def _unreadable(path: str, length: int, most: int) -> str | None:
-    """Return why a file is not read; of rights to files elsewhere Spark alone knows."""
-    if length > most:
-        return f"it has {length:,} bytes, and with its memory Spark reads up to {most:,}"
-    if path.startswith(LOCAL) and not os.access(path.removeprefix(LOCAL), os.R_OK):
-        return "it may not be read"
-    return None
-
-
 def take_one(root: str) -> str:
     return f"take one with `kubectl kafka-reassign snapshot --into {root.rstrip('/')} --cluster main`"
 
 
-def _refuse_none(root: str, files: Iterable[File]) -> None:
-    if not (some := sorted(file.path for file in files)):
+def _refuse_none(root: str, paths: Sequence[str]) -> None:
+    if not paths:
         why = f"{root} has no snapshot: {take_one(root)}"
-    elif not any(FOLDER.fullmatch(path.rpartition("/")[0]) for path in some):
-        only = some[0] or root
+    elif not any(FOLDER.fullmatch(path.rpartition("/")[0]) for path in paths):
+        only = paths[0]
         why = f"{root} has no folders date=2026-01-31/cluster=main, only such as {only}: name the folder above them"
     else:
         return
     raise PlanningError(Reason.INVALID_SNAPSHOT, why)
 
 
-def _listed(content: DataFrame, base: str) -> tuple[dict[File, datetime], dict[str, str]]:
-    """Return every file that counts, with its name and length alone, and when it was written; and all URLs by path."""
-    context: Any = content.sparkSession.sparkContext
-    names = context._jvm.org.apache.hadoop.util.StringUtils.join("\n", content._jdf.inputFiles())
-    plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it
-    urls = {path: url for url in plain if (path := unquote(url)).startswith(base)}
-    if base.startswith(LOCAL):
-        statuses = {path: _status(path.removeprefix(LOCAL)) for path in urls}
-    else:
-        rows = content.select("path", "length", "modificationTime").coalesce(context.defaultParallelism)
-        statuses = {row["path"]: (row["length"], row["modificationTime"]) for row in rows_of(rows.toArrow())}
-    found = {}
-    for path in urls:
-        below = path.removeprefix(base).lstrip("/")
-        if not any(part.startswith((".", "_")) for part in below.split("/")):
-            length, time = statuses.get(path, EMPTY)  # Spark has no row of an empty file
-            found[File(below, length)] = time
-    return found, urls
-
-
-def _status(path: str) -> tuple[int, datetime]:
-    """The same as Spark says, without a job."""
+def _walked(base: str, below: str = "") -> Iterator[Listed]:
+    """Yield the files of a folder below the base, and of the folders in it."""
+    folder = f"{base}/{below}" if below else base
     try:
-        status = Path(path).stat()
-    except OSError:  # it has gone meanwhile
-        return EMPTY
-    return status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
+        with os.scandir(folder) as entries:
+            found = [entry for entry in entries if not entry.name.startswith(HALF_WRITTEN)]
+    except OSError as error:
+        if FOLDER.fullmatch(below):  # a cluster's: a fault of that cluster
+            problem = f"its folder cannot be read ({error.strerror})"
+            for table in SCHEMAS:
+                yield File(f"{below}/{table}{ENDING}", 0, kind=checks.Kind.UNREADABLE, problem=problem), NEVER
+            return
+        reason = Reason.SPARK_FAILED if isinstance(error, FileNotFoundError) else Reason.CANNOT_BE_READ
+        why = f"the folder {folder} cannot be read ({error.strerror}): check its storage, and run it again"
+        raise PlanningError(reason, why) from None
+    for entry in found:
+        path = f"{below}/{entry.name}".lstrip("/")
+        if entry.is_dir() or FOLDER.fullmatch(path):
+            if not (entry.is_symlink() and _is_around(entry.path, folder)):
+                yield from _walked(base, path)
+        elif entry.name.endswith(ENDING):
+            with suppress(FileNotFoundError):  # it has gone meanwhile, or is a link to nothing
+                status = entry.stat()
+                text = os.fsencode(path).decode(errors="replace")
+                yield File(text, status.st_size), datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _is_around(link: str, folder: str) -> bool:
+    """Return whether a link leads to the folder that it is in, or to one around it."""
+    return Path(folder).resolve().is_relative_to(Path(link).resolve())
+
+
+def _stored(spark: SparkSession, base: str) -> Stored:
+    if set(base) & set(PATTERNS):
+        why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
+        raise PlanningError(Reason.CANNOT_BE_READ, why)
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    content = files.option("pathGlobFilter", f"*{ENDING}").load(base)
+    join: Any = spark.sparkContext._jvm.org.apache.hadoop.util.StringUtils.join  # type: ignore[union-attr]
+    names = join("\n", content._jdf.inputFiles())
+    plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it
+    return Stored(content, {path: url for url in plain if (path := unquote(url)).startswith(base)})

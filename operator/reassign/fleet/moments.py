@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +36,8 @@ def moments(tables: Mapping[str, pa.Table], directories: Directories | None) -> 
     told apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
     begun = _reassignments(tables["partitions"], in_flight) if in_flight.any() else _throttles(tables["configs"])
-    return {
-        "topics": list(_topics(tables["partitions"])),
-        "volumes": list(_volumes(tables["log_dirs"], directories)),
-        "begun": list(begun),
-    }
+    sizes = chain(_topics(tables["partitions"]), _volumes(tables["log_dirs"], directories))
+    return {"sizes": list(sizes), "begun": list(begun)}
 
 
 def _topics(partitions: pa.Table) -> Iterator[Row]:
@@ -54,7 +52,7 @@ def _topics(partitions: pa.Table) -> Iterator[Row]:
     np.add.at(roughly, topic, size.astype(np.float64) * count)
     told = (np.bincount(topic[known], minlength=len(names)) > 0) & (roughly < MOST)
     for name, bytes_, is_told in zip(names, total.tolist(), told.tolist(), strict=True):
-        yield {"topic": name, "bytes": bytes_ if is_told else None}
+        yield {"name": name, "bytes": bytes_ if is_told else None, "first": True}
 
 
 def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Row]:
@@ -64,10 +62,13 @@ def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Ro
         says = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
         _, one = np.unique(volumes(directories), return_index=True)
         first = {int(i) for i in one if says[i]}
-    columns = log_dirs.select(["broker", "path", "total_bytes", "usable_bytes", "online"]).to_pylist()
-    for i, row in enumerate(columns):
-        unknown = {} if row.pop("online") else {"total_bytes": None, "usable_bytes": None}
-        yield row | unknown | {"first": i in first}
+    columns = log_dirs.select(["broker", "path", "total_bytes", "usable_bytes", "online"]).to_pydict().values()
+    for i, (broker, path, total, usable, online) in enumerate(zip(*columns, strict=True)):
+        row = {"broker": broker, "name": path, "first": i in first}
+        if online and total is not None and usable is not None:
+            used = total - usable
+            row |= {"bytes": used if abs(used) < MOST else None, "total_bytes": total, "usable_bytes": usable}
+        yield row
 
 
 def _throttles(configs: pa.Table) -> Iterator[Row]:

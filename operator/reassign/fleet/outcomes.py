@@ -80,11 +80,17 @@ PLANS = {
 }
 MANIFESTS = {"name": TEXT, "text": TEXT}
 
-TOPICS = {"topic": TEXT, "bytes": BYTES}
-VOLUMES = {"broker": COUNT, "path": TEXT, "total_bytes": BYTES, "usable_bytes": BYTES, "first": YES}
+SIZES = {
+    "broker": COUNT,  # of a log directory; a topic has none
+    "name": TEXT,
+    "bytes": BYTES,  # those that are used
+    "total_bytes": BYTES,
+    "usable_bytes": BYTES,
+    "first": YES,  # the one of its volume that the report shows
+}
 BEGUN = {"kind": TEXT, "what": TEXT}
 
-HISTORY = {"topics": TOPICS, "volumes": VOLUMES, "begun": BEGUN}
+HISTORY = {"sizes": SIZES, "begun": BEGUN}
 """Of every snapshot, also of those before the newest: what growth and leftovers are found in."""
 KINDS: dict[str, dict[str, pa.DataType]] = {
     "files": FILES,

@@ -48,6 +48,7 @@ LOCAL = {
     # listing files one by one takes less than a job that lists them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.python.daemon.module": "reassign.fleet.daemon",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # or SQL would start another daemon
     # the other one looks for a file of checksums beside each file
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.shuffle.compress": "false",  # the files are compressed
@@ -99,7 +100,9 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
             with _uninterrupted():
                 SparkContext._ensure_initialized(conf=conf)
             _end_on_ctrl_c()
-            SparkContext.getOrCreate(conf)
+            context = SparkContext.getOrCreate(conf)
+            if local:
+                threading.Thread(target=_begin_daemon, args=(context,), daemon=True).start()
             _end_on_ctrl_c()  # PySpark has set its own, which asks a JVM that is in the middle of an answer
             session = SparkSession.builder.config(conf=conf).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
@@ -107,8 +110,6 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
             session.conf.set(SHUFFLES, session.sparkContext.defaultParallelism)
         if not session.sparkContext.getConf().contains(MOST_READERS):
             session.conf.set(MOST_READERS, READERS_PER_CORE * session.sparkContext.defaultParallelism)
-        if local:
-            threading.Thread(target=_begin_daemon, args=(session,), daemon=True).start()
     except (PySparkException, Py4JError, OSError) as error:
         raise ReassignError(
             Reason.SPARK_FAILED,
@@ -119,10 +120,10 @@ def start(master: str | None, archive: ClassArchive | None = None) -> SparkSessi
     return session
 
 
-def _begin_daemon(spark: SparkSession) -> None:
-    """Have the daemon of Python's workers load what it needs while the driver lists files."""
+def _begin_daemon(context: SparkContext) -> None:
+    """Have the daemon of Python's workers load what it needs while the session starts and the driver lists files."""
     with suppress(Exception):  # what is wrong is told where it is asked for, and the session may end meanwhile
-        spark.range(0, 1, 1, 1).mapInArrow(lambda rows: rows, "id long").collect()
+        context.parallelize([0], 1).foreach(lambda _: None)
 
 
 for _logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ import reassign
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.fleet import choose, inventory
-from reassign.fleet.choose import Checked, File, Folder, Kind, Snapshot, Verdict
+from reassign.fleet.choose import File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
 from reassign.fleet.emit import Emitted, emit, write, writing
 from reassign.fleet.handout import LARGE, has_crashed, outcomes, rows_of_kind
@@ -38,7 +37,7 @@ from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.job import Job, Stage
 from reassign.fleet.kept import Kept, Made
-from reassign.fleet.outcomes import FILES, LOAD_TABLES, SMALL, SNAPSHOT, TIME, in_order, of_kind, rows_of, schema_of
+from reassign.fleet.outcomes import FILES, LOAD_TABLES, SMALL, SNAPSHOT, TIME, of_kind, rows_of, schema_of
 from reassign.fleet.overview import Seen, fleet, state
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
@@ -145,15 +144,8 @@ class OnePass:
         yield "rejected", self._in_executors("rejected", faulty) if faulty else schema_of("rejected").empty_table()
         for kind in (*LOAD_TABLES, "plans"):
             yield kind, self._in_driver(kind, checked.newest).drop_columns(["date"])
-        yield from self._history(checked)
+        yield from history(self._read.outcomes, (*checked.newest, *checked.history)).items()
         yield "manifests", self._in_executors("manifests", checked.newest).drop("date")
-
-    def _history(self, checked: Checked) -> Iterator[tuple[str, pa.Table]]:
-        tables = history(self._read.outcomes, (*checked.newest, *checked.history))
-        with ThreadPoolExecutor() as pool:
-            # cores make one while the driver thinks of how to make another
-            made = [*pool.map(lambda table: in_order(table.toArrow()), tables.values())]
-        yield from zip(tables, made, strict=True)
 
     def _in_driver(self, kind: str, newest: Iterable[Snapshot]) -> pa.Table:
         """Return these snapshots' rows of a kind."""
