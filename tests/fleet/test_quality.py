@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from reassign.files import checks
-from reassign.fleet import choose, cluster, rules
+from reassign.files import checks, rules
+from reassign.fleet import choose, cluster
 from reassign.fleet.choose import Checked, Folder
 from reassign.fleet.outcomes import of_kind
 from tests.fleet import broken

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from localplatform.processes import wait_until
-from reassign.fleet import rules, stages
+from reassign.files import rules
+from reassign.fleet import stages
 from reassign.fleet.kept import FOLDER, MARKER
 from reassign.fleet.policy import parse
 from tests.benchmarks import fleet_loop

@@ -12,7 +12,9 @@ import yaml
 from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
+from reassign.files import rules
 from reassign.planning.problem.model import Goal, Unmet
+from tests.fleet import broken
 from tests.unit.cli import GIB, P1, Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli_verify import kafka_cluster
 
@@ -64,6 +66,15 @@ def test_no_goal_is_a_usage_error_that_lists_the_goals(folder: Path, arguments: 
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err
+
+
+@pytest.mark.parametrize("kind", sorted(rules.FAULTS))
+def test_a_snapshot_with_rows_that_a_fleet_quarantines_is_refused(tmp_path: Path, kind: str) -> None:
+    broken.BROKEN[kind](tmp_path, "main")
+    folder = tmp_path / f"date={broken.DAY}" / "cluster=main"
+    ran = run("plan", "--snapshot", folder, "--balance", "disk")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert f"{kind} in " in ran.err
 
 
 def test_free_disk_and_rate_default_to_those_of_the_kafka_cluster(

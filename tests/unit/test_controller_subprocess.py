@@ -153,7 +153,7 @@ def memory_of(folder: Path, limit: str, used: int, cached: int) -> None:
 def test_a_subprocess_is_ended_before_it_uses_all_container_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("reassign.controller.subprocess.CGROUP", tmp_path)
+    monkeypatch.setattr("reassign.cgroup.GROUP", tmp_path)
     memory_of(tmp_path, "1000", 950, 10)
     with pytest.raises(PlanningError, match="raise the operator's memory limit") as raised:
         run(for_ever)
@@ -164,7 +164,7 @@ def test_a_subprocess_is_ended_before_it_uses_all_container_memory(
 def test_memory_for_cached_files_or_without_a_limit_ends_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, used: int, cached: int
 ) -> None:
-    monkeypatch.setattr("reassign.controller.subprocess.CGROUP", tmp_path)
+    monkeypatch.setattr("reassign.cgroup.GROUP", tmp_path)
     memory_of(tmp_path, limit, used, cached)
     assert run(doubled, 21)[1] == 42
 

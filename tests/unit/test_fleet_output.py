@@ -10,8 +10,8 @@ import pytest
 
 from reassign.cli import fleet_run
 from reassign.cli import output as out
-from reassign.files import checks
-from reassign.fleet import choose, rules
+from reassign.files import checks, rules
+from reassign.fleet import choose
 from reassign.fleet.choose import Verdict
 from reassign.fleet.stages import Result, problems
 from tests.unit.cli import run

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reassign import cgroup
 from reassign.fleet import own_process
 from reassign.fleet.own_process import ProcessEndedError, in_own_process
 
@@ -109,7 +110,7 @@ def test_it_does_not_begin_where_the_other_process_has_ended_meanwhile(
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_process, "GROUP", tmp_path)
+    monkeypatch.setattr(cgroup, "GROUP", tmp_path)
     of_machine = own_process._available()
     assert of_machine > 1000
     (tmp_path / "memory.current").write_text("1000\n")

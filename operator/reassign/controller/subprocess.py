@@ -18,11 +18,11 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import structlog
 
+from reassign import cgroup
 from reassign.controller.logs import set_up_logs
 from reassign.errors import PlanningError, Reason, ReassignError
 
@@ -34,7 +34,6 @@ log = structlog.get_logger()
 
 NICENESS = 10
 """The loops of all clusters come first."""
-CGROUP = Path("/sys/fs/cgroup")
 FULL = 0.9
 """Of the container's memory; what is allocated between two looks has to fit into the rest."""
 LOOK_SECONDS = 0.05
@@ -90,13 +89,9 @@ async def _end_when_full(process: asyncio.subprocess.Process) -> None:
 
 
 def _memory_is_full() -> bool:
-    """Whether the container's memory, cached files apart, is nearly used up; False where that is not said."""
-    try:
-        limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        return used - int(stat["inactive_file"]) > FULL * limit
-    except (OSError, ValueError, KeyError):  # no cgroup v2, or "max"
-        return False
+    """Whether the container's memory is nearly used up; False where that is not said."""
+    memory = cgroup.memory()
+    return memory is not None and memory.used > FULL * memory.limit
 
 
 def _ending(code: int) -> PlanningError:

@@ -12,12 +12,14 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
-from reassign.files import checks
+from reassign.files import checks, rules
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.files.tables import Snapshot, refuse, snapshot_of, tables_of
+from reassign.text import listed
 
 ROW_GROUP = 65_536
 """Rows: what reads one file of a large cluster with several processes at once gives each some of these groups."""
@@ -85,13 +87,26 @@ def _put(unfinished: Path, folder: Path) -> None:
 
 def read(folder: Path) -> Snapshot:
     """Read a snapshot; raises PlanningError for one that is not whole, or not ours."""
+    about, tables = _tables(folder)
+    return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
+
+
+def read_checked(folder: Path) -> Snapshot:
+    """Read a snapshot; raises PlanningError also for rows that could make a plan wrong, as a fleet's are (`rules`)."""
+    about, tables = _tables(folder)
+    faults = [match for match in rules.matching(tables) if match.fault]
+    if faults:
+        refuse(folder, f"{listed(f'{of.kind} in {of.table} ({of.example})' for of in faults)}; take it again")
+    return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
+
+
+def _tables(folder: Path) -> tuple[checks.Metadata, dict[str, pa.Table]]:
     paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
     files = {name: checks.opened(path, path) for name, path in paths.items()}
     about, *others = (checks.metadata_of(paths[name], file) for name, file in files.items())
     if any(other != about for other in others):
         refuse(folder, "its files are of different snapshots; take it again")
-    tables = {name: checks.table(paths[name], name, file, about) for name, file in files.items()}
-    return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
+    return about, {name: checks.table(paths[name], name, file, about) for name, file in files.items()}
 
 
 def _metadata(rows: dict[str, int], snapshot: Snapshot) -> bytes:

@@ -18,17 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from reassign.errors import PlanningError, Reason
-from reassign.files import checks
+from reassign.files import checks, rules
+from reassign.files.rules import Tables
 from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
-from reassign.fleet import rules
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
 from reassign.fleet.loads import assess, of_racks
 from reassign.fleet.moments import COLUMNS, moments
 from reassign.fleet.outcomes import COSTS, Row
 from reassign.fleet.policy import Policy, Terms
-from reassign.fleet.rules import Tables
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
@@ -57,10 +56,10 @@ def outcome_of(
     files, tables = open_files(contents, {} if newest else COLUMNS)
     files += unread
     rows: RowsByKind = {}
-    for snapshot in choose(files).newest:  # this one, or none where a file is wrong
-        if newest:
+    if newest:
+        for snapshot in choose(files).newest:  # this one, or none where a file is wrong
             rows = _of_newest(snapshot, tables, policy)
-            continue
+    elif tables.keys() == SCHEMAS.keys():
         try:
             rows = moments(tables, None)
         except MemoryError:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reassign.api.throttle_configs import BROKER_RATES, LISTS
-from reassign.fleet.columns import bools, codes, numbers
+from reassign.files.columns import bools, codes, numbers
 from reassign.fleet.outcomes import Row
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.measures import or_means

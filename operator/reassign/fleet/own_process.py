@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-GROUP = Path("/sys/fs/cgroup")
-"""Of a container, which may have less memory than its machine."""
+from reassign import cgroup
+
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 FAILED = 1
@@ -93,10 +93,8 @@ def _why(status: int, file: int, seconds: int) -> str:
 def _available() -> int:
     """Return the bytes of memory that are available to this process and others."""
     free = _bytes_of("/proc/meminfo", "MemAvailable")
-    with suppress(OSError, ValueError, KeyError):  # no such group, or one without a limit
-        limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        stat = dict(line.split() for line in (GROUP / "memory.stat").read_text().splitlines())
-        free = min(free, limit - used + int(stat["inactive_file"]))  # files in memory make room
+    if memory := cgroup.memory():
+        free = min(free, memory.limit - memory.used)
     return max(free, 0)
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
-from reassign.fleet.columns import bools, codes, lists, numbers, pairs, times, unpaired
+from reassign.files.columns import bools, codes, lists, numbers, pairs, times, unpaired
 from reassign.planning.problem.measures import or_means
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
