@@ -103,6 +103,7 @@ CASES = {
     ),
     "fills": (seen(size=10 * GIB), seen(DAY, 8 * GIB)),
     "filled": (filled(0 * DAY, 0), filled(timedelta(hours=13), 2**63 - 1)),
+    "huge": tuple(filled(days * DAY, 2**62 + days * GIB) for days in range(4)),
     "was-too-large": (seen(), too_large(DAY)),
     "renamed": (seen(), renamed(seen(DAY))),
     "throttled": (
@@ -167,6 +168,10 @@ def test_disks_fill_once_for_each_volume(told: Told) -> None:
 
 def test_growth_that_no_number_can_hold_is_not_known(told: Told) -> None:
     assert {row["bytes_per_day"] for row in told["disk_growth"]["filled"]} == {None}
+
+
+def test_growth_is_exact_however_large_a_volume_is(told: Told) -> None:
+    assert {row["bytes_per_day"] for row in told["disk_growth"]["huge"]} == {GIB}
 
 
 def test_a_size_that_no_number_can_hold_is_not_known(told: Told) -> None:

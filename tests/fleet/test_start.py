@@ -11,6 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from reassign.fleet import session
+
 STARTS = """
 import sys
 from pathlib import Path
@@ -25,9 +27,11 @@ with session.started("local[1]") as spark:
 """
 
 
-def said_by_a_start(cache: Path, *failing: str) -> str:
+def said_by_a_start(cache: Path | None, *failing: str) -> str:
     """What a process that starts Spark says, with that for the user's cache."""
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    if cache:
+        environment["XDG_CACHE_HOME"] = str(cache)
     command = [sys.executable, "-c", STARTS, *failing]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert bool(ran.returncode) == bool(failing)
@@ -49,6 +53,14 @@ def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: Spark
         yield pa.RecordBatch.from_pydict({"has": [has]})
 
     assert [row.has for row in spark.range(0, 1, 1, 1).mapInArrow(look, "has boolean").collect()] == [True]
+
+
+def test_a_start_keeps_what_another_run_logs_until_that_is_long() -> None:
+    for written, kept in ((b"of another run\n", True), (b"long\n" * session.LOG_BYTES, False)):
+        with session.LOG.open("ab") as log:
+            log.write(written)
+        said_by_a_start(None)
+        assert (written in session.LOG.read_bytes()) == kept
 
 
 WANTS_MORE = """

@@ -26,22 +26,34 @@ def test_a_clusters_folder_that_cannot_be_read_is_its_fault(spark: SparkSession,
     day = broken.good(tmp_path, "main").parent
     (day / "cluster=gone").symlink_to(tmp_path / "nothing")
     (day / "cluster=file").write_text("")
-    expected = {("gone", name, "its folder cannot be read (No such file or directory)") for name in SCHEMAS} | {
-        ("file", name, "its folder cannot be read (Not a directory)") for name in SCHEMAS
-    }
+    (day / "cluster=circle").symlink_to(day / "cluster=circle")
+    (day / "circle").symlink_to(day / "circle")
+    expected = (
+        {("circle", name, "its folder cannot be read (Too many levels of symbolic links)") for name in SCHEMAS}
+        | {("gone", name, "its folder cannot be read (No such file or directory)") for name in SCHEMAS}
+        | {("file", name, "its folder cannot be read (Not a directory)") for name in SCHEMAS}
+    )
     assert set(faults(spark, tmp_path)) == expected
 
 
-def test_another_folder_that_cannot_be_read_is_refused(
+def test_a_file_that_is_a_link_to_nothing_is_a_fault_of_its_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    file = broken.good(tmp_path, "main") / "configs.parquet"
+    file.unlink()
+    file.symlink_to(tmp_path / "nothing")
+    assert faults(spark, tmp_path) == [("main", "configs", "it cannot be read (No such file or directory)")]
+
+
+def test_a_day_that_cannot_be_read_is_refused_and_no_other_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day, real = broken.good(tmp_path, "main").parent, os.scandir
 
     def refusing(path: str) -> Any:
-        if path == str(day):
+        if path in (str(day), str(tmp_path / "lost+found")):
             raise PermissionError(13, "Permission denied")
         return real(path)
 
+    (tmp_path / "lost+found").mkdir()
     monkeypatch.setattr(os, "scandir", refusing)  # root may read all
     with pytest.raises(PlanningError, match=r"cannot be read \(Permission denied\): check its storage") as error:
         inventory.take(spark, str(tmp_path))

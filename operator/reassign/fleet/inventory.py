@@ -33,6 +33,8 @@ Listed = tuple[File, datetime]
 """A file of which path and length are known, and when it was written."""
 NEVER = datetime.fromtimestamp(0, UTC)
 HALF_WRITTEN = (".", "_")
+DAY = "date="
+"""With which the names of folders begin that have snapshots' folders."""
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
@@ -88,9 +90,12 @@ def take(spark: SparkSession, root: str) -> Inventory:
         if base is None:
             why = f"there is no {root}: name the folder that has the snapshots, or {take_one(root)}"
             raise PlanningError(Reason.INVALID_SNAPSHOT, why)
-        stored = None if base.startswith(LOCAL) else _stored(spark, base)
-        listed = stored.listed(base) if stored else _walked(base := base.removeprefix(LOCAL))
-        most = largest(spark) if stored else LARGEST
+        if base.startswith(LOCAL):
+            base, stored, most = base.removeprefix(LOCAL), None, LARGEST
+            listed = _walked(base)
+        else:
+            stored, most = _stored(spark, base), largest(spark)
+            listed = stored.listed(base)
         found = sorted((_bounded(file, most), written) for file, written in listed)
     _refuse_none(root, [file.path for file, _ in found])
     counted = [
@@ -138,29 +143,42 @@ def _walked(base: str, below: str = "") -> Iterator[Listed]:
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if not entry.name.startswith(HALF_WRITTEN)]
     except OSError as error:
-        if FOLDER.fullmatch(below):  # a cluster's: a fault of that cluster
-            problem = f"its folder cannot be read ({error.strerror})"
+        if FOLDER.fullmatch(below):
             for table in SCHEMAS:
-                yield File(f"{below}/{table}{ENDING}", 0, kind=checks.Kind.UNREADABLE, problem=problem), NEVER
+                yield _unreadable(f"{below}/{table}{ENDING}", "its folder", error), NEVER
+        if FOLDER.fullmatch(below) or (below and not below.startswith(DAY)):  # in others there is no snapshot of ours
             return
         reason = Reason.SPARK_FAILED if isinstance(error, FileNotFoundError) else Reason.CANNOT_BE_READ
         why = f"the folder {folder} cannot be read ({error.strerror}): check its storage, and run it again"
         raise PlanningError(reason, why) from None
     for entry in found:
         path = f"{below}/{entry.name}".lstrip("/")
-        if entry.is_dir() or FOLDER.fullmatch(path):
+        if _is_folder(entry) or FOLDER.fullmatch(path):
             if not (entry.is_symlink() and _is_around(entry.path, folder)):
                 yield from _walked(base, path)
         elif entry.name.endswith(ENDING):
-            with suppress(FileNotFoundError):  # it has gone meanwhile, or is a link to nothing
+            text = os.fsencode(path).decode(errors="replace")
+            try:
                 status = entry.stat()
-                text = os.fsencode(path).decode(errors="replace")
+            except OSError as error:  # such as a link to nothing
+                yield _unreadable(text, "it", error), NEVER
+            else:
                 yield File(text, status.st_size), datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):  # of a link in a circle
+        return entry.is_dir()
+    return False
 
 
 def _is_around(link: str, folder: str) -> bool:
     """Return whether a link leads to the folder that it is in, or to one around it."""
-    return Path(folder).resolve().is_relative_to(Path(link).resolve())
+    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(link))  # Path.resolve fails on circles
+
+
+def _unreadable(path: str, what: str, error: OSError) -> File:
+    return File(path, 0, kind=checks.Kind.UNREADABLE, problem=f"{what} cannot be read ({error.strerror})")
 
 
 def _stored(spark: SparkSession, base: str) -> Stored:

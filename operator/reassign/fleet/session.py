@@ -28,6 +28,8 @@ from reassign.fleet.class_archive import ClassArchive
 from reassign.fleet.storage import failure, first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
+LOG_BYTES = 1 << 20
+"""From which on a run empties the log of those before it."""
 
 SHOWN = 300
 
@@ -156,7 +158,7 @@ def started(master: str | None) -> Iterator[SparkSession]:
             raise KeyboardInterrupt from None
         if isinstance(error, ReassignError):
             raise
-        with open(_log_file(os.O_APPEND), "a") as log:
+        with open(_log_file(), "a") as log:
             traceback.print_exc(file=log)
         why = f"{type(error).__name__}: {error}"[:SHOWN]
         raise ReassignError(
@@ -224,7 +226,9 @@ def _output_of_children() -> Iterator[None]:
     """Processes that are started meanwhile write to the log what they write."""
     sys.stdout.flush()
     kept = {number: os.dup(number) for number in (1, 2)}
-    log = _log_file(os.O_TRUNC)
+    log = _log_file()
+    if os.fstat(log).st_size > LOG_BYTES:
+        os.ftruncate(log, 0)
     try:
         for number in kept:
             os.dup2(log, number)
@@ -236,6 +240,6 @@ def _output_of_children() -> Iterator[None]:
         os.close(log)
 
 
-def _log_file(how: int) -> int:
-    """The log, for us alone; in a folder that all may write to, it may be no link."""
-    return os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how, 0o600)
+def _log_file() -> int:
+    """The log, for us alone, and all our runs; in a folder that all may write to, it may be no link."""
+    return os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND, 0o600)
