@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from reassign.files.snapshots import read
+from reassign.files.snapshots import tables_in
+from reassign.files.tables import snapshot_of
 from reassign.fleet.emit import rendered, write
 from reassign.fleet.policy import Policy
 from reassign.manifests.objects import without_entries
@@ -20,7 +21,8 @@ from reassign.planning.plan import make
 def main(snapshots: Path, manifests: Path, policy: Policy) -> None:
     newest = {folder.name.removeprefix("cluster="): folder for folder in sorted(snapshots.glob("date=*/cluster=*"))}
     for name, folder in sorted(newest.items()):
-        terms, cluster = policy.terms(name), read(folder).cluster
+        about, tables = tables_in(folder)
+        terms, cluster = policy.terms(name), snapshot_of(folder, about.cluster_id, about.taken_at, tables).cluster
         plan = make(cluster, terms.planner_goal(), terms.waves.max_partitions, terms.max_bytes, terms.rate)
         waves = [entries(cluster, plan, those) for those in waves_of(plan)]
         heads = [*map(without_entries, terms.manifests(name, waves))]

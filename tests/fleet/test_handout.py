@@ -110,10 +110,33 @@ def test_a_file_that_a_worker_may_not_read_is_a_fault_of_its_cluster(
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(handout, "content_at", refusing)
-    result = run(spark, Job(str(root), Policy(), str(tmp_path)), lambda _: None)
-    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"c1": "UnreadableFile"}
-    assert "brokers: it cannot be read (Permission denied); take it again, let this" in result.left_out["c1"]["message"]
+    job = Job(str(root), Policy(), str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(handout, "content_at", refusing)
+        result = run(spark, job, lambda _: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"c1": "FileNotRead"}
+    assert (
+        "brokers: it cannot be read (Permission denied); let this program read it" in result.left_out["c1"]["message"]
+    )
+    assert run(spark, job, lambda _: None).left_out == {}  # the pass is not kept
+
+
+@pytest.mark.parametrize("local", ["file:", "nowhere:"])
+def test_a_file_that_changes_meanwhile_ends_the_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str
+) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", local)
+    file = broken.good(tmp_path / "snapshots", "main") / "configs.parquet"
+    wanted = choose.wanted
+
+    def changing(files: Any) -> Any:
+        file.write_bytes(file.read_bytes() * 2)
+        return wanted(files)
+
+    monkeypatch.setattr(choose, "wanted", changing)
+    with pytest.raises(PlanningError, match="have changed or gone meanwhile") as error:
+        run(spark, Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work")), lambda _: None)
+    assert error.value.reason is Reason.SPARK_FAILED
 
 
 def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
@@ -136,7 +159,7 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
 
 
-GONE = {"file:": "have gone meanwhile", "nowhere:": "cannot be read any more"}
+GONE = {"file:": "have changed or gone meanwhile", "nowhere:": "cannot be read any more"}
 """What is said of it, by the storage that workers read themselves: all there is here, or none."""
 
 

@@ -333,7 +333,7 @@ def test_letters_of_a_path_do_not_depend_on_the_locale(
     with place.begun() as process:
         out, err = process.communicate()
     assert (process.returncode, err) == (0, ""), err
-    assert "1 clusters, 0 of them left out" in out
+    assert "1 cluster, 0 of them left out" in out
 
 
 def test_a_master_that_spark_does_not_know_is_one_sentence(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from reassign.errors import Reason, ReassignError
 from reassign.fleet import session
-with session.started("local[1]") as spark:
+with session.started("local[2]") as spark:
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     print(spark.range(3).count(), "spark-classes" in maps)
     if len(sys.argv) > 1:

@@ -20,8 +20,8 @@ from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import METADATA_KEY, SCHEMAS
-from reassign.files.snapshots import place, read, write
-from reassign.files.tables import Snapshot
+from reassign.files.snapshots import place, tables_in, write
+from reassign.files.tables import Snapshot, snapshot_of
 from reassign.planning.problem.model import Cluster, Directories
 from tests.snapshots import in_sync
 from tests.unit.sim import SimKafka
@@ -63,6 +63,12 @@ def same(one: Cluster, other: Cluster) -> bool:
 def folder(tmp_path: Path) -> Path:
     write(tmp_path / "snapshot", in_sync(cluster(), TAKEN))
     return tmp_path / "snapshot"
+
+
+def read(folder: Path) -> Snapshot:
+    """A snapshot by what its tables say, whose rows are not checked by the rules."""
+    about, tables = tables_in(folder)
+    return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
 
 
 def refusal(folder: Path) -> str:

@@ -7,6 +7,7 @@ for names alone.
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -345,6 +346,8 @@ app.add_typer(fleet, name="fleet")
 
 def main() -> None:
     """Run the program."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was imported
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries warn of, errors say
     out.as_utf8()
     try:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Clusters shown with a line each; the report has all of them."""
+NAME_WIDTH = 60
+"""Of clusters' names, which may have 253 characters."""
 
 
 def run(
@@ -74,7 +76,7 @@ def _parts(result: Result, work: str, manifests: Path | None, report: Path | Non
     if result.verdicts:
         yield _verdicts(result)
     yield _clusters(result)
-    lines = [f"{result.clusters} clusters, {len(result.left_out)} of them left out"]
+    lines = [f"{counted(result.clusters, 'cluster')}, {len(result.left_out)} of them left out"]
     plans = [each for each in result.summaries.values() if not each["problem"]]
     if plans:
         copied, bound, waves = (
@@ -86,6 +88,8 @@ def _parts(result: Result, work: str, manifests: Path | None, report: Path | Non
             f"{counted(len(plans), 'plan')} in {counted(waves, 'wave')}, with {amount(copied)} to copy; "
             f"any plans for these goals copy {amount(bound)} or more"
         )
+        if partly := sum(bool(each["unmet"]) for each in plans):
+            lines.append(f"{partly} of them can reach only a part of the goal, as the report says")
     if result.emitted:
         written, unchanged, removed, _ = result.emitted
         lines.append(f"{manifests}: {written} files written, {unchanged} unchanged, {removed} removed")
@@ -129,7 +133,7 @@ def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
-        table.add_column(
-            column, justify="left" if i == 0 or column == "such as" else "right", no_wrap=column != "such as"
-        )
+        words = i == 0 or column == "such as"
+        width = NAME_WIDTH if i == 0 else None
+        table.add_column(column, justify="left" if words else "right", no_wrap=column != "such as", max_width=width)
     return table

@@ -81,7 +81,7 @@ def _print_notes(notes: list[str]) -> None:
 def observe(where: Where) -> Observed:
     """Return the cluster as it is, or as it was when a snapshot was taken."""
     if where.snapshot is not None:
-        return Observed(snapshots.read_checked(where.snapshot).cluster)
+        return Observed(snapshots.read(where.snapshot).cluster)
     observed, by = asyncio.run(observe_live(where))
     return Observed(survey(observed), by)
 

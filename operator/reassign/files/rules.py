@@ -343,6 +343,12 @@ GROUPS = (
         ),
     ),
 )
+_REPORTED = "check what the brokers report of their log directories"
+REMEDIES: Mapping[str, str] = {
+    "TooManyReplicas": "give it fewer replicas",
+    **dict.fromkeys(("AbsurdSize", "TooManyBytes", "UsableAboveTotal"), _REPORTED),
+}
+"""What to do about a fault, where a new snapshot does not help."""
 FAULTS = frozenset(rule.kind for group in GROUPS for rule in group.rules if rule.fault)
 
 

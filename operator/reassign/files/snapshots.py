@@ -19,7 +19,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import checks, rules
 from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.files.tables import Snapshot, refuse, snapshot_of, tables_of
-from reassign.text import listed
+from reassign.text import cut, listed
 
 ROW_GROUP = 65_536
 """Rows: what reads one file of a large cluster with several processes at once gives each some of these groups."""
@@ -86,21 +86,21 @@ def _put(unfinished: Path, folder: Path) -> None:
 
 
 def read(folder: Path) -> Snapshot:
-    """Read a snapshot; raises PlanningError for one that is not whole, or not ours."""
-    about, tables = _tables(folder)
+    """Read a snapshot.
+
+    Raises PlanningError for one that is not whole or not ours, or has rows that could make a plan wrong (`rules`).
+    """
+    about, tables = tables_in(folder)
+    if not about.rows["brokers"]:
+        refuse(folder, "it has no brokers; take it again")
+    if faults := [match for match in rules.matching(tables) if match.fault]:
+        todo = rules.REMEDIES.get(faults[0].kind, "take it again")
+        refuse(folder, f"{listed((f'{of.kind} in {of.table} ({cut(of.example)})' for of in faults), most=3)}; {todo}")
     return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
 
 
-def read_checked(folder: Path) -> Snapshot:
-    """Read a snapshot; raises PlanningError also for rows that could make a plan wrong, as a fleet's are (`rules`)."""
-    about, tables = _tables(folder)
-    faults = [match for match in rules.matching(tables) if match.fault]
-    if faults:
-        refuse(folder, f"{listed(f'{of.kind} in {of.table} ({of.example})' for of in faults)}; take it again")
-    return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
-
-
-def _tables(folder: Path) -> tuple[checks.Metadata, dict[str, pa.Table]]:
+def tables_in(folder: Path) -> tuple[checks.Metadata, dict[str, pa.Table]]:
+    """Return the tables of a snapshot whose rows are not checked; raises PlanningError as `read`."""
     paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
     files = {name: checks.opened(path, path) for name, path in paths.items()}
     about, *others = (checks.metadata_of(paths[name], file) for name, file in files.items())

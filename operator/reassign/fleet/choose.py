@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from reassign.api.names import OBJECT_NAME
-from reassign.files import checks
+from reassign.files import checks, rules
 from reassign.files.schema import SCHEMAS
 from reassign.text import cut, listed, printable
 
@@ -39,13 +39,13 @@ class Kind(StrEnum):
     NO_BROKERS = "NoBrokers"
     NO_PARTITIONS = "NoPartitions"
     OLD = "OldSnapshot"
+    NOT_READ = "FileNotRead"
     LOST = "WorkerLost"
 
 
 AGAIN = "take it again"
-_REPORTED = "check what the brokers report of their log directories"
 REMEDIES: Mapping[str, str] = {
-    checks.Kind.UNREADABLE: "take it again, let this program read it, or give Spark more memory",
+    checks.Kind.UNREADABLE: "take it again, or give Spark more memory",
     checks.Kind.DAMAGED: "take it again, and check the storage",
     checks.Kind.FOREIGN: "remove the folder",
     checks.Kind.VERSION: "take it again with this program",
@@ -54,9 +54,9 @@ REMEDIES: Mapping[str, str] = {
     Kind.OTHER_DATE: "move the folder to that date",
     Kind.DUPLICATE: "remove the copy",
     Kind.SHARED_ID: "remove the folders of one name",
-    Kind.LOST: "give Spark's tasks more memory, and run it again",
-    "TooManyReplicas": "give it fewer replicas",
-    **dict.fromkeys(("AbsurdSize", "TooManyBytes", "UsableAboveTotal"), _REPORTED),
+    Kind.NOT_READ: "let this program read it, check the storage, and run it again",
+    Kind.LOST: "give Spark's tasks more memory (`spark.executor.memoryOverhead` on Kubernetes), and run it again",
+    **rules.REMEDIES,
 }
 """What to do about a fault, where a new snapshot alone does not help."""
 

@@ -78,13 +78,14 @@ def lost_outcome(folder: Folder, lengths: Mapping[str, int], why: str) -> Row:
 
 
 def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind:
-    """Take each step, as far as the snapshot allows."""
+    """Check rows, pose the problem, assess, plan, and render manifests, as far as the snapshot allows."""
     name, rows = snapshot.folder.cluster, RowsByKind()
     try:
         rows |= check(tables)
         if any(verdict["quarantines"] for verdict in rows["verdicts"]):
             return rows
-        cluster, terms = cluster_of(Path("it"), snapshot.cluster_id, tables), policy.terms(name)
+        errors_name = Path("it")  # instead of a folder, which the worker may not have
+        cluster, terms = cluster_of(errors_name, snapshot.cluster_id, tables), policy.terms(name)
         goal = terms.planner_goal()
         rows |= moments(tables, cluster.directories)
         try:
@@ -94,11 +95,12 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
             raise
         rows |= assess(cluster, goal, problem)
         plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
+        bounds = {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
+        rows["cluster_load"][0] |= bounds  # of loads, since also an assessment without plans shows them
         rows |= {
             "manifests": render(name, cluster, plan, terms),
             "plans": [summary(cluster, goal, problem, plan, terms.rate)],
         }
-        rows["cluster_load"][0] |= {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
         return rows
     except PlanningError as error:
         reason, message = error.reason, error.message

@@ -23,8 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from reassign.files import checks
-from reassign.fleet.choose import File, Folder
+from reassign.fleet.choose import File, Folder, Kind
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
@@ -156,12 +155,14 @@ def _function(
         contents, unread = {}, list[File]()
         for each in handed:
             try:
-                contents[each.file] = content_at(each.path) if each.content is None else each.content
+                content = content_at(each.path) if each.content is None else each.content
+                if content.size == each.length:  # else it has changed, and the driver finds it missing
+                    contents[each.file] = content
             except FileNotFoundError:
-                pass  # the driver notices what has gone
+                pass  # as well
             except OSError as error:
                 problem = f"it cannot be read ({error.strerror})"
-                unread.append(File(each.file, each.length, kind=checks.Kind.UNREADABLE, problem=problem))
+                unread.append(File(each.file, each.length, kind=Kind.NOT_READ, problem=problem))
         return outcome_of(folder, contents, terms, newest, unread)
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

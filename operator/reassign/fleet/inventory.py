@@ -7,11 +7,10 @@ credentials.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -23,18 +22,16 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.choose import FOLDER, File
+from reassign.fleet.choose import FOLDER, File, Kind
 from reassign.fleet.outcomes import rows_of
 from reassign.fleet.storage import Storage, spark_errors_as
 
 LOCAL = "file:"
 ENDING = ".parquet"
-Listed = tuple[File, datetime]
+Listed = tuple[File, str]
 """A file of which path and length are known, and when it was written."""
-NEVER = datetime.fromtimestamp(0, UTC)
 HALF_WRITTEN = (".", "_")
-DAY = "date="
-"""With which the names of folders begin that have snapshots' folders."""
+DAY = re.compile(r"date=[^/]+")
 PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
@@ -60,16 +57,16 @@ class Stored(NamedTuple):
         """Yield the files below the base."""
         cores = self.content.sparkSession.sparkContext.defaultParallelism
         rows = self.content.select("path", "length", "modificationTime").coalesce(cores).toArrow()
-        statuses = {row["path"]: (row["length"], row["modificationTime"]) for row in rows_of(rows)}
+        statuses = {row["path"]: (row["length"], row["modificationTime"].isoformat()) for row in rows_of(rows)}
         for path in self.urls:
             below = path.removeprefix(base).lstrip("/")
             if not any(part.startswith(HALF_WRITTEN) for part in below.split("/")):
-                length, written = statuses.get(path, (0, NEVER))  # Spark has no row of an empty file
+                length, written = statuses.get(path, (0, ""))  # Spark has no row of an empty file
                 yield File(below, length), written
 
 
 class Inventory(NamedTuple):
-    """What there is below a root; `base` is the root as paths of files begin with it."""
+    """What there is below a root; `base` is the root as paths of files begin with it, or URLs where Spark reads."""
 
     spark: SparkSession
     base: str
@@ -99,7 +96,7 @@ def take(spark: SparkSession, root: str) -> Inventory:
         found = sorted((_bounded(file, most), written) for file, written in listed)
     _refuse_none(root, [file.path for file, _ in found])
     counted = [
-        [file.path, file.length, file.problem, written.isoformat()]
+        [file.path, file.length, file.problem, written]
         for file, written in found
         if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
     ]
@@ -136,49 +133,57 @@ def _refuse_none(root: str, paths: Sequence[str]) -> None:
     raise PlanningError(Reason.INVALID_SNAPSHOT, why)
 
 
-def _walked(base: str, below: str = "") -> Iterator[Listed]:
-    """Yield the files of a folder below the base, and of the folders in it."""
+def _walked(base: str, below: str = "", around: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Listed]:
+    """Yield the files of a folder below the base, and of the folders in it; `around` are those that it is in."""
     folder = f"{base}/{below}" if below else base
     try:
+        status = Path(folder).stat()
+        this = status.st_dev, status.st_ino
+        if this in around:
+            raise OSError(errno.ELOOP, "it is a link to a folder around it")
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if not entry.name.startswith(HALF_WRITTEN)]
     except OSError as error:
-        if FOLDER.fullmatch(below):
-            for table in SCHEMAS:
-                yield _unreadable(f"{below}/{table}{ENDING}", "its folder", error), NEVER
-        if FOLDER.fullmatch(below) or (below and not below.startswith(DAY)):  # in others there is no snapshot of ours
-            return
-        reason = Reason.SPARK_FAILED if isinstance(error, FileNotFoundError) else Reason.CANNOT_BE_READ
-        why = f"the folder {folder} cannot be read ({error.strerror}): check its storage, and run it again"
-        raise PlanningError(reason, why) from None
+        yield from _unlisted(folder, below, error)
+        return
+    if FOLDER.fullmatch(below) and not {entry.name for entry in found} & {f"{table}{ENDING}" for table in SCHEMAS}:
+        yield (
+            File(_text(f"{below}/brokers{ENDING}"), 0, kind=checks.Kind.MISSING, problem="its folder has no table"),
+            "",
+        )
     for entry in found:
         path = f"{below}/{entry.name}".lstrip("/")
-        if _is_folder(entry) or FOLDER.fullmatch(path):
-            if not (entry.is_symlink() and _is_around(entry.path, folder)):
-                yield from _walked(base, path)
-        elif entry.name.endswith(ENDING):
-            text = os.fsencode(path).decode(errors="replace")
+        if entry.name.endswith(ENDING):
             try:
                 status = entry.stat()
-            except OSError as error:  # such as a link to nothing
-                yield _unreadable(text, "it", error), NEVER
+            except OSError as error:  # such as of a link to nothing
+                yield _unread(path, "it", error)
             else:
-                yield File(text, status.st_size), datetime.fromtimestamp(status.st_mtime, UTC)
+                yield File(_text(path), status.st_size), str(status.st_mtime_ns)
+        elif entry.is_symlink() or entry.is_dir():
+            yield from _walked(base, path, around | {this})
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    with suppress(OSError):  # of a link in a circle
-        return entry.is_dir()
-    return False
+def _unlisted(folder: str, below: str, error: OSError) -> Iterator[Listed]:
+    """Yield the files of a cluster's folder that cannot be listed; raises PlanningError for the root, and for a day's.
+
+    In any other one there is no snapshot.
+    """
+    has_gone = isinstance(error, FileNotFoundError) and not Path(folder).is_symlink()
+    if FOLDER.fullmatch(below) and not has_gone:
+        yield from (_unread(f"{below}/{table}{ENDING}", "its folder", error) for table in SCHEMAS)
+    elif not below or DAY.fullmatch(below) or FOLDER.fullmatch(below):
+        why = f"the folder {folder} cannot be read ({error.strerror}): check its storage, and run it again"
+        raise PlanningError(Reason.SPARK_FAILED if has_gone else Reason.CANNOT_BE_READ, why)
 
 
-def _is_around(link: str, folder: str) -> bool:
-    """Return whether a link leads to the folder that it is in, or to one around it."""
-    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(link))  # Path.resolve fails on circles
+def _unread(path: str, what: str, error: OSError) -> Listed:
+    return File(_text(path), 0, kind=Kind.NOT_READ, problem=f"{what} cannot be read ({error.strerror})"), ""
 
 
-def _unreadable(path: str, what: str, error: OSError) -> File:
-    return File(path, 0, kind=checks.Kind.UNREADABLE, problem=f"{what} cannot be read ({error.strerror})")
+def _text(path: str) -> str:
+    """Return a path that may have bytes which are no text."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _stored(spark: SparkSession, base: str) -> Stored:

@@ -182,19 +182,29 @@ def _told(error: Exception, log: str) -> ReassignError:
                 f"Spark cannot go on: {known}; fix that for the work folder, the snapshots and Spark's own "
                 "(SPARK_LOCAL_DIRS), and run it again: it goes on where it was",
             )
+    cause = "its JVM has ended" if isinstance(error, ConnectionError) else first_cause(error)[:SHOWN]
     return failure(error) or ReassignError(
         Reason.SPARK_FAILED,
-        f"Spark has failed: {first_cause(error)[:SHOWN]}; see {log}, and run it again: it goes on where it was",
+        f"Spark has failed: {cause}; see {log}, and run it again: it goes on where it was",
     )
 
 
 def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
     """Also where the JVM has ended before, of which PySpark would warn. A whole run has loaded all for the archive."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
     with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
+        if jvm:
+            _end_daemon(jvm.pid)
         spark.stop()
-        jvm = getattr(SparkContext._gateway, "proc", None)
         if archive and jvm:
             archive.finish(jvm)
+
+
+def _end_daemon(jvm: int) -> None:
+    """End the daemon of Python's workers, for which Spark would wait as long as it compiles the planner."""
+    for children in Path(f"/proc/{jvm}/task").glob("*/children"):
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGTERM)
 
 
 @contextmanager

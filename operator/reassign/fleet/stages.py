@@ -43,7 +43,7 @@ from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
-SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves")
+SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves", "unmet")
 """Columns of plans."""
 
 
@@ -74,7 +74,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
     quarantined = problems(quarantine)
     summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY))}
     unplanned = {name: row["problem"] for name, row in summaries.items() if row["problem"]}
-    lost = any(verdict.kind == Kind.LOST for verdict in verdicts)
+    lost = any(verdict.kind in (Kind.LOST, Kind.NOT_READ) for verdict in verdicts)
     if lost or any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values()):
         kept.forget()  # another run may find it otherwise
     seen = [Seen(**row, problem=None) for row in rows_of(tables["newest"])]
@@ -193,7 +193,10 @@ class OnePass:
         read = {file.path: file for file in map(file_of, rows_of(of_kind(small, "files")))}
         wanted = (file for files in self._wanted.values() for file in files if file.length)
         if unread := sorted(file.path for file in wanted if file.path not in read):
-            message = f"files below {self._job.snapshots} have gone meanwhile ({listed(unread)}); run it again"
+            message = (
+                f"files below {self._job.snapshots} have changed or gone meanwhile, or are not where executors look "
+                f"({listed(unread)}); run it again"
+            )
             raise PlanningError(Reason.SPARK_FAILED, message)
         files = [read.get(file.path, file) for file in self._listing.files]
         return Read(found, small, files, choose.choose(files))

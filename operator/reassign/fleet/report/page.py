@@ -148,7 +148,7 @@ def _costs(clusters: Iterable[Cluster]) -> list[Cost]:
 
 def _slowest(clusters: Iterable[Cluster]) -> tuple[float, str] | None:
     """The seconds of the cluster whose waves take longest: what all take together where clusters move at once."""
-    times = [(cluster.plan.get("makespan"), cluster.name) for cluster in clusters]
+    times = [(cluster.plan.get("makespan"), cluster.name) for cluster in clusters if cluster.plan.get("waves")]
     return max(((seconds, name) for seconds, name in times if seconds is not None), default=None)
 
 
