@@ -203,7 +203,7 @@ def test_an_older_snapshot_of_which_nothing_can_be_told_is_a_fault_of_its_own(
     def fail(*_: object) -> None:
         raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
 
-    monkeypatch.setattr(of_cluster, "moments", fail)
+    monkeypatch.setattr(of_cluster, "history_rows", fail)
     rows = ask(tmp_path, cluster(Made(90, 6)), newest=False)
     assert {row["kind"] for row in of_kind(rows, "files").to_pylist()} == {"DamagedPage"}
     assert said(rows) == {"files"}

@@ -24,8 +24,8 @@ from reassign.files.schema import SCHEMAS
 from reassign.files.tables import cluster_of
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, choose
 from reassign.fleet.emit import rendered
+from reassign.fleet.history_rows import COLUMNS, history_rows
 from reassign.fleet.loads import assess, of_racks
-from reassign.fleet.moments import COLUMNS, moments
 from reassign.fleet.outcomes import COSTS, Row
 from reassign.fleet.policy import Policy, Terms
 from reassign.manifests.objects import without_entries
@@ -56,12 +56,12 @@ def outcome_of(
     files, tables = open_files(contents, {} if newest else COLUMNS)
     files += unread
     rows: RowsByKind = {}
-    if newest:
-        for snapshot in choose(files).newest:  # this one, or none where a file is wrong
-            rows = _of_newest(snapshot, tables, policy)
-    elif tables.keys() == SCHEMAS.keys():
+    chosen = choose(files).newest if newest else ()  # this snapshot, or none where a file is wrong
+    if chosen:
+        rows = _of_newest(chosen[0], tables, policy)
+    elif not newest and tables.keys() == SCHEMAS.keys():
         try:
-            rows = moments(tables, None)
+            rows = history_rows(tables, None)
         except MemoryError:
             raise  # in a process of its own it may have more
         except Exception as error:  # such as a name that is not text: rows of older snapshots are not checked
@@ -81,13 +81,13 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
     """Check rows, pose the problem, assess, plan, and render manifests, as far as the snapshot allows."""
     name, rows = snapshot.folder.cluster, RowsByKind()
     try:
-        rows |= check(tables)
+        rows |= check_rows(tables)
         if any(verdict["quarantines"] for verdict in rows["verdicts"]):
             return rows
-        errors_name = Path("it")  # instead of a folder, which the worker may not have
-        cluster, terms = cluster_of(errors_name, snapshot.cluster_id, tables), policy.terms(name)
+        cluster = cluster_of(Path("it"), snapshot.cluster_id, tables)  # errors name no folder: its cluster is known
+        terms = policy.terms(name)
         goal = terms.planner_goal()
-        rows |= moments(tables, cluster.directories)
+        rows |= history_rows(tables, cluster.directories)
         try:
             problem = pose(cluster, goal)
         except PlanningError:
@@ -152,10 +152,10 @@ def file_of(row: Row) -> File:
     return File(row["path"], row["length"], row["sha256"], metadata, row["kind"], row["problem"])
 
 
-# --- check: what is wrong with rows ---
+# --- check: what is wrong with rows (`files.rules`) ---
 
 
-def check(tables: Tables) -> RowsByKind:
+def check_rows(tables: Tables) -> RowsByKind:
     """Return a verdict for each table and kind, and the first rows that quarantine."""
     matches = defaultdict[tuple[str, str, bool], list[rules.Match]](list)
     for match in rules.matching(tables):
@@ -198,14 +198,15 @@ def summary(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan, rate: in
 
 def _waves(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Iterator[Row]:
     """Of each wave the partitions that change, the bytes that are copied, and seconds, where there is a rate."""
-    of = np.flatnonzero(plan.wave >= 0)
-    number = int(plan.wave.max(initial=-1)) + 1
-    copies = np.zeros(number, np.int64)
-    np.add.at(copies, plan.wave[of], added(cluster.replicas[of], plan.target[of]).sum(axis=1) * problem.size[of])
-    seconds: tuple[float | None, ...] = (None,) * number
+    changed = np.flatnonzero(plan.wave >= 0)
+    waves = int(plan.wave.max(initial=-1)) + 1
+    copied = np.zeros(waves, np.int64)
+    adding = added(cluster.replicas[changed], plan.target[changed]).sum(axis=1)
+    np.add.at(copied, plan.wave[changed], adding * problem.size[changed])
+    seconds: tuple[float | None, ...] = (None,) * waves
     if rate is not None:
         moves = moves_of(cluster.replicas, plan.target, problem.size, online_replicas(cluster))
         seconds = makespan(moves, plan.wave, rate).waves
-    counts = np.bincount(plan.wave[of], minlength=number)
-    for count, copied, lasts in zip(counts.tolist(), copies.tolist(), seconds, strict=True):
-        yield {"partitions": count, "bytes": copied, "seconds": lasts}
+    partitions = np.bincount(plan.wave[changed], minlength=waves)
+    for each in zip(partitions.tolist(), copied.tolist(), seconds, strict=True):
+        yield dict(zip(("partitions", "bytes", "seconds"), each, strict=True))

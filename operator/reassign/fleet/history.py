@@ -1,7 +1,7 @@
 """Tables of history: how topics and disks grow, and what was begun and not finished.
 
-In expressions over days and clusters, of the rows that each snapshot has (`moments`): so no history has to fit into one
-place.
+In expressions over days and clusters, of the rows that each snapshot has (`history_rows`). So no history has to fit
+into one place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Snapshot
-from reassign.fleet.moments import THROTTLE
+from reassign.fleet.history_rows import THROTTLE
 from reassign.fleet.outcomes import SNAPSHOT, TIME, Row, in_order
 
 DAY = 86_400

@@ -38,10 +38,10 @@ def fleet(seen: Sequence[Seen], quarantine: Sequence[Verdict], tables: Mapping[s
         newest=max((each.taken_at for each in seen if each.taken_at), default=None),
         version=reassign.__version__,
         policy=policy.digest,
-        clusters=[
+        clusters=(
             _cluster(each, dict(zip(TABLES, of_one, strict=True)), policy.terms(each.cluster))
             for each, of_one in zip(seen, rows, strict=True)
-        ],
+        ),
         quarantine=quarantine,
     )
 

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from reassign.core.model.progress import duration
 from reassign.page import numbers
 
 SHARED = "reassign.page"
+JSON: Mapping[str, Any] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
 
 
 def rendered(package: str, **values: Any) -> str:
@@ -39,6 +42,11 @@ def rendered(package: str, **values: Any) -> str:
     )
 
 
+def as_json(value: Any) -> Markup:
+    """Return JSON as a page's template writes it, where a browser takes nothing in it for markup."""
+    return htmlsafe_json_dumps(value, **JSON)
+
+
 def _environment(package: str) -> Environment:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader(SHARED, ".")]),
@@ -47,7 +55,7 @@ def _environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
+    environment.policies["json.dumps_kwargs"] = JSON
     environment.filters |= {
         "count": numbers.count,
         "size": numbers.size,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
@@ -39,6 +39,11 @@ class Cluster:
     disks: Sequence[Row]  # of disk_growth, those that are full soonest
     leftovers: Sequence[Row]
 
+    def without_details(self) -> Cluster:
+        """Return what all clusters together are told from: of thousands the rest takes much memory."""
+        plan = {name: value for name, value in self.plan.items() if name not in ("racks", "after", "target")}
+        return replace(self, plan=plan, brokers={}, racks=(), topics=())
+
     @property
     def costs(self) -> Row:
         """What the plan costs, and with `_bound` what no plan for its goal can do without; empty without a plan."""
@@ -47,12 +52,13 @@ class Cluster:
 
 @dataclass(slots=True)
 class Fleet:
-    """All that a report shows. `newest` is when the newest of all snapshots was taken, None where none can be read;
-    `policy` is the policy's digest.
+    """All that a report shows; its clusters may be made one after another.
+
+    `newest` is when the newest of all snapshots was taken, or None. `policy` is the policy's digest.
     """
 
     newest: datetime | None
     version: str
     policy: str
-    clusters: Sequence[Cluster]
+    clusters: Iterable[Cluster]
     quarantine: Sequence[Verdict]

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from reassign.api.goal import COUNTED, By
 from reassign.fleet.choose import Verdict
 from reassign.fleet.report.details import details
 from reassign.fleet.report.model import Cluster, Fleet, State
-from reassign.fleet.report.rank import KINDS, WELL, days_until_full, worst_first
+from reassign.fleet.report.rank import KINDS, WELL, Rank, days_until_full, place, rank
 from reassign.page import numbers
-from reassign.page.document import rendered
+from reassign.page.document import as_json, rendered
 
 STATES: dict[State, tuple[str, str]] = {
     "Planned": ("Planned", "replicas or leaders are to move"),
@@ -22,6 +24,14 @@ STATES: dict[State, tuple[str, str]] = {
 }
 TOTALS = ("brokers", "topics", "partitions", "replicas", "bytes", "violations")
 EXAMPLES = 3
+
+
+class Entry(NamedTuple):
+    """A cluster's row; its details are JSON already."""
+
+    cluster: Cluster
+    rank: Rank
+    details: Markup
 
 
 class Cost(NamedTuple):
@@ -61,23 +71,28 @@ class Column(NamedTuple):
 
 def render(data: Fleet) -> str:
     """The report as one HTML document."""
-    ranked = worst_first(data.clusters)
     found: dict[str, list[Verdict]] = {}
     for verdict in data.quarantine:
         found.setdefault(verdict.cluster, []).append(verdict)
+    entries = []
+    for cluster in data.clusters:
+        ranked = rank(cluster)
+        text = as_json(details(cluster, ranked, found.get(cluster.name, [])))
+        entries.append(Entry(cluster.without_details(), ranked, text))
+    entries.sort(key=lambda entry: place(entry.cluster, entry.rank))
+    clusters = [entry.cluster for entry in entries]
     return rendered(
         "reassign.fleet.report",
         fleet=data,
-        totals={name: sum(cluster.load.get(name) or 0 for cluster in data.clusters) for name in TOTALS},
-        states=_states(data.clusters),
-        kinds=_kinds(rank.kind for _, rank in ranked),
-        costs=_costs(data.clusters),
-        slowest=_slowest(data.clusters),
+        totals={name: sum(cluster.load.get(name) or 0 for cluster in clusters) for name in TOTALS},
+        states=_states(clusters),
+        kinds=_kinds(entry.rank.kind for entry in entries),
+        costs=_costs(clusters),
+        slowest=_slowest(clusters),
         quarantine=_quarantine(data.quarantine),
-        rows=ranked,
-        columns=_columns(data.clusters),
+        rows=entries,
+        columns=_columns(clusters),
         goals=[(by.value, of.unit) for by, of in COUNTED.items()],
-        details=lambda cluster, rank: details(cluster, rank, found.get(cluster.name, [])),
         STATES=STATES,
         EXAMPLES=EXAMPLES,
         part=numbers.part,

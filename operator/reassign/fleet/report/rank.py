@@ -88,14 +88,9 @@ def rank(cluster: Cluster) -> Rank:
     return Rank(WELL, 0, "")
 
 
-def worst_first(clusters: Iterable[Cluster]) -> list[tuple[Cluster, Rank]]:
-    """All clusters, by kind, then by measure, then by what their plans move, then by name."""
-    order = [*KINDS, WELL]
-    ranked = [(cluster, rank(cluster)) for cluster in clusters]
-    return sorted(
-        ranked,
-        key=lambda one: (order.index(one[1].kind), -one[1].measure, -one[0].plan.get("bytes", 0), one[0].name),
-    )
+def place(cluster: Cluster, ranked: Rank) -> tuple[int, float, int, str]:
+    """Return what orders clusters: kind, then measure, then what their plans move, then name."""
+    return [*KINDS, WELL].index(ranked.kind), -ranked.measure, -cluster.plan.get("bytes", 0), cluster.name
 
 
 def days_until_full(cluster: Cluster) -> float | None:

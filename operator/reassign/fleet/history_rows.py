@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The columns that this is told from, by table."""
 
 
-def moments(tables: Mapping[str, pa.Table], directories: Directories | None) -> dict[str, list[Row]]:
+def history_rows(tables: Mapping[str, pa.Table], directories: Directories | None) -> dict[str, list[Row]]:
     """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
     told apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
