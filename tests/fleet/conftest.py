@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from localplatform import prerequisites
-from reassign.fleet import session
+from reassign.spark import session
 
 
 @pytest.fixture(scope="session")

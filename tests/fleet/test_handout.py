@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
-from reassign.fleet import choose, handout, inventory, session, stages
+from reassign.fleet import choose, handout, inventory, stages
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, outcomes, rows_of_kind
 from reassign.fleet.job import Job
@@ -28,7 +28,8 @@ from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import KINDS, Row, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import SUMMARY, run
-from reassign.fleet.storage import failure
+from reassign.spark import session
+from reassign.spark.storage import failure
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
 from tests.fleet.judged import ask

@@ -173,9 +173,9 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program:
 
 
 KILLS = {
-    "check": ("reassign.fleet.storage", "Storage.write", f"{FOLDER}/verdicts"),
-    "assess": ("reassign.fleet.storage", "Storage.write", f"{FOLDER}/directory_load"),
-    "plan": ("reassign.fleet.storage", "Storage.write", MARKER),
+    "check": ("reassign.spark.storage", "Storage.write", f"{FOLDER}/verdicts"),
+    "assess": ("reassign.spark.storage", "Storage.write", f"{FOLDER}/directory_load"),
+    "plan": ("reassign.spark.storage", "Storage.write", MARKER),
     "emit": ("pathlib", "Path.replace", "2.yaml"),
     "report": ("pathlib", "Path.replace", "report.html"),
 }

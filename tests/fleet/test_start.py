@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from reassign.fleet import session
+from reassign.spark import session
 
 STARTS = """
 import sys
 from pathlib import Path
 from pyspark import SparkContext
 from reassign.errors import Reason, ReassignError
-from reassign.fleet import session
+from reassign.spark import session
 with session.started("local[2]") as spark:
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     print(spark.range(3).count(), "spark-classes" in maps)
@@ -65,7 +65,7 @@ def test_a_start_keeps_what_another_run_logs_until_that_is_long() -> None:
 
 WANTS_MORE = """
 from reassign.errors import ReassignError
-from reassign.fleet import session
+from reassign.spark import session
 try:
     with session.started("local[1]") as spark:
         spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 9)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 
 PROGRAM = """\
-from reassign.fleet import session
+from reassign.spark import session
 
 spark = session.start(None)
 names = ("shuffle.partitions", "session.timeZone", "files.maxPartitionNum")

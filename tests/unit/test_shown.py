@@ -15,8 +15,9 @@ from typer.main import get_command
 
 from localplatform import prerequisites
 from reassign.cli.app import app
-from reassign.fleet import class_archive, policy
+from reassign.fleet import policy
 from reassign.planning import machine_code
+from reassign.spark import class_archive
 from tests.pages import ROOT, Command, blocks, commands, manifests, of_program, program
 
 LANGUAGES = {"sh", "console", "yaml", "json", "python", "text", "{toctree}"}

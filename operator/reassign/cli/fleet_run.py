@@ -46,13 +46,15 @@ def run(
             raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
     job = Job(snapshots, wanted, work, manifests, report, plans)
-    started = _imported("session").started
+    started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
     with (
         ThreadPoolExecutor(1, initializer=undisturbed) as other,
         out.progress("starting Spark", *job.stages) as next_step,
     ):
-        stages = other.submit(_imported, "stages")  # meanwhile; a Ctrl-C is for the main thread, which may hold it back
+        stages = other.submit(
+            _imported, "fleet.stages"
+        )  # meanwhile; a Ctrl-C is for the main thread, which may hold it back
         with started(master) as spark:
             result: Result = stages.result().run(spark, job, lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):
@@ -65,7 +67,7 @@ def run(
 
 def _imported(module: str) -> Any:
     try:
-        return import_module(f"reassign.fleet.{module}")
+        return import_module(f"reassign.{module}")
     except ImportError as error:
         why = f"there is no {error.name} here, which fleets need: install it, '.[cli,fleet]'"
         raise ReassignError(Reason.SPARK_FAILED, why) from None

@@ -27,9 +27,9 @@ from reassign.fleet.choose import File, Folder, Kind
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
-from reassign.fleet.own_process import ProcessEndedError, in_own_process
 from reassign.fleet.policy import Policy
-from reassign.fleet.storage import LOST
+from reassign.spark.own_process import ProcessEndedError, in_own_process
+from reassign.spark.storage import LOST
 
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot that is planned has a process of its own: about 300k replicas."""

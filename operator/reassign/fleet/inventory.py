@@ -24,7 +24,7 @@ from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.choose import FOLDER, File, Kind
 from reassign.fleet.outcomes import rows_of
-from reassign.fleet.storage import Storage, spark_errors_as
+from reassign.spark.storage import Storage, spark_errors_as
 
 LOCAL = "file:"
 ENDING = ".parquet"

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.storage import Storage, spark_errors_as
+from reassign.spark.storage import Storage, spark_errors_as
 
 FOLDER, MARKER, ENDING = "pass", "_MADE_FROM", ".parquet"
 END = "whole"

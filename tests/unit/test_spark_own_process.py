@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from reassign import cgroup
-from reassign.fleet import own_process
-from reassign.fleet.own_process import ProcessEndedError, in_own_process
+from reassign.spark import own_process
+from reassign.spark.own_process import ProcessEndedError, in_own_process
 
 ROOM = 1 << 28
 SECONDS = 600

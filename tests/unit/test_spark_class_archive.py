@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reassign.fleet.class_archive import ClassArchive, find
+from reassign.spark.class_archive import ClassArchive, find
 
 JAVA = """#!/bin/sh
 case "$JAVA_TOOL_OPTIONS" in *-Xshare:off*) echo "a JVM that makes no archive"; exit 1;; esac

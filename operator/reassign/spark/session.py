@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 import reassign
 from reassign.errors import Reason, ReassignError
-from reassign.fleet import class_archive
-from reassign.fleet.class_archive import ClassArchive
-from reassign.fleet.storage import failure, first_cause
+from reassign.spark import class_archive
+from reassign.spark.class_archive import ClassArchive
+from reassign.spark.storage import failure, first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 LOG_BYTES = 1 << 20
