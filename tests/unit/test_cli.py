@@ -224,7 +224,7 @@ def test_a_snapshot_of_a_live_cluster_reports_its_contents(tmp_path: Path, monke
 
 def test_a_snapshot_has_what_is_live_and_not_what_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = sim()
-    kafka.leader[P0], kafka.isr[P1] = 1, frozenset({0})
+    kafka.leader[P0], kafka.isr[P1] = 1, frozenset({1})
     live = Live(kafka, kafka_cluster())
     topic, gone = ConfigResource(ConfigResourceType.TOPIC, P0.topic), ConfigResource(ConfigResourceType.TOPIC, "gone")
     live.set = {
@@ -235,7 +235,7 @@ def test_a_snapshot_has_what_is_live_and_not_what_should_be(tmp_path: Path, monk
     live.serve(monkeypatch)
     assert run("snapshot", tmp_path / "s", "--cluster", "main", "-n", "kafka").err == ""
     found = snapshots.read(tmp_path / "s")
-    assert (found.leader.tolist(), found.isr.tolist()) == ([1, 1], [[0, 1], [0, -1]])
+    assert (found.leader.tolist(), found.isr.tolist()) == ([1, 1], [[0, 1], [1, -1]])
     assert found.configs == (
         ("broker", "3", LEADER_RATE, "7"),
         ("broker", "3", LOG_DIR_RATE, "9"),
