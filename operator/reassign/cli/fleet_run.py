@@ -52,9 +52,8 @@ def run(
         ThreadPoolExecutor(1, initializer=undisturbed) as other,
         out.progress("starting Spark", *job.stages) as next_step,
     ):
-        stages = other.submit(
-            _imported, "fleet.stages"
-        )  # meanwhile; a Ctrl-C is for the main thread, which may hold it back
+        # meanwhile; a Ctrl-C is for the main thread, which may hold it back
+        stages = other.submit(_imported, "fleet.stages")
         with started(master) as spark:
             result: Result = stages.result().run(spark, job, lambda _: next_step())
     for cluster, problem in sorted(result.left_out.items()):

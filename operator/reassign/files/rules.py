@@ -343,6 +343,7 @@ GROUPS = (
         ),
     ),
 )
+AGAIN = "take it again"
 _REPORTED = "check what the brokers report of their log directories"
 REMEDIES: Mapping[str, str] = {
     "TooManyReplicas": "give it fewer replicas",

@@ -92,9 +92,9 @@ def read(folder: Path) -> Snapshot:
     """
     about, tables = tables_in(folder)
     if not about.rows["brokers"]:
-        refuse(folder, "it has no brokers; take it again")
+        refuse(folder, f"it has no brokers; {rules.AGAIN}")
     if faults := [match for match in rules.matching(tables) if match.fault]:
-        todo = rules.REMEDIES.get(faults[0].kind, "take it again")
+        todo = rules.REMEDIES.get(faults[0].kind, rules.AGAIN)
         refuse(folder, f"{listed((f'{of.kind} in {of.table} ({cut(of.example)})' for of in faults), most=3)}; {todo}")
     return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
 

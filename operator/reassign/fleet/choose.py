@@ -43,7 +43,6 @@ class Kind(StrEnum):
     LOST = "WorkerLost"
 
 
-AGAIN = "take it again"
 REMEDIES: Mapping[str, str] = {
     checks.Kind.UNREADABLE: "take it again, or give Spark more memory",
     checks.Kind.DAMAGED: "take it again, and check the storage",

@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 import reassign
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
+from reassign.files import rules
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
@@ -211,7 +212,7 @@ def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
 
 
 def _sentence(verdict: Verdict) -> str:
-    remedy = choose.REMEDIES.get(verdict.kind, choose.AGAIN)
+    remedy = choose.REMEDIES.get(verdict.kind, rules.AGAIN)
     if verdict.kind in (Kind.FOLDER_NAME, Kind.LOST):
         return f"{verdict.example}: {remedy}"
     of = f"{verdict.table}: " if verdict.table else ""
