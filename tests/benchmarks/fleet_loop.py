@@ -11,7 +11,8 @@ from pathlib import Path
 
 from reassign.files.snapshots import tables_in
 from reassign.files.tables import snapshot_of
-from reassign.fleet.emit import rendered, write
+from reassign.files.whole import write
+from reassign.fleet.emit import rendered
 from reassign.fleet.policy import Policy
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of

@@ -22,12 +22,12 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
 from reassign.fleet import choose, handout, inventory, stages
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import LARGE, outcomes, rows_of_kind
+from reassign.fleet.handout import LARGE, outcomes
 from reassign.fleet.job import Job
 from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import KINDS, Row, of_kind
 from reassign.fleet.policy import Policy, parse
-from reassign.fleet.stages import SUMMARY, run
+from reassign.fleet.stages import run, summaries_of
 from reassign.spark import session
 from reassign.spark.storage import failure
 from tests.benchmarks.instances import Made, cluster
@@ -91,6 +91,7 @@ def test_each_cluster_has_the_planners_plan_under_its_own_policy(root: Path, sai
         "directory_load",
         "cluster_load",
         "plans",
+        "planned_load",
         "manifests",
     ):
         assert of(said, name, kind).equals(of(alone, name, kind)), kind
@@ -211,7 +212,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
     }
     assert "has ended, for want of memory: give" in result.left_out["c1"]["message"]
     assert "has ended, by signal 9 (Killed): give" in result.left_out["c2"]["message"]
-    expected = {row["cluster"]: row for row in of_kind(said, "plans").select(SUMMARY).to_pylist()}
+    expected = summaries_of(of_kind(said, "plans"))
     assert result.summaries == {name: expected[name] for name in ("c0", "c3")}
     assert not (tmp_path / "work" / FOLDER / MARKER).exists()  # another run may find it otherwise
 
@@ -327,7 +328,7 @@ def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: P
     settings.set("spark.driver.maxResultSize", "1k")
     try:
         with pytest.raises((PySparkException, Py4JError)) as error:
-            rows_of_kind(found, "broker_load").toArrow()
+            found.select("broker_load").toArrow()
     finally:
         settings.remove("spark.driver.maxResultSize")
     told = failure(error.value)
@@ -373,7 +374,7 @@ def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them
     assert before
     with monkeypatch.context() as patch:
         parts = Kept.parts
-        patch.setattr(Kept, "parts", lambda *about: (part.slice(1) for part in parts(*about)))
+        patch.setattr(Kept, "parts", lambda *about: (part.slice(length=0) for part in parts(*about)))
         with pytest.raises(PlanningError, match="manifests are missing") as error:
             run(spark, job, lambda _: None)
     assert error.value.reason is Reason.SPARK_FAILED

@@ -40,14 +40,20 @@ def changed(file: Path, at: int) -> None:
 def test_what_was_made_is_read_and_its_parts_one_after_another(spark: SparkSession, tmp_path: Path) -> None:
     first, second = (Kept(spark, str(tmp_path)) for _ in range(2))
     assert first.tables("key", tables(spark)) == {"plans": ROWS}
-    assert [*first.parts("manifests")] == PARTS
+    assert [*first.parts("manifests", ROWS.column_names)] == PARTS
     assert second.tables("key", never) == {"plans": ROWS}
-    parts = second.parts("manifests")
+    parts = second.parts("manifests", ROWS.column_names)
     assert next(parts) == PARTS[0]
     sorted(tmp_path.glob(f"{FOLDER}/manifests/*.parquet"))[1].unlink()
     with pytest.raises(PlanningError, match=r"c001\S*.parquet has changed meanwhile: run it again") as error:
         next(parts)
     assert error.value.reason is Reason.SPARK_FAILED
+
+
+def test_of_parts_only_the_columns_are_read_that_are_wanted(spark: SparkSession, tmp_path: Path) -> None:
+    first = Kept(spark, str(tmp_path))
+    first.tables("key", tables(spark))
+    assert [*first.parts("manifests", ["text"])] == [part.select(["text"]) for part in PARTS]
 
 
 def test_of_parts_that_were_more_none_is_left(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,4 +93,4 @@ def test_a_changed_byte_has_all_made_anew(spark: SparkSession, tmp_path: Path, n
     again = Kept(spark, str(tmp_path))
     changed(file, len(text) // 2)
     assert again.tables("key", tables(spark)) == {"plans": ROWS}
-    assert [*again.parts("manifests")] == PARTS
+    assert [*again.parts("manifests", ROWS.column_names)] == PARTS

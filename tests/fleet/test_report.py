@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import KINDS
+from reassign.fleet.report import page as report
 from reassign.fleet.report.model import Cluster, Fleet
-from reassign.fleet.report.page import render
 from reassign.page.numbers import percent, size
 from tests.browser import (
     ADDRESSES,
@@ -43,6 +43,10 @@ def show(opened_page: Opened) -> Show:
     return lambda data, **options: opened_page(render(data), **options)
 
 
+def render(data: Fleet) -> str:
+    return "".join(report.render(data))
+
+
 def listed(page: Page) -> list[str]:
     """The clusters that the table shows, from its top."""
     return page.locator("table.clusters .open:visible").all_inner_texts()
@@ -67,7 +71,10 @@ def test_what_is_made_has_the_columns_of_the_tables() -> None:
     for cluster in made(20, brokers=6).clusters:
         assert cluster.load.keys() <= KINDS["cluster_load"].keys()
         assert cluster.brokers.keys() <= KINDS["broker_load"].keys()
-        assert {*cluster.plan} in (set(), KINDS["plans"].keys() - {"cluster_id", "problem"})
+        assert {*cluster.plan} in (
+            set(),
+            (KINDS["plans"].keys() | KINDS["planned_load"].keys()) - {"cluster_id", "problem"},
+        )
         assert all(row.keys() == KINDS["rack_load"].keys() for row in (*cluster.racks, *cluster.plan.get("racks", ())))
 
 

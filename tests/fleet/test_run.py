@@ -174,7 +174,7 @@ def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program:
 
 KILLS = {
     "check": ("reassign.spark.storage", "Storage.write", f"{FOLDER}/verdicts"),
-    "assess": ("reassign.spark.storage", "Storage.write", f"{FOLDER}/directory_load"),
+    "assess": ("reassign.spark.storage", "Storage.write", f"{FOLDER}/topic_growth"),
     "plan": ("reassign.spark.storage", "Storage.write", MARKER),
     "emit": ("pathlib", "Path.replace", "2.yaml"),
     "report": ("pathlib", "Path.replace", "report.html"),
@@ -228,7 +228,7 @@ def flipped(content: bytes) -> bytes:
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
-    "manifests/*.parquet": flipped,
+    "details/*.parquet": flipped,
     MARKER: lambda content: b"\n".join(content.splitlines()[:3]),
     "verdicts.parquet": lambda _: None,
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import json
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,14 +178,14 @@ def test_a_link_in_place_of_a_clusters_folder_is_refused_before_anything_is_writ
     assert not [*tmp_path.rglob("wave-*.yaml")]
 
 
-def test_a_full_disk_keeps_no_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(file: Path, content: bytes) -> None:
-        file.touch()
-        raise OSError(errno.ENOSPC, "No space left on device", str(file))
-
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(PlanningError, match="No space left on device"):
-        write(tmp_path, ROWS)
+def test_what_cannot_be_written_whole_leaves_no_half_a_file(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(PlanningError, match=f"{tmp_path} cannot be written: File too large"):
+            write(tmp_path, ROWS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]
 
 

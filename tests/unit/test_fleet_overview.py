@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from reassign.fleet.outcomes import BROKER_LOAD
-from reassign.fleet.overview import MOST, TABLES, Seen, by_cluster, fleet
+from reassign.fleet.outcomes import KINDS
+from reassign.fleet.overview import MOST, OF_DETAILS, TABLES, Seen, by_cluster, fleet
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.report.model import Cluster
 
 COLUMNS = {
-    "broker_load": BROKER_LOAD,
     "topic_growth": ("topic", "bytes", "bytes_per_day"),
     "disk_growth": ("broker", "path", "used_bytes", "total_bytes", "bytes_per_day", "days_until_full"),
     "leftovers": ("kind", "what", "since"),
 }
+BROKER: dict[str, Any] = dict.fromkeys(KINDS["broker_load"])
+SEEN = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
 
 
-def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
-    """What is shown of a cluster of which the tables have these rows."""
+def clusters(
+    seen: Sequence[Seen], details: Iterable[pa.Table], policy: Policy | None = None, **rows: list[dict[str, Any]]
+) -> list[Cluster]:
+    """What is shown where the tables have these rows, all of the cluster main."""
     tables = {}
     for name in TABLES:
         found = [{"cluster": "main", **row} for row in rows.get(name, [])]
         columns = ("cluster", *COLUMNS.get(name, ()))
         tables[name] = pa.table({column: [row[column] for row in found] for column in columns})
-    seen = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
-    (shown,) = fleet([seen], [], tables, policy or Policy()).clusters
+    return [*fleet(seen, [], tables, details, policy or Policy()).clusters]
+
+
+def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
+    [shown] = clusters([SEEN], [], policy, **rows)
     return shown
+
+
+def details(name: str, **kept: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row of what executors keep of a cluster."""
+    return {**{column: [] for column in OF_DETAILS}, "cluster": name, **kept}
+
+
+def test_clusters_come_as_they_are_read_once_and_then_those_of_which_no_load_is_known() -> None:
+    seen = [SEEN._replace(cluster=name) for name in ("a", "b", "c", "d")]
+    parts = [
+        [details("c"), details("d", broker_load=[BROKER | {"broker": 7}], planned_load=[{"racks": [1]}])],
+        [details("b", broker_load=[BROKER], planned_load=[{}]), details("d"), details("b")],
+    ]
+    shown = clusters(seen, map(pa.Table.from_pylist, parts))
+    assert [each.name for each in shown] == ["d", "b", "a", "c"]
+    assert [each.brokers["broker"] for each in shown] == [[7], [None], [], []]
 
 
 def topic(name: str, bytes_: int | None, per_day: int | None) -> dict[str, Any]:
@@ -64,6 +87,5 @@ def test_what_is_wanted_is_a_line_and_what_was_left_has_its_time() -> None:
 
 
 def test_each_cluster_has_its_own_rows_whatever_there_is_of_others() -> None:
-    table = pa.table({"cluster": ["b", "b", "c", "d", "d"], "row": [0, 1, 2, 3, 4]})
-    found = by_cluster(table, ["a", "b", "d", "e"])
-    assert [rows["row"].to_pylist() for rows in found] == [[], [0, 1], [3, 4], []]
+    rows_of = by_cluster(pa.table({"cluster": ["b", "b", "c", "d", "d"], "row": [0, 1, 2, 3, 4]}))
+    assert [rows_of(name)["row"].to_pylist() for name in ("d", "a", "e", "b")] == [[3, 4], [], [], [0, 1]]

@@ -17,7 +17,7 @@ from rich.table import Table
 from reassign.cli import output as out
 from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
-from reassign.fleet.emit import writing
+from reassign.files.whole import writing
 from reassign.fleet.job import Job
 from reassign.fleet.policy import Policy, parse
 from reassign.text import counted
@@ -83,7 +83,7 @@ def _parts(result: Result, work: str, manifests: Path | None, report: Path | Non
         copied, bound, waves = (
             sum(each["bytes"] for each in plans),
             sum(each["bytes_bound"] for each in plans),
-            sum(len(each["waves"]) for each in plans),
+            sum(each["waves"] for each in plans),
         )
         lines.append(
             f"{counted(len(plans), 'plan')} in {counted(waves, 'wave')}, with {amount(copied)} to copy; "
@@ -113,12 +113,10 @@ def _verdicts(result: Result) -> RenderableType:
 
 
 def _clusters(result: Result) -> RenderableType:
-    head = f"CLUSTER (worst {SHOWN})" if len(result.loads) > SHOWN else "CLUSTER"
+    head = f"CLUSTER (worst {SHOWN})" if result.loads.num_rows > SHOWN else "CLUSTER"
     table = _table(head, "brokers", "partitions", "bytes", "fullest broker", "not spread", "to copy at least")
-    worst = sorted(
-        result.loads, key=lambda row: (-(row["violations"] or 0), -(row["bytes_bound"] or 0), row["cluster"])
-    )
-    for row in worst[:SHOWN]:
+    worst = [("violations", "descending"), ("bytes_bound", "descending"), ("cluster", "ascending")]
+    for row in result.loads.sort_by(worst).slice(length=SHOWN).to_pylist():
         fullest = f"{row['skew_bytes'] * 100:.0f} % of the mean" if row["skew_bytes"] else ""
         counts = [str(row["brokers"]), str(row["partitions"]), _or_unknown(row["bytes"], amount), fullest]
         counts += [_or_unknown(row["violations"], str), _or_unknown(row["bytes_bound"], amount)]

@@ -99,7 +99,8 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind
         rows["cluster_load"][0] |= bounds  # of loads, since also an assessment without plans shows them
         rows |= {
             "manifests": render(name, cluster, plan, terms),
-            "plans": [summary(cluster, goal, problem, plan, terms.rate)],
+            "plans": [summary(cluster, problem, plan, terms.rate)],
+            "planned_load": [planned_load(cluster, goal, problem, plan)],
         }
         return rows
     except PlanningError as error:
@@ -181,19 +182,25 @@ def render(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
     return [{"name": file, "text": text} for file, text in texts.items()]
 
 
-def summary(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan, rate: int | None) -> Row:
-    """Return the row of PLANS. Lists by resource are in the order of the brokers."""
+def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Row:
+    """Return the row of PLANS."""
     certificate = plan.certificate
-    loads = {"after": problem.loads(plan.target), "target": problem.target}
     return {
         "cluster_id": cluster.id,
-        "racks": list(of_racks(cluster, goal, loads["after"])),
-        **{when: {by.value: load[row].tolist() for row, by in enumerate(RESOURCES)} for when, load in loads.items()},
         "balance": [asdict(one) for one in certificate.balance],
         "waves": list(_waves(cluster, problem, plan, rate)),
         **{cost: getattr(certificate, cost) for cost in COSTS},
         "unmet": [one._asdict() for one in certificate.unmet],
     }
+
+
+def planned_load(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan) -> Row:
+    """Return the row of PLANNED_LOAD."""
+    loads = {"after": problem.loads(plan.target), "target": problem.target}
+    by_resource = {
+        when: {by.value: load[row].tolist() for row, by in enumerate(RESOURCES)} for when, load in loads.items()
+    }
+    return {"racks": list(of_racks(cluster, goal, loads["after"])), **by_resource}
 
 
 def _waves(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Iterator[Row]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import yaml
 
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
+from reassign.files.whole import UNFINISHED, write, writing
 from reassign.manifests.objects import Manifest
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -35,7 +35,6 @@ Argo CD prunes what was here. Remove it when the cluster is gone.
 WAVES = "wave-*.yaml"
 PLANNED = ("Planned", "Balanced")
 """States of clusters whose files are exactly those of this run."""
-UNFINISHED = ".unfinished"
 
 
 class Emitted(NamedTuple):
@@ -121,36 +120,3 @@ def _digest(folder: Path) -> dict[str, Any]:
         content = file.read_bytes()
         digest.update(f"{file.name} {len(content)}\n".encode() + content)
     return {"waves": len(files), "digest": f"sha256:{digest.hexdigest()}"}
-
-
-# --- Files that are whole, or as they were ---
-
-
-@contextmanager
-def writing(place: Path) -> Iterator[None]:
-    """Report what cannot be written in one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise PlanningError(
-            Reason.CANNOT_BE_WRITTEN,
-            f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
-            "run it again when that is fixed",
-        ) from None
-
-
-def write(file: Path, content: bytes) -> bool:
-    """Write a file unless it has this content already; return whether it was written."""
-    try:
-        if file.read_bytes() == content:
-            return False
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(file)
-    except OSError:  # a full disk has no room for half a file
-        unfinished.unlink(missing_ok=True)
-        raise
-    return True

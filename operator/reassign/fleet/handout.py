@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reassign.fleet.choose import File, Folder, Kind
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
-from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split
+from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split, table_of
 from reassign.fleet.policy import Policy
 from reassign.spark.own_process import ProcessEndedError, in_own_process
 from reassign.spark.storage import LOST
@@ -83,7 +83,7 @@ def outcomes(
     tasks = min(len(sizes), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     work = {folder: _work(size, folder in newest) for folder, size in sizes.items()}
     task_of = packed(work, tasks)
-    files = [
+    rows_of_files = (
         {
             **folder._asdict(),
             "path": f"{inventory.base.rstrip('/')}/{file.path}",
@@ -95,10 +95,11 @@ def outcomes(
         for folder in sizes
         for file in snapshots[folder]
         if file.length
-    ]
-    rows = spark.createDataFrame(pa.Table.from_pylist(files, HANDED_OUT))
+    )
+    files = table_of(rows_of_files, HANDED_OUT)
+    rows = spark.createDataFrame(files)
     if inventory.stored:
-        rows = inventory.stored.content_of({file["path"] for file in files}).join(sf.broadcast(rows), "path")
+        rows = inventory.stored.content_of({*files["path"].to_pylist()}).join(sf.broadcast(rows), "path")
     packed_rows = rows.repartitionById(tasks, "task").sortWithinPartitions(*SNAPSHOT)
     own = sum(each >= own_process_from * PLANNING for each in work.values())
     processes = min(slots(spark.sparkContext), max(own, 1))
@@ -125,11 +126,6 @@ def slots(context: SparkContext) -> int:
 def has_crashed(error: Exception) -> bool:
     """Return whether a worker has died, or failed. Processes of their own tell which snapshot it was of."""
     return isinstance(error, PythonException) or any(text in str(error) for text in (*LOST, RESET))
-
-
-def rows_of_kind(outcomes: DataFrame, kind: str) -> DataFrame:
-    """Return the rows of a kind with its own columns, each with its snapshot."""
-    return outcomes.select(*SNAPSHOT, sf.inline(kind))
 
 
 def packed(work: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:

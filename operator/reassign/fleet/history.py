@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from reassign.fleet.choose import Snapshot
 from reassign.fleet.history_rows import THROTTLE
-from reassign.fleet.outcomes import SNAPSHOT, TIME, Row, in_order
+from reassign.fleet.outcomes import SNAPSHOT, TIME, Row, in_order, table_of
 
 DAY = 86_400
 WIDE, PART = "decimal(38,0)", 21
@@ -46,7 +46,7 @@ def history(outcomes: DataFrame, snapshots: Iterable[Snapshot]) -> dict[str, pa.
         seconds = int(since.total_seconds())
         aged.append({**one.folder._asdict(), "taken_at": one.taken_at, "age": ages[cluster], "seconds": seconds})
         ages[cluster] += 1
-    these = sf.broadcast(outcomes.sparkSession.createDataFrame(pa.Table.from_pylist(aged, AGED)))
+    these = sf.broadcast(outcomes.sparkSession.createDataFrame(table_of(aged, AGED)))
     told = outcomes.join(these, [*SNAPSHOT])
 
     def rows(kind: str) -> DataFrame:

@@ -1,6 +1,6 @@
 """The tables of a pass in a folder of the work folder, with a marker, written last, of what they were made from.
 
-A table that a driver has no room for is written by the executors, in parts, into a folder of its own: `pass/manifests`.
+A table that a driver has no room for is written by the executors, in parts, into a folder of its own: `pass/details`.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Kept:
         self._digests = digests
         return tables
 
-    def parts(self, table: str) -> Iterator[pa.Table]:
-        """Read a table of executors in parts, one after another."""
+    def parts(self, table: str, columns: list[str]) -> Iterator[pa.Table]:
+        """Read these columns of a table of executors in parts, one after another."""
         for file in self._digests:
             if not file.startswith(f"{table}/"):
                 continue
             with self._usable():
-                rows = self._read(file)
+                rows = self._read(file, columns)
             if rows is None:
                 why = f"{self._place}/{file} has changed meanwhile: run it again, which makes it anew"
                 raise PlanningError(Reason.SPARK_FAILED, why)
@@ -99,11 +99,11 @@ class Kept:
             return None
         return tables
 
-    def _read(self, file: str) -> pa.Table | None:
+    def _read(self, file: str, columns: list[str] | None = None) -> pa.Table | None:
         """None where it is not what was written: Parquet's own checksums are of pages alone, not of columns' names."""
         content = self._storage.read(f"{self._place}/{file}") or b""
         whole = hashlib.sha256(content).hexdigest() == self._digests[file]
-        return pq.read_table(pa.BufferReader(content)) if whole else None
+        return pq.read_table(pa.BufferReader(content), columns=columns) if whole else None
 
     def _write(self, file: str, rows: pa.Table) -> str:
         content = pa.BufferOutputStream()

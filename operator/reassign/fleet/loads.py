@@ -22,7 +22,7 @@ WHATS = tuple(counted.what for counted in COUNTED.values())
 
 
 def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, list[Row]]:
-    """Return rows of outcomes.LOAD_TABLES. Without a problem, what it tells is null."""
+    """Return rows of loads. Without a problem, what it tells is null."""
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
         "broker_load": list(_brokers(cluster, load, problem)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice, repeat, takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -60,9 +61,6 @@ COSTS = {
 PLANS = {
     "cluster_id": TEXT,
     "problem": pa.struct([("reason", TEXT), ("message", TEXT)]),
-    "racks": pa.list_(pa.struct(list(RACK_LOAD.items()))),  # after the plan
-    "after": BY_RESOURCE,
-    "target": BY_RESOURCE,
     "balance": pa.list_(
         pa.struct(
             [
@@ -77,6 +75,11 @@ PLANS = {
     "waves": pa.list_(pa.struct([("partitions", BYTES), ("bytes", BYTES), ("seconds", SHARE)])),
     **COSTS,
     "unmet": pa.list_(pa.struct([("what", TEXT), ("nearest", TEXT)])),
+}
+PLANNED_LOAD = {
+    "racks": pa.list_(pa.struct(list(RACK_LOAD.items()))),
+    "after": BY_RESOURCE,  # of each broker, in their order
+    "target": BY_RESOURCE,
 }
 MANIFESTS = {"name": TEXT, "text": TEXT}
 
@@ -101,13 +104,18 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
     "directory_load": DIRECTORY_LOAD,
     "cluster_load": CLUSTER_LOAD,
     "plans": PLANS,
+    "planned_load": PLANNED_LOAD,
     "manifests": MANIFESTS,
     **HISTORY,
 }
-LOAD_TABLES = ("broker_load", "rack_load", "directory_load", "cluster_load")
-SMALL = ("files", "verdicts", *LOAD_TABLES, "plans")
+OF_CLUSTERS = ("cluster_load", "plans")
+SMALL = ("files", "verdicts", *OF_CLUSTERS)
 """Kinds that a driver has room for."""
+IN_EXECUTORS = ("broker_load", "rack_load", "directory_load", "planned_load", "manifests")
+"""Kinds that executors keep, in a row for each cluster."""
 PART = 1 << 23
+CHUNK = 100
+"""Rows that are in Python at once: they need ten times the memory there that a table does."""
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
 _LISTS = {kind: pa.list_(pa.struct([*columns.items()])) for kind, columns in KINDS.items()}
 OUTCOMES = pa.schema([*SNAPSHOT.items(), *_LISTS.items()])
@@ -146,9 +154,16 @@ def of_kind(outcomes: pa.Table, kind: str) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows: Python needs ten times the memory that a table does, so not all of them at once."""
-    for batch in table.to_batches(max_chunksize=1000):
+    """Yield the rows of a table."""
+    for batch in table.to_batches(max_chunksize=CHUNK):
         yield from batch.to_pylist()
+
+
+def table_of(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
+    """Return the table of these rows."""
+    rows = iter(rows)
+    parts = takewhile(bool, (list(islice(rows, CHUNK)) for _ in repeat(None)))
+    return pa.Table.from_batches((pa.RecordBatch.from_pylist(part, schema) for part in parts), schema)
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 import reassign
 from reassign.fleet.choose import Verdict
-from reassign.fleet.outcomes import LOADS, Row
+from reassign.fleet.outcomes import LOADS, Row, rows_of
 from reassign.fleet.policy import Policy, Terms
 from reassign.fleet.report.model import Cluster, Fleet, Problem, State
 
-TABLES = ("broker_load", "rack_load", "cluster_load", "topic_growth", "disk_growth", "leftovers", "plans")
+TABLES = ("cluster_load", "plans", "topic_growth", "disk_growth", "leftovers")
+OF_DETAILS = ["cluster", "broker_load", "rack_load", "planned_load"]
+"""The columns that are shown of what executors keep."""
+OF_BROKERS = ("broker", "rack", "capacity", *LOADS)
 MOST = 10
 """Topics and disks of a cluster that are shown: those that grow most, and are full soonest."""
 
@@ -30,31 +33,49 @@ class Seen(NamedTuple):
     problem: Problem | None
 
 
-def fleet(seen: Sequence[Seen], quarantine: Sequence[Verdict], tables: Mapping[str, pa.Table], policy: Policy) -> Fleet:
-    """`tables` are TABLES of assess and plan, in order."""
-    names = [each.cluster for each in seen]
-    rows = zip(*(by_cluster(tables[table], names) for table in TABLES), strict=True)
+def fleet(
+    seen: Sequence[Seen],
+    quarantine: Sequence[Verdict],
+    tables: Mapping[str, pa.Table],
+    details: Iterable[pa.Table],
+    policy: Policy,
+) -> Fleet:
+    """`tables` are TABLES, in order; `details` are parts of what executors keep, read when they are needed."""
     return Fleet(
         newest=max((each.taken_at for each in seen if each.taken_at), default=None),
         version=reassign.__version__,
         policy=policy.digest,
-        clusters=(
-            _cluster(each, dict(zip(TABLES, of_one, strict=True)), policy.terms(each.cluster))
-            for each, of_one in zip(seen, rows, strict=True)
-        ),
+        clusters=_clusters({each.cluster: each for each in seen}, tables, details, policy),
         quarantine=quarantine,
     )
 
 
-def by_cluster(table: pa.Table, clusters: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield the rows of each of these clusters, of a table in which those of a cluster follow each other."""
-    numbers = {each["values"]: each["counts"] for each in pc.value_counts(table["cluster"]).to_pylist()}
-    starts = dict(zip(numbers, accumulate(numbers.values(), initial=0), strict=False))
-    for cluster in clusters:
-        yield table.drop_columns(["cluster"]).slice(starts.get(cluster, 0), numbers.get(cluster, 0))
+def _clusters(
+    seen: dict[str, Seen], tables: Mapping[str, pa.Table], details: Iterable[pa.Table], policy: Policy
+) -> Iterator[Cluster]:
+    rows_of_table = {table: by_cluster(tables[table]) for table in TABLES}
+
+    def cluster(details: Row, each: Seen) -> Cluster:
+        rows = {table: find(each.cluster) for table, find in rows_of_table.items()}
+        return _cluster(each, details, rows, policy.terms(each.cluster))
+
+    for row in (row for part in details for row in rows_of(part)):
+        if row["broker_load"]:  # else it has manifests alone, or no load is known
+            yield cluster(row, seen.pop(row["cluster"]))
+    for each in seen.values():
+        yield cluster(dict.fromkeys(OF_DETAILS, ()), each)
 
 
-def _cluster(seen: Seen, rows: Mapping[str, pa.Table], terms: Terms) -> Cluster:
+def by_cluster(table: pa.Table) -> Callable[[str], pa.Table]:
+    """Return what finds the rows of a cluster, in a table in which they follow each other."""
+    found = pc.value_counts(table["cluster"])
+    clusters, numbers = found.field("values").to_pylist(), found.field("counts").to_pylist()
+    places = dict(zip(clusters, zip(accumulate(numbers, initial=0), numbers, strict=False), strict=True))
+    rows = table.drop_columns(["cluster"])
+    return lambda cluster: rows.slice(*places.get(cluster, (0, 0)))
+
+
+def _cluster(seen: Seen, details: Row, rows: Mapping[str, pa.Table], terms: Terms) -> Cluster:
     load: Row = next(iter(rows["cluster_load"].to_pylist()), {})
     summary: Row = next(iter(rows["plans"].to_pylist()), {})
     problem = seen.problem or summary.get("problem")
@@ -66,9 +87,9 @@ def _cluster(seen: Seen, rows: Mapping[str, pa.Table], terms: Terms) -> Cluster:
         problem=problem,
         goal=goal(terms),
         load=load,
-        plan={} if problem else summary,
-        brokers=rows["broker_load"].select(["broker", "rack", "capacity", *LOADS]).to_pydict(),
-        racks=rows["rack_load"].to_pylist(),
+        plan={} if problem else summary | next(iter(details["planned_load"]), {}),
+        brokers={name: [broker[name] for broker in details["broker_load"]] for name in OF_BROKERS},
+        racks=details["rack_load"],
         topics=_most(rows["topic_growth"], "bytes", bytes_per_day="descending", topic="ascending"),
         disks=_most(
             rows["disk_growth"],

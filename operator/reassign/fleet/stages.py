@@ -10,8 +10,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -29,22 +30,35 @@ import reassign
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import rules
+from reassign.files.whole import put, writing
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import File, Folder, Kind, Snapshot, Verdict
 from reassign.fleet.cluster import file_of, row_of
-from reassign.fleet.emit import Emitted, emit, write, writing
-from reassign.fleet.handout import LARGE, has_crashed, outcomes, rows_of_kind
+from reassign.fleet.emit import Emitted, emit
+from reassign.fleet.handout import LARGE, has_crashed, outcomes
 from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.job import Job, Stage
 from reassign.fleet.kept import Kept, Made
-from reassign.fleet.outcomes import FILES, LOAD_TABLES, SMALL, SNAPSHOT, TIME, of_kind, rows_of, schema_of
-from reassign.fleet.overview import Seen, fleet, state
+from reassign.fleet.outcomes import (
+    FILES,
+    IN_EXECUTORS,
+    OF_CLUSTERS,
+    SMALL,
+    SNAPSHOT,
+    TIME,
+    Row,
+    of_kind,
+    rows_of,
+    schema_of,
+    table_of,
+)
+from reassign.fleet.overview import OF_DETAILS, Seen, fleet, state
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
-SUMMARY = ("cluster", "problem", "bytes", "bytes_bound", "waves", "unmet")
+SUMMARY = ("cluster", "problem", "bytes", "bytes_bound")
 """Columns of plans."""
 
 
@@ -54,8 +68,8 @@ class Result(NamedTuple):
     clusters: int
     left_out: dict[str, Problem]  # by cluster
     verdicts: Sequence[Verdict]
-    loads: list[dict[str, Any]]  # rows of cluster_load
-    summaries: dict[str, Any]  # of plans the columns SUMMARY, by cluster
+    loads: pa.Table  # cluster_load
+    summaries: dict[str, Row]  # by cluster, as `summaries_of` returns them
     emitted: Emitted | None
     reused: bool = False  # the pass was taken from an earlier run
 
@@ -66,14 +80,12 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
     Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
     begin(Stage.PASS)
-    listing = inventory.take(spark, job.snapshots)
-    job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
     kept = Kept(spark, job.work)
-    tables = kept.tables(hashed([listing.digest, program(), job.policy.digest]), OnePass(job, listing).tables)
+    tables = _tables(spark, job, kept)
     verdicts = [Verdict(**row) for row in rows_of(tables["verdicts"])]
     quarantine = [verdict for verdict in verdicts if verdict.quarantines]
     quarantined = problems(quarantine)
-    summaries = {row["cluster"]: row for row in rows_of(tables["plans"].select(SUMMARY))}
+    summaries = summaries_of(tables["plans"])
     unplanned = {name: row["problem"] for name, row in summaries.items() if row["problem"]}
     lost = any(verdict.kind in (Kind.LOST, Kind.NOT_READ) for verdict in verdicts)
     if lost or any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values()):
@@ -89,30 +101,47 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
             "version": reassign.__version__,
         }
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
-        waves = {name: len(row["waves"]) for name, row in summaries.items() if row["waves"]}
+        waves = {name: row["waves"] for name, row in summaries.items() if row["waves"]}
         emitted = emit(job.manifests, _manifests(kept, waves), about, states)
     if job.report is not None:
         begin(Stage.REPORT)
-        text = page.render(fleet(seen, quarantine, tables, job.policy))
+        parts = page.render(fleet(seen, quarantine, tables, kept.parts(DETAILS, OF_DETAILS), job.policy))
         with writing(job.report):
-            write(job.report, text.encode())
-    loads = [*rows_of(tables["cluster_load"])]
-    left_out = quarantined | (unplanned if job.plans else {})
-    return Result(len(seen), left_out, verdicts, loads, summaries if job.plans else {}, emitted, kept.reused)
+            put(job.report, (part.encode() for part in parts))
+    left_out, planned = (quarantined | unplanned, summaries) if job.plans else (quarantined, {})
+    return Result(len(seen), left_out, verdicts, tables["cluster_load"], planned, emitted, kept.reused)
+
+
+def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
+    listing = inventory.take(spark, job.snapshots)
+    job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
+    return kept.tables(hashed([listing.digest, program(), job.policy.digest]), OnePass(job, listing).tables)
+
+
+def summaries_of(plans: pa.Table) -> dict[str, Row]:
+    """Return by cluster the columns SUMMARY, and how many waves and unmet goals there are."""
+    counts = {name: pc.list_value_length(plans[name]) for name in ("waves", "unmet")}
+    return {row["cluster"]: row for row in rows_of(pa.table({name: plans[name] for name in SUMMARY} | counts))}
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
-    found = Counter(name for part in kept.parts("manifests") for name in part["cluster"].to_pylist())
-    if found != waves:
+    """Yield cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
+    found = Counter[str]()
+    for part in kept.parts(DETAILS, ["cluster", "manifests"]):
+        for row in rows_of(part):
+            found[row["cluster"]] += len(row["manifests"])
+            yield from ((row["cluster"], manifest["name"], manifest["text"]) for manifest in row["manifests"])
+    if +found != waves:
         kept.forget()
         raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
-    rows = (row for part in kept.parts("manifests") for row in rows_of(part))
-    return ((row["cluster"], row["name"], row["text"]) for row in rows)
 
 
 NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
 """The clusters that count."""
+
+
+DETAILS = "details"
+"""The table of executors with a row for each cluster."""
 
 
 class Read(NamedTuple):
@@ -137,16 +166,17 @@ class OnePass:
         quarantined = {one.cluster for one in by_rows if one.quarantines}
         faulty = [one for one in chosen.newest if one.folder.cluster in quarantined]
         checked = choose.checked(chosen, (*chosen.verdicts, *by_rows))
-        yield "files", pa.Table.from_pylist([row_of(file) for file in files], pa.schema([*FILES.items()]))
-        newest = [(one.folder.cluster, one.cluster_id, one.taken_at) for one in checked.newest]
-        yield "newest", pa.Table.from_pylist([dict(zip(NEWEST.names, row, strict=True)) for row in newest], NEWEST)
-        rows = [one._asdict() for one in (*checked.quarantine, *checked.notes)]
-        yield "verdicts", pa.Table.from_pylist(rows, schema_of("verdicts"))
-        yield "rejected", self._in_executors("rejected", faulty) if faulty else schema_of("rejected").empty_table()
-        for kind in (*LOAD_TABLES, "plans"):
+        yield "files", table_of(map(row_of, files), pa.schema([*FILES.items()]))
+        newest = ((one.folder.cluster, one.cluster_id, one.taken_at) for one in checked.newest)
+        yield "newest", table_of((dict(zip(NEWEST.names, row, strict=True)) for row in newest), NEWEST)
+        verdicts = chain(checked.quarantine, checked.notes)
+        yield "verdicts", table_of((one._asdict() for one in verdicts), schema_of("verdicts"))
+        rejected = self._in_executors(faulty).select(*SNAPSHOT, sf.inline("rejected"))
+        yield "rejected", rejected if faulty else schema_of("rejected").empty_table()
+        for kind in OF_CLUSTERS:
             yield kind, self._in_driver(kind, checked.newest).drop_columns(["date"])
         yield from history(self._read.outcomes, (*checked.newest, *checked.history)).items()
-        yield "manifests", self._in_executors("manifests", checked.newest).drop("date")
+        yield DETAILS, self._in_executors(checked.newest).select("cluster", *IN_EXECUTORS)
 
     def _in_driver(self, kind: str, newest: Iterable[Snapshot]) -> pa.Table:
         """Return these snapshots' rows of a kind."""
@@ -154,15 +184,12 @@ class OnePass:
         names = pa.array([str(one.folder) for one in newest], pa.string())
         return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
 
-    def _in_executors(self, kind: str, newest: Iterable[Snapshot]) -> DataFrame:
-        """Return these snapshots' rows of a kind that a driver has no room for.
-
-        They are in few parts, since a driver takes 40 ms to ask for each.
-        """
+    def _in_executors(self, newest: Iterable[Snapshot]) -> DataFrame:
+        """Return these snapshots' outcomes, in few parts: a driver takes 40 ms to ask for each."""
         found = self._read.outcomes
         spark = found.sparkSession
-        these = pa.Table.from_pylist([one.folder._asdict() for one in newest], pa.schema([*SNAPSHOT.items()]))
-        rows = rows_of_kind(found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi"), kind)
+        these = table_of((one.folder._asdict() for one in newest), pa.schema([*SNAPSHOT.items()]))
+        rows = found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi")
         return rows.coalesce(spark.sparkContext.defaultParallelism)
 
     @cached_property
@@ -220,7 +247,7 @@ def _sentence(verdict: Verdict) -> str:
     return f"the snapshot of {verdict.date} cannot be trusted: {of}{example}; {remedy}"
 
 
-def _entry(seen: Seen, summary: Any) -> dict[str, Any]:
+def _entry(seen: Seen, summary: Row | None) -> Row:
     """Return a cluster's entry in the run manifest."""
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None

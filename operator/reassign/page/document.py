@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -22,8 +22,8 @@ SHARED = "reassign.page"
 JSON: Mapping[str, Any] = {"sort_keys": True, "separators": (",", ":"), "allow_nan": False}
 
 
-def rendered(package: str, **values: Any) -> str:
-    """Return the page that report.html.jinja of a package makes of these values, in the style of its report.css.
+def rendered(package: str, **values: Any) -> Iterator[str]:
+    """Yield the parts of the page that report.html.jinja of a package makes of these values, with its report.css.
 
     Its report.js, if there is one, is the page's script.
     """
@@ -33,7 +33,7 @@ def rendered(package: str, **values: Any) -> str:
     return (
         _environment(package)
         .get_template("report.html.jinja")
-        .render(
+        .generate(
             **values,
             style=Markup(style),
             script=Markup(script),

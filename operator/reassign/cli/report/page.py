@@ -107,7 +107,7 @@ def render(history: History, version: str) -> str:
     """The page as one HTML document."""
     axis = Axis(history.began, history.ended)
     lines = [_line(row, history, axis) for row in history.rows]
-    return rendered(
+    parts = rendered(
         "reassign.cli.report",
         history=history,
         ready=next((c for c in history.status.conditions if c.type == "Ready"), None),
@@ -128,6 +128,7 @@ def render(history: History, version: str) -> str:
         listed=listed,
         version=version,
     )
+    return "".join(parts)
 
 
 def _short(percent: float) -> str:

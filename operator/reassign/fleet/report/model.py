@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
@@ -32,17 +32,12 @@ class Cluster:
     problem: Problem | None
     goal: str
     load: Row  # of cluster_load; empty where there is none, as are `brokers` and `racks` then
-    plan: Row  # of plans; empty where nothing is planned
+    plan: Row  # of plans and planned_load; empty where nothing is planned
     brokers: Mapping[str, Sequence[Any]]  # columns of broker_load
     racks: Sequence[Row]  # of rack_load
     topics: Sequence[Row]  # of topic_growth, those that grow most
     disks: Sequence[Row]  # of disk_growth, those that are full soonest
     leftovers: Sequence[Row]
-
-    def without_details(self) -> Cluster:
-        """Return what all clusters together are told from: of thousands the rest takes much memory."""
-        plan = {name: value for name, value in self.plan.items() if name not in ("racks", "after", "target")}
-        return replace(self, plan=plan, brokers={}, racks=(), topics=())
 
     @property
     def costs(self) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -26,11 +26,17 @@ TOTALS = ("brokers", "topics", "partitions", "replicas", "bytes", "violations")
 EXAMPLES = 3
 
 
-class Entry(NamedTuple):
-    """A cluster's row; its details are JSON already."""
+Figures = Mapping[str, float | None]
+"""A cluster's numbers, those of its plan by the names of `Cluster.costs`: None, or none, where one is not known."""
 
-    cluster: Cluster
+
+class Entry(NamedTuple):
+    """A cluster's row; its details are JSON already, and of all else there is only what the table shows."""
+
+    name: str
+    state: State
     rank: Rank
+    figures: Figures
     details: Markup
 
 
@@ -54,44 +60,43 @@ class Kind(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of numbers in the table of clusters: what it sorts by (None: not known), and what it says."""
+    """A column of numbers in the table of clusters: the figure it sorts by, and what it says."""
 
     name: str
     width: str  # the class by which the style leaves it out where there is no room (p3 first)
-    value: Callable[[Cluster], float | None]
+    figure: str
     write: Callable[[float], str]
-    planned: Callable[[Cluster], float | None] | None = None  # the value after the plan, where that is said too
+    after: str | None = None  # the figure after the plan, where that is said too
     least_first: bool = False
 
-    def text(self, cluster: Cluster) -> str:
+    def text(self, figures: Figures) -> str:
         """What it says of a cluster."""
-        values = [self.value(cluster), self.planned(cluster) if self.planned else None]
+        values = [figures.get(figure) for figure in (self.figure, self.after) if figure]
         return " → ".join(self.write(value) for value in values if value is not None)
 
 
-def render(data: Fleet) -> str:
-    """The report as one HTML document."""
+def render(data: Fleet) -> Iterator[str]:
+    """Yield the parts of the report, one HTML document."""
     found: dict[str, list[Verdict]] = {}
     for verdict in data.quarantine:
         found.setdefault(verdict.cluster, []).append(verdict)
-    entries = []
-    for cluster in data.clusters:
-        ranked = rank(cluster)
-        text = as_json(details(cluster, ranked, found.get(cluster.name, [])))
-        entries.append(Entry(cluster.without_details(), ranked, text))
-    entries.sort(key=lambda entry: place(entry.cluster, entry.rank))
-    clusters = [entry.cluster for entry in entries]
+    entries = sorted(
+        (_entry(cluster, found.get(cluster.name, ())) for cluster in data.clusters),
+        key=lambda entry: (*place(entry.rank), -(entry.figures.get("plan_bytes") or 0), entry.name),
+    )
     return rendered(
         "reassign.fleet.report",
         fleet=data,
-        totals={name: sum(cluster.load.get(name) or 0 for cluster in clusters) for name in TOTALS},
-        states=_states(clusters),
+        totals={name: _sum(entries, name) for name in TOTALS},
+        states=_states(entries),
         kinds=_kinds(entry.rank.kind for entry in entries),
-        costs=_costs(clusters),
-        slowest=_slowest(clusters),
+        costs=_costs(entries),
+        slowest=max(
+            ((seconds, one.name) for one in entries if (seconds := one.figures.get("plan_makespan"))), default=None
+        ),
         quarantine=_quarantine(data.quarantine),
         rows=entries,
-        columns=_columns(clusters),
+        columns=_columns(entries),
         goals=[(by.value, of.unit) for by, of in COUNTED.items()],
         STATES=STATES,
         EXAMPLES=EXAMPLES,
@@ -100,45 +105,47 @@ def render(data: Fleet) -> str:
     )
 
 
-def _columns(clusters: Iterable[Cluster]) -> list[Column]:
+def _entry(cluster: Cluster, found: Iterable[Verdict]) -> Entry:
+    ranked, costs = rank(cluster), cluster.costs
+    disk = next((one for one in cluster.plan.get("balance", ()) if one["by"] == By.DISK), None)
+    figures = {
+        **{name: cluster.load.get(name) for name in TOTALS},
+        **{f"plan_{name}": cost for name, cost in costs.items()},
+        "ratio": costs["bytes"] / costs["bytes_bound"] if costs.get("bytes_bound") else None,
+        "fullest": disk and disk["before"][1],  # the share of its target that the broker with most has
+        "plan_fullest": disk and disk["after"][1],
+        "days_until_full": days_until_full(cluster),
+    }
+    return Entry(cluster.name, cluster.state, ranked, figures, as_json(details(cluster, ranked, found)))
+
+
+def _columns(entries: Iterable[Entry]) -> list[Column]:
     """All columns of numbers; bytes are in one unit."""
-    unit = numbers.column_unit(max((cluster.load.get("bytes", 0) for cluster in clusters), default=0))
+    unit = numbers.column_unit(max((entry.figures["bytes"] or 0 for entry in entries), default=0))
     name = numbers.UNITS[unit]
 
     def in_unit(bytes_: float) -> str:
         return numbers.in_unit(bytes_, unit)
 
     return [
-        Column("Brokers", "p3", lambda one: one.load.get("brokers"), numbers.count),
-        Column("Partitions", "p3", lambda one: one.load.get("partitions"), numbers.count),
-        Column(f"Stored, {name}", "p2", lambda one: one.load.get("bytes"), in_unit),
-        Column("Not spread", "p2", lambda one: one.load.get("violations"), numbers.count),
-        Column(
-            "Fullest broker",
-            "p1",
-            lambda one: _fullest(one, "before"),
-            numbers.percent,
-            planned=lambda one: _fullest(one, "after"),
-        ),
-        Column(f"To copy, {name}", "", lambda one: one.plan.get("bytes"), in_unit),
-        Column("×\u00a0least", "p2", _ratio, lambda ratio: f"{ratio:.2f}"),
-        Column("Waves", "p3", lambda one: one.costs.get("waves"), numbers.count),
-        Column("Days to full", "p1", days_until_full, numbers.days, least_first=True),
+        Column("Brokers", "p3", "brokers", numbers.count),
+        Column("Partitions", "p3", "partitions", numbers.count),
+        Column(f"Stored, {name}", "p2", "bytes", in_unit),
+        Column("Not spread", "p2", "violations", numbers.count),
+        Column("Fullest broker", "p1", "fullest", numbers.percent, after="plan_fullest"),
+        Column(f"To copy, {name}", "", "plan_bytes", in_unit),
+        Column("×\u00a0least", "p2", "ratio", lambda ratio: f"{ratio:.2f}"),
+        Column("Waves", "p3", "plan_waves", numbers.count),
+        Column("Days to full", "p1", "days_until_full", numbers.days, least_first=True),
     ]
 
 
-def _fullest(cluster: Cluster, when: str) -> float | None:
-    """The share of the disk that the broker with the most for its target has, before or after the plan."""
-    return next((one[when][1] for one in cluster.plan.get("balance", ()) if one["by"] == By.DISK), None)
+def _sum(entries: Iterable[Entry], figure: str) -> float:
+    return sum(entry.figures.get(figure) or 0 for entry in entries)
 
 
-def _ratio(cluster: Cluster) -> float | None:
-    bound = cluster.plan.get("bytes_bound")
-    return cluster.plan["bytes"] / bound if bound else None
-
-
-def _states(clusters: Iterable[Cluster]) -> list[tuple[State, int]]:
-    found = Counter(cluster.state for cluster in clusters)
+def _states(entries: Iterable[Entry]) -> list[tuple[State, int]]:
+    found = Counter(entry.state for entry in entries)
     return [(state, found[state]) for state in STATES]
 
 
@@ -148,23 +155,16 @@ def _kinds(kinds: Iterable[str]) -> list[tuple[str, str, int]]:
     return [(kind, meaning, found[kind]) for kind, meaning in meanings.items()]
 
 
-def _costs(clusters: Iterable[Cluster]) -> list[Cost]:
-    plans = [cluster.costs for cluster in clusters if cluster.plan]
+def _costs(entries: Sequence[Entry]) -> list[Cost]:
     names = {
         "bytes": ("Bytes copied", numbers.size),
         "moves": ("Replicas moved", numbers.count),
         "waves": ("Waves", numbers.count),
     }
     return [
-        Cost(name, sum(plan[cost] for plan in plans), sum(plan[f"{cost}_bound"] for plan in plans), write)
+        Cost(name, _sum(entries, f"plan_{cost}"), _sum(entries, f"plan_{cost}_bound"), write)
         for cost, (name, write) in names.items()
     ]
-
-
-def _slowest(clusters: Iterable[Cluster]) -> tuple[float, str] | None:
-    """The seconds of the cluster whose waves take longest: what all take together where clusters move at once."""
-    times = [(cluster.plan.get("makespan"), cluster.name) for cluster in clusters if cluster.plan.get("waves")]
-    return max(((seconds, name) for seconds, name in times if seconds is not None), default=None)
 
 
 def _quarantine(verdicts: Sequence[Verdict]) -> list[Kind]:

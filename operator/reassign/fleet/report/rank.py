@@ -88,9 +88,9 @@ def rank(cluster: Cluster) -> Rank:
     return Rank(WELL, 0, "")
 
 
-def place(cluster: Cluster, ranked: Rank) -> tuple[int, float, int, str]:
-    """Return what orders clusters: kind, then measure, then what their plans move, then name."""
-    return [*KINDS, WELL].index(ranked.kind), -ranked.measure, -cluster.plan.get("bytes", 0), cluster.name
+def place(ranked: Rank) -> tuple[int, float]:
+    """Return what orders clusters: kind, then measure."""
+    return [*KINDS, WELL].index(ranked.kind), -ranked.measure
 
 
 def days_until_full(cluster: Cluster) -> float | None:
