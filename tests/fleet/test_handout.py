@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from localplatform.processes import wait_until
 from reassign.errors import PlanningError, Reason
 from reassign.files import snapshots
-from reassign.fleet import choose, handout, inventory, stages
+from reassign.fleet import handout, inventory, one_pass
 from reassign.fleet.choose import Folder
 from reassign.fleet.handout import LARGE, outcomes
 from reassign.fleet.job import Job
@@ -72,7 +72,7 @@ def said(spark: SparkSession, root: Path) -> pa.Table:
 
 def asked(spark: SparkSession, root: Path, own_process_from: int) -> DataFrame:
     listing = inventory.take(spark, str(root))
-    folders = choose.wanted(listing.files)
+    folders = one_pass.wanted(listing.files)
     return outcomes(listing, folders, folders.keys(), parse(POLICY, ""), own_process_from)
 
 
@@ -129,13 +129,13 @@ def test_a_file_that_changes_meanwhile_ends_the_run(
 ) -> None:
     monkeypatch.setattr(inventory, "LOCAL", local)
     file = broken.good(tmp_path / "snapshots", "main") / "configs.parquet"
-    wanted = choose.wanted
+    wanted = one_pass.wanted
 
     def changing(files: Any) -> Any:
         file.write_bytes(file.read_bytes() * 2)
         return wanted(files)
 
-    monkeypatch.setattr(choose, "wanted", changing)
+    monkeypatch.setattr(one_pass, "wanted", changing)
     with pytest.raises(PlanningError, match="have changed or gone meanwhile") as error:
         run(spark, Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work")), lambda _: None)
     assert error.value.reason is Reason.SPARK_FAILED
@@ -171,13 +171,13 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(inventory, "LOCAL", local)
     folder = broken.good(tmp_path / "snapshots", "main")
-    wanted = choose.wanted
+    wanted = one_pass.wanted
 
     def gone(files: object) -> object:
         (folder / "partitions.parquet").unlink()
         return wanted(files)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(choose, "wanted", gone)
+    monkeypatch.setattr(one_pass, "wanted", gone)
     ran = Place(tmp_path / "snapshots", tmp_path).run()
     assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err  # so a Job begins again
     assert told in ran.err
@@ -202,7 +202,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
         return real(folder, *about)
 
     monkeypatch.setattr(handout, "outcome_of", dying)
-    monkeypatch.setattr(stages, "LARGE", own_process_from)
+    monkeypatch.setattr(one_pass, "LARGE", own_process_from)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
     result = run(spark, job, lambda _: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
@@ -322,7 +322,7 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
 
 def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
     listing = inventory.take(spark, str(root))
-    folders = choose.wanted(listing.files)
+    folders = one_pass.wanted(listing.files)
     found = outcomes(listing, folders, folders.keys(), Policy())
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.driver.maxResultSize", "1k")
@@ -340,7 +340,7 @@ def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: P
 def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, collected = handout.outcome_of, stages.OnePass._collected
+    real, collected = handout.outcome_of, one_pass._collected
 
     def noting(folder: Folder, *about: Any) -> Row:
         with (tmp_path / folder.cluster).open("a") as file:
@@ -354,7 +354,7 @@ def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
         return collected(*about)
 
     monkeypatch.setattr(handout, "outcome_of", noting)
-    monkeypatch.setattr(stages.OnePass, "_collected", forgetting)
+    monkeypatch.setattr(one_pass, "_collected", forgetting)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
     with pytest.raises((PySparkException, Py4JError)) as error:
         run(spark, job, lambda _: None)

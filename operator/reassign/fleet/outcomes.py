@@ -111,7 +111,7 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
 OF_CLUSTERS = ("cluster_load", "plans")
 SMALL = ("files", "verdicts", *OF_CLUSTERS)
 """Kinds that a driver has room for."""
-IN_EXECUTORS = ("broker_load", "rack_load", "directory_load", "planned_load", "manifests")
+IN_EXECUTORS = ("rejected", "broker_load", "rack_load", "directory_load", "planned_load", "manifests")
 """Kinds that executors keep, in a row for each cluster."""
 PART = 1 << 23
 CHUNK = 100

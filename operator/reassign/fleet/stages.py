@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +20,7 @@ import pyarrow.compute as pc
 import pydantic
 import pyspark
 import yaml
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 import reassign
 from reassign.api.digest import hashed
@@ -32,27 +28,12 @@ from reassign.errors import PlanningError, Reason
 from reassign.files import rules
 from reassign.files.whole import put, writing
 from reassign.fleet import choose, inventory
-from reassign.fleet.choose import File, Folder, Kind, Snapshot, Verdict
-from reassign.fleet.cluster import file_of, row_of
+from reassign.fleet.choose import Kind, Verdict
 from reassign.fleet.emit import Emitted, emit
-from reassign.fleet.handout import LARGE, has_crashed, outcomes
-from reassign.fleet.history import history
-from reassign.fleet.inventory import Inventory
 from reassign.fleet.job import Job, Stage
-from reassign.fleet.kept import Kept, Made
-from reassign.fleet.outcomes import (
-    FILES,
-    IN_EXECUTORS,
-    OF_CLUSTERS,
-    SMALL,
-    SNAPSHOT,
-    TIME,
-    Row,
-    of_kind,
-    rows_of,
-    schema_of,
-    table_of,
-)
+from reassign.fleet.kept import Kept
+from reassign.fleet.one_pass import DETAILS, one_pass
+from reassign.fleet.outcomes import Row, rows_of
 from reassign.fleet.overview import OF_DETAILS, Seen, fleet, state
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
@@ -115,7 +96,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
 def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
     listing = inventory.take(spark, job.snapshots)
     job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
-    return kept.tables(hashed([listing.digest, program(), job.policy.digest]), OnePass(job, listing).tables)
+    return kept.tables(hashed([listing.digest, program(), job.policy.digest]), partial(one_pass, job, listing))
 
 
 def summaries_of(plans: pa.Table) -> dict[str, Row]:
@@ -134,100 +115,6 @@ def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str,
     if +found != waves:
         kept.forget()
         raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
-
-
-NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
-"""The clusters that count."""
-
-
-DETAILS = "details"
-"""The table of executors with a row for each cluster."""
-
-
-class Read(NamedTuple):
-    """Snapshots as they were read."""
-
-    outcomes: DataFrame  # rows of OUTCOMES that Spark keeps
-    small: pa.Table  # of these what a driver has room for
-    files: list[File]
-    chosen: choose.Chosen
-
-
-class OnePass:
-    """One job of Spark's over all snapshots, and a few over what it finds of days and clusters."""
-
-    def __init__(self, job: Job, listing: Inventory) -> None:
-        self._job, self._listing = job, listing
-
-    def tables(self) -> Made:
-        """Yield all files and verdicts, the rows that quarantine, and all else of the clusters that count."""
-        _, _, files, chosen = self._read
-        by_rows = [Verdict(**row) for row in rows_of(self._in_driver("verdicts", chosen.newest))]
-        quarantined = {one.cluster for one in by_rows if one.quarantines}
-        faulty = [one for one in chosen.newest if one.folder.cluster in quarantined]
-        checked = choose.checked(chosen, (*chosen.verdicts, *by_rows))
-        yield "files", table_of(map(row_of, files), pa.schema([*FILES.items()]))
-        newest = ((one.folder.cluster, one.cluster_id, one.taken_at) for one in checked.newest)
-        yield "newest", table_of((dict(zip(NEWEST.names, row, strict=True)) for row in newest), NEWEST)
-        verdicts = chain(checked.quarantine, checked.notes)
-        yield "verdicts", table_of((one._asdict() for one in verdicts), schema_of("verdicts"))
-        rejected = self._in_executors(faulty).select(*SNAPSHOT, sf.inline("rejected"))
-        yield "rejected", rejected if faulty else schema_of("rejected").empty_table()
-        for kind in OF_CLUSTERS:
-            yield kind, self._in_driver(kind, checked.newest).drop_columns(["date"])
-        yield from history(self._read.outcomes, (*checked.newest, *checked.history)).items()
-        yield DETAILS, self._in_executors(checked.newest).select("cluster", *IN_EXECUTORS)
-
-    def _in_driver(self, kind: str, newest: Iterable[Snapshot]) -> pa.Table:
-        """Return these snapshots' rows of a kind."""
-        rows = of_kind(self._read.small, kind)
-        names = pa.array([str(one.folder) for one in newest], pa.string())
-        return rows.filter(pc.is_in(pc.binary_join_element_wise(rows["date"], rows["cluster"], "/"), names))
-
-    def _in_executors(self, newest: Iterable[Snapshot]) -> DataFrame:
-        """Return these snapshots' outcomes, in few parts: a driver takes 40 ms to ask for each."""
-        found = self._read.outcomes
-        spark = found.sparkSession
-        these = table_of((one.folder._asdict() for one in newest), pa.schema([*SNAPSHOT.items()]))
-        rows = found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi")
-        return rows.coalesce(spark.sparkContext.defaultParallelism)
-
-    @cached_property
-    def _wanted(self) -> dict[Folder, list[File]]:
-        return choose.wanted(self._listing.files)
-
-    @cached_property
-    def _read(self) -> Read:
-        try:
-            return self._read_all(LARGE)
-        except (PySparkException, Py4JError) as error:
-            if not has_crashed(error):
-                raise
-            return self._read_all(own_process_from=0)
-
-    def _read_all(self, own_process_from: int) -> Read:
-        """Read each snapshot, those again that are the newest by their content and not by their folder's name."""
-        newest = choose.presumed(self._wanted)
-        read = partial(outcomes, self._listing, policy=self._job.policy, own_process_from=own_process_from)
-        first = self._collected(read(self._wanted, newest))
-        late = {one.folder for one in first.chosen.newest} - newest
-        if not late:
-            return first
-        others = first.outcomes.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
-        return self._collected(others.unionAll(read({folder: self._wanted[folder] for folder in late}, late)))
-
-    def _collected(self, found: DataFrame) -> Read:
-        small = found.select(*SNAPSHOT, *SMALL).toArrow()
-        read = {file.path: file for file in map(file_of, rows_of(of_kind(small, "files")))}
-        wanted = (file for files in self._wanted.values() for file in files if file.length)
-        if unread := sorted(file.path for file in wanted if file.path not in read):
-            message = (
-                f"files below {self._job.snapshots} have changed or gone meanwhile, or are not where executors look "
-                f"({listed(unread)}); run it again"
-            )
-            raise PlanningError(Reason.SPARK_FAILED, message)
-        files = [read.get(file.path, file) for file in self._listing.files]
-        return Read(found, small, files, choose.choose(files))
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:

@@ -1,0 +1,119 @@
+"""One job of Spark's over all snapshots, and a few over what it finds of days and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from reassign.errors import PlanningError, Reason
+from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, presumed, wanted
+from reassign.fleet.cluster import file_of, row_of
+from reassign.fleet.handout import LARGE, has_crashed, outcomes
+from reassign.fleet.history import history
+from reassign.fleet.inventory import Inventory
+from reassign.fleet.job import Job
+from reassign.fleet.kept import Made
+from reassign.fleet.outcomes import (
+    FILES,
+    IN_EXECUTORS,
+    OF_CLUSTERS,
+    SMALL,
+    SNAPSHOT,
+    TIME,
+    of_kind,
+    rows_of,
+    schema_of,
+    table_of,
+)
+from reassign.text import listed
+
+DETAILS = "details"
+"""The table of executors, with a row for each cluster."""
+NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
+"""The columns of the clusters that count."""
+
+Asked = Mapping[Folder, Sequence[File]]
+"""The snapshots to read, with their files."""
+
+
+class Read(NamedTuple):
+    """Snapshots as they were read."""
+
+    outcomes: DataFrame  # rows of OUTCOMES that Spark keeps
+    files: list[File]
+    chosen: Chosen
+    small: pa.Table  # of the chosen newest ones, what a driver has room for
+
+
+def one_pass(job: Job, listing: Inventory) -> Made:
+    """Yield all files and verdicts, and what is said of the clusters that count; the executors have the most of it.
+
+    Raises PlanningError where files change meanwhile, and what Spark raises.
+    """
+    found, files, chosen, small = _read(job, listing)
+    by_rows = (Verdict(**row) for row in rows_of(of_kind(small, "verdicts")))
+    counts = checked(chosen, (*chosen.verdicts, *by_rows))
+    yield "files", table_of(map(row_of, files), pa.schema([*FILES.items()]))
+    newest = ((one.folder.cluster, one.cluster_id, one.taken_at) for one in counts.newest)
+    yield "newest", table_of((dict(zip(NEWEST.names, row, strict=True)) for row in newest), NEWEST)
+    verdicts = chain(counts.quarantine, counts.notes)
+    yield "verdicts", table_of((one._asdict() for one in verdicts), schema_of("verdicts"))
+    for kind in OF_CLUSTERS:
+        yield kind, of_kind(small, kind).drop_columns(["date"])
+    yield from history(found, (*counts.newest, *counts.history)).items()
+    spark = found.sparkSession
+    these = table_of((one.folder._asdict() for one in chosen.newest), pa.schema([*SNAPSHOT.items()]))
+    details = found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi").select(
+        *SNAPSHOT, *IN_EXECUTORS
+    )
+    yield DETAILS, details.coalesce(spark.sparkContext.defaultParallelism)  # a driver takes 40 ms to ask for each part
+
+
+def _read(job: Job, listing: Inventory) -> Read:
+    """Read each snapshot; where a worker dies, each in a process of its own."""
+    asked = wanted(listing.files)
+    try:
+        return _read_all(job, listing, asked, LARGE)
+    except (PySparkException, Py4JError) as error:
+        if not has_crashed(error):
+            raise
+        return _read_all(job, listing, asked, own_process_from=0)
+
+
+def _read_all(job: Job, listing: Inventory, asked: Asked, own_process_from: int) -> Read:
+    """Read each snapshot, those again that are the newest by their content and not by their folder's name."""
+    newest = presumed(asked)
+    read = partial(outcomes, listing, policy=job.policy, own_process_from=own_process_from)
+    first = _collected(job, listing, asked, read(asked, newest))
+    late = {one.folder for one in first.chosen.newest} - newest
+    if not late:
+        return first
+    others = first.outcomes.where(~sf.concat_ws("/", "date", "cluster").isin(*map(str, late)))
+    again = read({folder: asked[folder] for folder in late}, late)
+    return _collected(job, listing, asked, others.unionAll(again))
+
+
+def _collected(job: Job, listing: Inventory, asked: Asked, found: DataFrame) -> Read:
+    small = found.select(*SNAPSHOT, *SMALL).toArrow()
+    read = {file.path: file for file in map(file_of, rows_of(of_kind(small, "files")))}
+    to_read = (file.path for files in asked.values() for file in files if file.length)
+    if unread := sorted(path for path in to_read if path not in read):
+        message = (
+            f"files below {job.snapshots} have changed or gone meanwhile, or are not where executors look "
+            f"({listed(unread)}); run it again"
+        )
+        raise PlanningError(Reason.SPARK_FAILED, message)
+    files = [read.get(file.path, file) for file in listing.files]
+    chosen = choose(files)
+    folders = pa.array([str(one.folder) for one in chosen.newest], pa.string())
+    is_chosen = pc.is_in(pc.binary_join_element_wise(small["date"], small["cluster"], "/"), folders)
+    return Read(found, files, chosen, small.filter(is_chosen))
