@@ -29,6 +29,7 @@ from reassign.fleet.outcomes import KINDS, Row, of_kind
 from reassign.fleet.policy import Policy, parse
 from reassign.fleet.stages import run, summaries_of
 from reassign.spark import session
+from reassign.spark.executors import has_crashed
 from reassign.spark.storage import failure
 from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
@@ -383,7 +384,7 @@ def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them
 
 
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:
-    assert handout.has_crashed(PythonException("MemoryError"))
-    assert handout.has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
-    assert handout.has_crashed(PySparkException("Job aborted: ExecutorLostFailure (executor 1 exited, exit code 137)"))
-    assert not handout.has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))
+    assert has_crashed(PythonException("MemoryError"))
+    assert has_crashed(PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"))
+    assert has_crashed(PySparkException("Job aborted: ExecutorLostFailure (executor 1 exited, exit code 137)"))
+    assert not has_crashed(PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST]"))

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.fleet.choose import Folder
-from reassign.fleet.handout import packed, slots
+from reassign.fleet.handout import packed
+from reassign.spark.executors import slots
 from tests.benchmarks.fleet_cores import CORES, Timed, bound, makespan
 
 SIZES = st.lists(st.integers(0, 1 << 20), min_size=1, max_size=40)

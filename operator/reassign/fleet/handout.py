@@ -7,8 +7,6 @@ tasks by size, the largest first, since the largest cluster's plan is one task, 
 from __future__ import annotations
 
 import heapq
-import os
-import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark import SparkContext, StorageLevel
-from pyspark.errors import PythonException
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -28,8 +25,8 @@ from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split, table_of
 from reassign.fleet.policy import Policy
+from reassign.spark.executors import slots
 from reassign.spark.own_process import ProcessEndedError, in_own_process
-from reassign.spark.storage import LOST
 
 LARGE = 1 << 22
 """Bytes of files from which on a snapshot that is planned has a process of its own: about 300k replicas."""
@@ -49,8 +46,6 @@ BATCH_BYTES = 1 << 20
 """Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
 PLANNING = 16
 """How many times as long a snapshot takes that is planned as one that is only read for history."""
-RESET = "Connection reset"
-"""What Spark also says of a worker that has died, as of a storage that hangs up."""
 TASKS_PER_CORE = 4
 """Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
 
@@ -111,21 +106,6 @@ def outcomes(
 
 def _work(size: int, newest: bool) -> int:
     return size * PLANNING if newest else size
-
-
-def slots(context: SparkContext) -> int:
-    """Return how many tasks an executor runs at once, or more where Spark does not say."""
-    conf, master, cores = context.getConf(), context.master or "", str(context.defaultParallelism)
-    if here := re.match(r"local(?:\[(\d+|\*))?", master):
-        cores = str(os.cpu_count()) if here[1] == "*" else here[1] or "1"
-    else:
-        cores = conf.get("spark.executor.cores", "1" if master.startswith(("k8s", "yarn")) else cores)
-    return max(int(cores) // int(conf.get("spark.task.cpus", "1")), 1)
-
-
-def has_crashed(error: Exception) -> bool:
-    """Return whether a worker has died, or failed. Processes of their own tell which snapshot it was of."""
-    return isinstance(error, PythonException) or any(text in str(error) for text in (*LOST, RESET))
 
 
 def packed(work: Mapping[Folder, int], tasks: int) -> dict[Folder, int]:

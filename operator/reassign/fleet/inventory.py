@@ -10,21 +10,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.fleet.choose import FOLDER, File, Kind
-from reassign.fleet.outcomes import rows_of
 from reassign.spark.storage import Storage, spark_errors_as
+from reassign.spark.stored import Stored, find, largest
 
 LOCAL = "file:"
 ENDING = ".parquet"
@@ -32,37 +30,8 @@ Listed = tuple[File, str]
 """A file of which path and length are known, and when it was written."""
 HALF_WRITTEN = (".", "_")
 DAY = re.compile(r"date=[^/]+")
-PATTERNS = "*?[]{}\\"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
-MEMORY_PER_BYTE = 32
-"""Of a JVM that reads two at once, since Spark copies each: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
-
-
-class Stored(NamedTuple):
-    """Files that Spark reads: their content, and their URLs by path, as its metadata has them."""
-
-    content: DataFrame
-    urls: Mapping[str, str]
-
-    def content_of(self, paths: Set[str]) -> DataFrame:
-        """Return path and content of these files; Spark opens no other one, whatever is wrong with it."""
-        others, url = self.urls.keys() - paths, sf.col("_metadata.file_path")
-        few = min(others, paths, key=len)
-        named = url.isin(*(self.urls[path] for path in few))
-        content = self.content.where(named if few is paths else ~named) if few else self.content
-        return content.select("path", "content")
-
-    def listed(self, base: str) -> Iterator[Listed]:
-        """Yield the files below the base."""
-        cores = self.content.sparkSession.sparkContext.defaultParallelism
-        rows = self.content.select("path", "length", "modificationTime").coalesce(cores).toArrow()
-        statuses = {row["path"]: (row["length"], row["modificationTime"].isoformat()) for row in rows_of(rows)}
-        for path in self.urls:
-            below = path.removeprefix(base).lstrip("/")
-            if not any(part.startswith(HALF_WRITTEN) for part in below.split("/")):
-                length, written = statuses.get(path, (0, ""))  # Spark has no row of an empty file
-                yield File(below, length), written
 
 
 class Inventory(NamedTuple):
@@ -91,8 +60,12 @@ def take(spark: SparkSession, root: str) -> Inventory:
             base, stored, most = base.removeprefix(LOCAL), None, LARGEST
             listed = _walked(base)
         else:
-            stored, most = _stored(spark, base), largest(spark)
-            listed = stored.listed(base)
+            stored, most = find(spark, base, ENDING), min(LARGEST, largest(spark))
+            listed = (
+                (File(path, length), written)
+                for path, length, written in stored.listed(base)
+                if not any(part.startswith(HALF_WRITTEN) for part in path.split("/"))
+            )
         found = sorted((_bounded(file, most), written) for file, written in listed)
     _refuse_none(root, [file.path for file, _ in found])
     counted = [
@@ -108,14 +81,6 @@ def _bounded(file: File, most: int) -> File:
         return file
     why = f"it has {file.length:,} bytes, and up to {most:,} are read"
     return file._replace(kind=checks.Kind.UNREADABLE, problem=why)
-
-
-def largest(spark: SparkSession) -> int:
-    """Return how many bytes a file may have that Spark reads, or else its memory might not suffice."""
-    context: Any = spark.sparkContext
-    memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
-    read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
-    return min(LARGEST, int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE)
 
 
 def take_one(root: str) -> str:
@@ -184,15 +149,3 @@ def _unread(path: str, what: str, error: OSError) -> Listed:
 def _text(path: str) -> str:
     """Return a path that may have bytes which are no text."""
     return os.fsencode(path).decode(errors="replace")
-
-
-def _stored(spark: SparkSession, base: str) -> Stored:
-    if set(base) & set(PATTERNS):
-        why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
-        raise PlanningError(Reason.CANNOT_BE_READ, why)
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    content = files.option("pathGlobFilter", f"*{ENDING}").load(base)
-    join: Any = spark.sparkContext._jvm.org.apache.hadoop.util.StringUtils.join  # type: ignore[union-attr]
-    names = join("\n", content._jdf.inputFiles())
-    plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it
-    return Stored(content, {path: url for url in plain if (path := unquote(url)).startswith(base)})

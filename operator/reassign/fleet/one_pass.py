@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from reassign.errors import PlanningError, Reason
 from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, presumed, wanted
 from reassign.fleet.cluster import file_of, row_of
-from reassign.fleet.handout import LARGE, has_crashed, outcomes
+from reassign.fleet.handout import LARGE, outcomes
 from reassign.fleet.history import history
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.job import Job
@@ -34,6 +34,7 @@ from reassign.fleet.outcomes import (
     schema_of,
     table_of,
 )
+from reassign.spark.executors import has_crashed
 from reassign.text import listed
 
 DETAILS = "details"

@@ -11,9 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
+from reassign.spark.executors import LOST
 
-LOST = ("Python worker exited unexpectedly", "ExecutorLostFailure")
-"""What Spark says where a worker has died, one of many whose snapshots it had, or the whole executor."""
 FAILURES: Mapping[tuple[str, ...], str] = {
     ("spark.driver.maxResultSize",): (
         "the fleet is too large for Spark's driver: raise spark.driver.maxResultSize, and spark.driver.memory with it"

@@ -1,0 +1,62 @@
+"""Whole files that Spark reads, from any storage of which it has the client and the credentials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from reassign.errors import PlanningError, Reason
+
+PATTERNS = "*?[]{}\\"
+MEMORY_PER_BYTE = 32
+"""Of a JVM that reads two at once, since Spark copies each: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
+
+
+class Stored(NamedTuple):
+    """The files' content, and their URLs by path, as its metadata has them."""
+
+    content: DataFrame
+    urls: Mapping[str, str]
+
+    def content_of(self, paths: Set[str]) -> DataFrame:
+        """Return path and content of these files; Spark opens no other one, whatever is wrong with it."""
+        others, url = self.urls.keys() - paths, sf.col("_metadata.file_path")
+        few = min(others, paths, key=len)
+        named = url.isin(*(self.urls[path] for path in few))
+        content = self.content.where(named if few is paths else ~named) if few else self.content
+        return content.select("path", "content")
+
+    def listed(self, base: str) -> Iterator[tuple[str, int, str]]:
+        """Yield of each file its path below the base, its length, and when it was written."""
+        cores = self.content.sparkSession.sparkContext.defaultParallelism
+        rows = self.content.select("path", "length", "modificationTime").coalesce(cores).toArrow().to_pydict()
+        written = (time.isoformat() for time in rows["modificationTime"])
+        statuses = dict(zip(rows["path"], zip(rows["length"], written, strict=True), strict=True))
+        for path in self.urls:
+            yield path.removeprefix(base).lstrip("/"), *statuses.get(path, (0, ""))  # Spark has no row of an empty file
+
+
+def find(spark: SparkSession, base: str, ending: str) -> Stored:
+    """Return the files below a folder whose names end so; raises PlanningError for a name that Spark cannot read."""
+    if set(base) & set(PATTERNS):
+        why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
+        raise PlanningError(Reason.CANNOT_BE_READ, why)
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    content = files.option("pathGlobFilter", f"*{ending}").load(base)
+    join: Any = spark.sparkContext._jvm.org.apache.hadoop.util.StringUtils.join  # type: ignore[union-attr]
+    names = join("\n", content._jdf.inputFiles())
+    plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it
+    return Stored(content, {path: url for url in plain if (path := unquote(url)).startswith(base)})
+
+
+def largest(spark: SparkSession) -> int:
+    """Return how many bytes a file may have, or else the memory of what reads it might not suffice."""
+    context: Any = spark.sparkContext
+    memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
+    read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes
+    return int(read_size(context.getConf().get(memory, "1g"))) // MEMORY_PER_BYTE
