@@ -53,13 +53,13 @@ def _quarantined(chance: random.Random, cluster: Cluster) -> list[Verdict]:
 
 
 def _cluster(chance: random.Random, name: str, brokers: int) -> Cluster:
-    state: State = chance.choices(("Planned", "Balanced", "NotPlanned", "Quarantined"), (70, 20, 5, 5))[0]
+    state: State = chance.choices(("Planned", "Unchanged", "NotPlanned", "Quarantined"), (70, 20, 5, 5))[0]
     partitions = brokers * chance.randint(20, 60)
     topics = max(1, partitions // chance.randint(6, 24))
     found, after, target = _brokers(chance, brokers, partitions, state)
     stored = int(sum(found["bytes"]))
     costs = _costs(chance, found, after) if state == "Planned" else NOTHING
-    planned = state in ("Planned", "Balanced")
+    planned = state in ("Planned", "Unchanged")
     cluster = Cluster(
         name=name,
         cluster_id=f"{chance.getrandbits(128):032x}"[:22],

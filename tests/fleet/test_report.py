@@ -138,7 +138,7 @@ def test_what_was_quarantined_is_counted_by_kind_with_examples(show: Show) -> No
 def test_the_worst_come_first_and_those_that_a_plan_fixes_last(show: Show) -> None:
     data = made(8, brokers=3)
     for number, cluster in enumerate(data.clusters):
-        cluster.name, cluster.state, cluster.problem = f"c{number}", "Balanced", None
+        cluster.name, cluster.state, cluster.problem = f"c{number}", "Unchanged", None
         cluster.load, cluster.disks, cluster.leftovers = {}, [], []
         balance = {"by": "Disk", "before": [0.95, 1.05], "after": [0.95, 1.05], "reachable": 1.0, "band": [0.9, 1.1]}
         cluster.plan = NOTHING | {"balance": [balance], "unmet": []}
@@ -279,7 +279,7 @@ def test_waves_of_unknown_time_are_as_wide_as_their_bytes(show: Show) -> None:
     expect(details.get_by_text("not known without a throttle")).to_be_visible()
 
 
-@pytest.mark.parametrize("state", ["Planned", "Balanced", "NotPlanned", "Quarantined"])
+@pytest.mark.parametrize("state", ["Planned", "Unchanged", "NotPlanned", "Quarantined"])
 def test_clusters_of_all_states_open(show: Show, state: str) -> None:
     data = made(60, brokers=3)
     expect(opened(show(data), some(data, state)).get_by_text("Goal", exact=True)).to_be_visible()
@@ -376,7 +376,7 @@ def test_filters_by_name_by_state_and_by_reason(show: Show) -> None:
     find.fill("")
     page.get_by_role("checkbox", name=re.compile("^Planned")).press("Space")
     states = {cluster.name: cluster.state for cluster in data.clusters}
-    assert {states[name] for name in listed(page)} == {"Balanced", "NotPlanned", "Quarantined"}
+    assert {states[name] for name in listed(page)} == {"Unchanged", "NotPlanned", "Quarantined"}
     page.get_by_role("combobox", name="Attention").select_option("Not planned")
     assert {states[name] for name in listed(page)} == {"NotPlanned"}
     find.fill("no such thing")
@@ -398,7 +398,7 @@ def all_open(show: Show, **options: object) -> Page:
     """A report with a cluster of each state open, and all that is folded unfolded."""
     data = made(60, brokers=6)
     page = show(data, **options)
-    for state in ("Planned", "Balanced", "NotPlanned", "Quarantined"):
+    for state in ("Planned", "Unchanged", "NotPlanned", "Quarantined"):
         opened(page, some(data, state))
     for summary in page.locator("summary").all():
         summary.click()
@@ -460,7 +460,7 @@ def test_what_charts_draw_has_contrast_and_differs_in_more_than_colour(show: Sho
     panel, ground = style(".panel", "backgroundColor"), style("body", "backgroundColor")
     edge, after, bound = style("rect.before", "stroke"), style("rect.after", "fill"), style(".bound", "stroke")
     assert min(contrast(colour, panel) for colour in (edge, after, bound)) >= 3
-    assert min(contrast(style(f".states .{state}", "fill"), ground) for state in ("Planned", "Balanced")) >= 3
+    assert min(contrast(style(f".states .{state}", "fill"), ground) for state in ("Planned", "Unchanged")) >= 3
     assert contrast(style("rect.before", "fill"), after) >= 3  # light and dark, however colours are seen
     assert style(".bound", "strokeDasharray") != "none"
     signs = page.locator(".state").evaluate_all("all => all.map(one => getComputedStyle(one, '::before').content)")

@@ -116,7 +116,7 @@ def test_files_are_written_as_they_come_and_the_run_manifest_last(tmp_path: Path
 
 def test_of_a_cluster_in_balance_no_manifest_stays(tmp_path: Path) -> None:
     write(tmp_path, ROWS)
-    assert emit(tmp_path, [], ABOUT, {"a": {"state": "Balanced"}, "b": {"state": "NotPlanned"}}).removed == 1
+    assert emit(tmp_path, [], ABOUT, {"a": {"state": "Unchanged"}, "b": {"state": "NotPlanned"}}).removed == 1
     left = ["clusters/a/README.md", "clusters/b/wave-1.yaml", "clusters/b/wave-2.yaml", "run.json"]
     assert sorted(tree(tmp_path)) == left
 

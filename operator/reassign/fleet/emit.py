@@ -33,7 +33,7 @@ The waves of this cluster's plan are in this folder. When there are none, nothin
 Argo CD prunes what was here. Remove it when the cluster is gone.
 """
 WAVES = "wave-*.yaml"
-PLANNED = ("Planned", "Balanced")
+PLANNED = ("Planned", "Unchanged")
 """States of clusters whose files are exactly those of this run."""
 
 

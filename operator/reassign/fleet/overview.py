@@ -116,7 +116,7 @@ def state(seen: Seen, summary: Any) -> State:
         return "Quarantined"
     if not summary or summary["problem"]:
         return "NotPlanned"
-    return "Planned" if summary["waves"] else "Balanced"
+    return "Planned" if summary["waves"] else "Unchanged"
 
 
 def goal(terms: Terms) -> str:

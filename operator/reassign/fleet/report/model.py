@@ -10,8 +10,8 @@ from typing import Any, Literal, TypedDict
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import COSTS, Row
 
-State = Literal["Planned", "Balanced", "NotPlanned", "Quarantined"]
-"""Balanced: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
+State = Literal["Planned", "Unchanged", "NotPlanned", "Quarantined"]
+"""Unchanged: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
 
 
 class Problem(TypedDict):
