@@ -116,12 +116,12 @@ def test_a_file_that_a_worker_may_not_read_is_a_fault_of_its_cluster(
     job = Job(str(root), Policy(), str(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(handout, "content_at", refusing)
-        result = run(spark, job, lambda _: None)
+        result = run(spark, job, lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"c1": "FileNotRead"}
     assert (
         "brokers: it cannot be read (Permission denied); let this program read it" in result.left_out["c1"]["message"]
     )
-    assert run(spark, job, lambda _: None).left_out == {}  # the pass is not kept
+    assert run(spark, job, lambda: None).left_out == {}  # the pass is not kept
 
 
 @pytest.mark.parametrize("local", ["file:", "nowhere:"])
@@ -138,7 +138,7 @@ def test_a_file_that_changes_meanwhile_ends_the_run(
 
     monkeypatch.setattr(one_pass, "wanted", changing)
     with pytest.raises(PlanningError, match="have changed or gone meanwhile") as error:
-        run(spark, Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work")), lambda _: None)
+        run(spark, Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work")), lambda: None)
     assert error.value.reason is Reason.SPARK_FAILED
 
 
@@ -157,7 +157,7 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     folder.rename(copy)
     broken.good(tmp_path / "snapshots", "main", days_ago=1)
     job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
-    result = run(spark, job, lambda _: None)
+    result = run(spark, job, lambda: None)
     assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
 
@@ -205,7 +205,7 @@ def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
     monkeypatch.setattr(handout, "outcome_of", dying)
     monkeypatch.setattr(one_pass, "LARGE", own_process_from)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
-    result = run(spark, job, lambda _: None)
+    result = run(spark, job, lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
         "c1": "WorkerLost",
         "c2": "WorkerLost",
@@ -231,9 +231,9 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
     job = Job(str(root), Policy(), str(tmp_path / "work"))
     with monkeypatch.context() as patch:
         patch.setattr(handout, "outcome_of", dying)
-        lost = run(spark, job, lambda _: None)
+        lost = run(spark, job, lambda: None)
     assert {name: problem["reason"] for name, problem in lost.left_out.items()} == {"c2": "WorkerLost"}
-    again = run(spark, job, lambda _: None)
+    again = run(spark, job, lambda: None)
     assert again.left_out == {}
 
 
@@ -294,7 +294,7 @@ def test_a_snapshot_that_hangs_is_left_out(
         return real(folder, *about)
 
     monkeypatch.setattr(handout, "outcome_of", hanging)
-    result = run(spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work")), lambda _: None)
+    result = run(spark, Job(str(root), parse(POLICY, ""), str(tmp_path / "work")), lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
         "c2": "WorkerLost",
         "c3": "InvalidGoal",
@@ -313,7 +313,7 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
     for file in (folder / "cluster=large").iterdir():
         os.truncate(file, inventory.LARGEST + 1)
     job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
-    result = run(spark, job, lambda _: None)
+    result = run(spark, job, lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == dict.fromkeys(
         ("large", "larger"), "UnreadableFile"
     )
@@ -358,7 +358,7 @@ def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
     monkeypatch.setattr(one_pass, "_collected", forgetting)
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"))
     with pytest.raises((PySparkException, Py4JError)) as error:
-        run(spark, job, lambda _: None)
+        run(spark, job, lambda: None)
     told = failure(error.value)
     assert told
     assert "a worker of Spark's has ended" in told.message
@@ -370,17 +370,17 @@ def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them
 ) -> None:
     manifests = tmp_path / "manifests"
     job = Job(str(root), parse(POLICY, ""), str(tmp_path / "work"), manifests)
-    run(spark, job, lambda _: None)
+    run(spark, job, lambda: None)
     before = {file: file.read_bytes() for file in manifests.rglob("wave-*.yaml")}
     assert before
     with monkeypatch.context() as patch:
         parts = Kept.parts
         patch.setattr(Kept, "parts", lambda *about: (part.slice(length=0) for part in parts(*about)))
         with pytest.raises(PlanningError, match="manifests are missing") as error:
-            run(spark, job, lambda _: None)
+            run(spark, job, lambda: None)
     assert error.value.reason is Reason.SPARK_FAILED
     assert {file: file.read_bytes() for file in before} == before
-    assert not run(spark, job, lambda _: None).reused
+    assert not run(spark, job, lambda: None).reused
 
 
 def test_what_a_worker_died_of_is_told_from_what_cannot_be_read() -> None:

@@ -55,7 +55,7 @@ def run(
         # meanwhile; a Ctrl-C is for the main thread, which may hold it back
         stages = other.submit(_imported, "fleet.stages")
         with started(master) as spark:
-            result: Result = stages.result().run(spark, job, lambda _: next_step())
+            result: Result = stages.result().run(spark, job, next_step)
     for cluster, problem in sorted(result.left_out.items()):
         out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():

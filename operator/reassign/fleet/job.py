@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from reassign.fleet.policy import Policy
-
-
-class Stage(StrEnum):
-    PASS = "check, assess, plan"
-    EMIT = "emit"
-    REPORT = "report"
 
 
 class Job(NamedTuple):
@@ -26,6 +19,7 @@ class Job(NamedTuple):
     plans: bool = True  # whether the output shows plans, and clusters without one
 
     @property
-    def stages(self) -> list[Stage]:
-        wanted = {Stage.PASS: True, Stage.EMIT: self.manifests is not None, Stage.REPORT: self.report is not None}
-        return [stage for stage in Stage if wanted[stage]]
+    def stages(self) -> list[str]:
+        """The stages of the run, in order."""
+        outputs = {"emit": self.manifests, "report": self.report}
+        return ["check, assess, plan", *(stage for stage, place in outputs.items() if place)]

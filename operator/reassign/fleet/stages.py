@@ -30,7 +30,7 @@ from reassign.files.whole import put, writing
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Kind, Verdict
 from reassign.fleet.emit import Emitted, emit
-from reassign.fleet.job import Job, Stage
+from reassign.fleet.job import Job
 from reassign.fleet.kept import Kept
 from reassign.fleet.one_pass import DETAILS, one_pass
 from reassign.fleet.outcomes import Row, rows_of
@@ -55,12 +55,12 @@ class Result(NamedTuple):
     reused: bool = False  # the pass was taken from an earlier run
 
 
-def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result:
+def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
     """Run all stages of a job; `begin` is called as each of them begins.
 
     Raises PlanningError for what cannot be read, planned or written at all; a broken cluster is left out.
     """
-    begin(Stage.PASS)
+    begin()
     kept = Kept(spark, job.work)
     tables = _tables(spark, job, kept)
     verdicts = [Verdict(**row) for row in rows_of(tables["verdicts"])]
@@ -75,7 +75,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
     emitted = None
     if job.manifests is not None:
-        begin(Stage.EMIT)
+        begin()
         about = {
             "snapshots": choose.digest(rows_of(tables["files"].select(["path", "length", "sha256"]))),
             "policy": job.policy.digest,
@@ -85,7 +85,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[Stage], None]) -> Result
         waves = {name: row["waves"] for name, row in summaries.items() if row["waves"]}
         emitted = emit(job.manifests, _manifests(kept, waves), about, states)
     if job.report is not None:
-        begin(Stage.REPORT)
+        begin()
         parts = page.render(fleet(seen, quarantine, tables, kept.parts(DETAILS, OF_DETAILS), job.policy))
         with writing(job.report):
             put(job.report, (part.encode() for part in parts))
@@ -138,7 +138,8 @@ def _entry(seen: Seen, summary: Row | None) -> Row:
     """Return a cluster's entry in the run manifest."""
     problem = seen.problem or (summary and summary["problem"])
     taken = seen.taken_at.isoformat() if seen.taken_at else None
-    return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None}
+    unmet = (summary and summary["unmet"]) or 0
+    return {"state": state(seen, summary), "snapshot": taken, "problem": problem or None, "unmet": unmet}
 
 
 def program() -> str:

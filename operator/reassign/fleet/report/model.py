@@ -11,7 +11,7 @@ from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import COSTS, Row
 
 State = Literal["Planned", "Unchanged", "NotPlanned", "Quarantined"]
-"""Unchanged: nothing has to move. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
+"""Unchanged: no move is planned. Quarantined: its newest snapshot cannot be trusted, so nothing is planned."""
 
 
 class Problem(TypedDict):

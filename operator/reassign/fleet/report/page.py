@@ -18,7 +18,7 @@ from reassign.page.document import as_json, rendered
 
 STATES: dict[State, tuple[str, str]] = {
     "Planned": ("Planned", "replicas or leaders are to move"),
-    "Unchanged": ("Unchanged", "nothing has to move"),
+    "Unchanged": ("Unchanged", "no move is planned"),
     "NotPlanned": ("Not planned", "its goal or its cluster does not allow a plan"),
     "Quarantined": ("Quarantined", "its newest snapshot cannot be trusted"),
 }
