@@ -13,6 +13,7 @@ import yaml
 
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.errors import PlanningError, Reason
+from reassign.files.whole import put
 from reassign.fleet.emit import Emitted, emit, rendered
 from reassign.fleet.policy import Terms, parse
 from reassign.manifests.objects import without_entries
@@ -187,6 +188,18 @@ def test_what_cannot_be_written_whole_leaves_no_half_a_file(tmp_path: Path) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_what_is_interrupted_stays_as_it_was(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"new"
+        raise KeyboardInterrupt
+
+    file = tmp_path / "report.html"
+    put(file, [b"o", b"ld"])
+    with pytest.raises(KeyboardInterrupt):
+        put(file, parts())
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("report.html", b"old")]
 
 
 def test_what_a_link_leads_to_is_not_of_the_tree(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ STATES: dict[State, tuple[str, str]] = {
 }
 TOTALS = ("brokers", "topics", "partitions", "replicas", "bytes", "violations")
 EXAMPLES = 3
-
-
 Figures = Mapping[str, float | None]
 """A cluster's numbers, those of its plan by the names of `Cluster.costs`: None, or none, where one is not known."""
 
