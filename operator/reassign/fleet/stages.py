@@ -106,15 +106,20 @@ def summaries_of(plans: pa.Table) -> dict[str, Row]:
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Yield cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
-    found = Counter[str]()
-    for part in kept.parts(DETAILS, ["cluster", "manifests"]):
-        for row in rows_of(part):
-            found[row["cluster"]] += len(row["manifests"])
-            yield from ((row["cluster"], manifest["name"], manifest["text"]) for manifest in row["manifests"])
+    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`.
+
+    That is before the first of them is written: else a cluster might have files of two plans.
+    """
+    found, columns = Counter[str](), ["cluster", "manifests"]
+    for part in kept.parts(DETAILS, columns):
+        numbers = pc.fill_null(pc.list_value_length(part["manifests"]), 0)
+        for cluster, number in zip(part["cluster"].to_pylist(), numbers.to_pylist(), strict=True):
+            found[cluster] += number
     if +found != waves:
         kept.forget()
         raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
+    rows = (row for part in kept.parts(DETAILS, columns) for row in rows_of(part))
+    return ((row["cluster"], each["name"], each["text"]) for row in rows for each in row["manifests"] or ())
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:
