@@ -169,14 +169,14 @@ def first(options: argparse.Namespace) -> None:
 
 
 def driver(counts: Sequence[int], options: argparse.Namespace) -> None:
-    """Run fleets of so many small clusters, and print a line of MiB for each."""
+    """Run fleets of so many clusters, and print a line of MiB for each."""
     columns = ("clusters", "Python", "JVM", "manifests", "report", "work", "seconds")
     print(*(f"{column:>10}" for column in columns))
     for clusters in counts:
         with tempfile.TemporaryDirectory(dir=options.scratch) as made:
             snapshots, folder = Path(made, "snapshots"), Path(made, "run")
             folder.mkdir()
-            write_fleet(snapshots, clusters, replicas=SMALL)
+            write_fleet(snapshots, clusters, replicas=options.replicas)
             print(of_driver(clusters, snapshots, folder, options.master), flush=True)
 
 
@@ -221,6 +221,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]", help="Spark's master (local[2])")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the fleets (the system's)")
     parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="clusters (50 100 200 400)")
+    parser.add_argument("--replicas", type=int, default=SMALL, help=f"of a cluster, with --driver ({SMALL})")
     parser.add_argument("--driver", type=int, nargs="+", help="clusters that the driver's memory is measured with")
     options = parser.parse_args()
     subprocess.run(
@@ -232,7 +233,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, of which {load:.1f} were busy with other things; files may be in memory")
     if options.driver:
-        print(f"\nthe driver's memory and what it wrote, in MiB; clusters of {SMALL} replicas")
+        print(f"\nthe driver's memory and what it wrote, in MiB; clusters of {options.replicas} replicas")
         return driver(options.driver, options)
     for name, (clusters, giant, days, wanted) in FLEETS.items():
         print(f"\n{name}; at most {wanted} of the loop's time is wanted")

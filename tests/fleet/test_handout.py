@@ -375,7 +375,7 @@ def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them
     assert before
     with monkeypatch.context() as patch:
         parts = Kept.parts
-        patch.setattr(Kept, "parts", lambda *about: (part.slice(length=0) for part in parts(*about)))
+        patch.setattr(Kept, "parts", lambda *about: (part.slice(1) for part in parts(*about)))
         with pytest.raises(PlanningError, match="manifests are missing") as error:
             run(spark, job, lambda: None)
     assert error.value.reason is Reason.SPARK_FAILED

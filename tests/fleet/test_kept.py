@@ -48,6 +48,8 @@ def test_what_was_made_is_read_and_its_parts_one_after_another(spark: SparkSessi
     with pytest.raises(PlanningError, match=r"c001\S*.parquet has changed meanwhile: run it again") as error:
         next(parts)
     assert error.value.reason is Reason.SPARK_FAILED
+    with pytest.raises(AssertionError):  # the next run makes it anew, as that says
+        Kept(spark, str(tmp_path)).tables("key", never)
 
 
 def test_of_parts_only_the_columns_are_read_that_are_wanted(spark: SparkSession, tmp_path: Path) -> None:

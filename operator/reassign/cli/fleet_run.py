@@ -113,11 +113,13 @@ def _verdicts(result: Result) -> RenderableType:
 
 
 def _clusters(result: Result) -> RenderableType:
-    head = f"CLUSTER (the {SHOWN} least spread)" if result.loads.num_rows > SHOWN else "CLUSTER"
-    table = _table(head, "brokers", "partitions", "bytes", "fullest by the mean", "not spread", "to copy at least")
-    worst = [("violations", "descending"), ("bytes_bound", "descending"), ("cluster", "ascending")]
-    for row in result.loads.sort_by(worst).slice(length=SHOWN).to_pylist():
-        fullest = f"{row['skew_bytes'] * 100:.0f} %" if row["skew_bytes"] else ""
+    head = f"CLUSTER (the {SHOWN} least spread)" if len(result.loads) > SHOWN else "CLUSTER"
+    table = _table(head, "brokers", "partitions", "bytes", "fullest broker", "not spread", "to copy at least")
+    worst = sorted(
+        result.loads, key=lambda row: (-(row["violations"] or 0), -(row["bytes_bound"] or 0), row["cluster"])
+    )
+    for row in worst[:SHOWN]:
+        fullest = f"{row['skew_bytes'] * 100:.0f} % of the mean" if row["skew_bytes"] else ""
         counts = [str(row["brokers"]), str(row["partitions"]), _or_unknown(row["bytes"], amount), fullest]
         counts += [_or_unknown(row["violations"], str), _or_unknown(row["bytes_bound"], amount)]
         table.add_row(row["cluster"], *counts)

@@ -43,6 +43,6 @@ def put(file: Path, parts: Iterable[bytes]) -> None:
         with unfinished.open("wb") as out:
             out.writelines(parts)
         unfinished.replace(file)
-    except BaseException:  # a full disk has no room for half a file, and nobody wants one after a Ctrl-C
+    except BaseException:  # also Ctrl-C: no incomplete file remains
         unfinished.unlink(missing_ok=True)
         raise

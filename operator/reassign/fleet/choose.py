@@ -157,6 +157,14 @@ class _Candidate(NamedTuple):
         return not _is_date(self.folder.date), max(self.folder.date, taken[:10]), taken, self.folder
 
 
+class _Judged(NamedTuple):
+    """Every folder, what is wrong with it by itself and beside the others, and the newest one of each cluster."""
+
+    candidates: tuple[_Candidate, ...]
+    faults: Mapping[Folder, list[Fault]]
+    newest: Mapping[str, _Candidate]
+
+
 Fault = tuple[str, str, int, str]
 """Table, kind, rows, example; see Verdict."""
 
@@ -241,10 +249,7 @@ def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verd
     return Verdict(one.folder.cluster, one.folder.date, table, kind, rows, example, quarantines=False)
 
 
-def _judged(
-    files: Iterable[File],
-) -> tuple[tuple[_Candidate, ...], Mapping[Folder, list[Fault]], Mapping[str, _Candidate]]:
-    """Return every folder, the faults of each by itself and beside the others, and the newest of each cluster."""
+def _judged(files: Iterable[File]) -> _Judged:
     candidates = _folders(files)
     faults = {one.folder: _faults(one) for one in candidates}
     spare = set()
@@ -267,7 +272,7 @@ def _judged(
         for folder in folders if len(folders) > 1 else []:
             others = listed([other.cluster for other in folders[:6] if other != folder], len(folders) - 1)
             faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
-    return candidates, faults, newest
+    return _Judged(candidates, faults, newest)
 
 
 def _folders(files: Iterable[File]) -> tuple[_Candidate, ...]:

@@ -1,6 +1,6 @@
 """The tables of a pass in a folder of the work folder, with a marker, written last, of what they were made from.
 
-A table that a driver has no room for is written by the executors, in parts, into a folder of its own: `pass/details`.
+A table that a driver has no room for is written by the executors, in parts, into a folder of its own: `pass/manifests`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Kept:
             with self._usable():
                 rows = self._read(file, columns)
             if rows is None:
+                self.forget()
                 why = f"{self._place}/{file} has changed meanwhile: run it again, which makes it anew"
                 raise PlanningError(Reason.SPARK_FAILED, why)
             yield rows

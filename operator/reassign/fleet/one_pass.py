@@ -23,8 +23,8 @@ from reassign.fleet.inventory import Inventory
 from reassign.fleet.job import Job
 from reassign.fleet.kept import Made
 from reassign.fleet.outcomes import (
+    DETAILS,
     FILES,
-    IN_EXECUTORS,
     OF_CLUSTERS,
     SMALL,
     SNAPSHOT,
@@ -37,8 +37,6 @@ from reassign.fleet.outcomes import (
 from reassign.spark.executors import has_crashed
 from reassign.text import listed
 
-DETAILS = "details"
-"""The table of executors, with a row for each cluster."""
 NEWEST = pa.schema([("cluster", pa.string()), ("cluster_id", pa.string()), ("taken_at", TIME)])
 """The columns of the clusters that count."""
 
@@ -56,12 +54,12 @@ class Read(NamedTuple):
 
 
 def one_pass(job: Job, listing: Inventory) -> Made:
-    """Yield all files and verdicts, and what is said of the clusters that count; the executors have the most of it.
+    """Yield the tables of all files and verdicts, and of the clusters that count. Executors write the large ones.
 
     Raises PlanningError where files change meanwhile, and what Spark raises.
     """
     found, files, chosen, small = _read(job, listing)
-    by_rows = (Verdict(**row) for row in rows_of(of_kind(small, "verdicts")))
+    by_rows = [Verdict(**row) for row in rows_of(of_kind(small, "verdicts"))]
     counts = checked(chosen, (*chosen.verdicts, *by_rows))
     yield "files", table_of(map(row_of, files), pa.schema([*FILES.items()]))
     newest = ((one.folder.cluster, one.cluster_id, one.taken_at) for one in counts.newest)
@@ -73,10 +71,13 @@ def one_pass(job: Job, listing: Inventory) -> Made:
     yield from history(found, (*counts.newest, *counts.history)).items()
     spark = found.sparkSession
     these = table_of((one.folder._asdict() for one in chosen.newest), pa.schema([*SNAPSHOT.items()]))
-    details = found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi").select(
-        *SNAPSHOT, *IN_EXECUTORS
-    )
-    yield DETAILS, details.coalesce(spark.sparkContext.defaultParallelism)  # a driver takes 40 ms to ask for each part
+    newest_rows = found.join(sf.broadcast(spark.createDataFrame(these)), [*SNAPSHOT], "semi")
+    parts = newest_rows.coalesce(spark.sparkContext.defaultParallelism)  # a driver takes 40 ms to read each
+    yield "details", parts.select(*SNAPSHOT, *DETAILS)
+    rejected = parts.select(*SNAPSHOT, sf.inline("rejected"))
+    has_rejected = any(verdict.quarantines for verdict in by_rows)
+    yield "rejected", rejected if has_rejected else schema_of("rejected").empty_table()
+    yield "manifests", parts.select("cluster", sf.inline("manifests"))
 
 
 def _read(job: Job, listing: Inventory) -> Read:

@@ -111,8 +111,8 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
 OF_CLUSTERS = ("cluster_load", "plans")
 SMALL = ("files", "verdicts", *OF_CLUSTERS)
 """Kinds that a driver has room for."""
-IN_EXECUTORS = ("rejected", "broker_load", "rack_load", "directory_load", "planned_load", "manifests")
-"""Kinds that executors keep, in a row for each cluster."""
+DETAILS = ("broker_load", "rack_load", "directory_load", "planned_load")
+"""Kinds that executors write to one table, as lists in a row for each cluster."""
 PART = 1 << 23
 CHUNK = 100
 """Rows that are in Python at once: they need ten times the memory there that a table does."""

@@ -55,15 +55,15 @@ def _clusters(
 ) -> Iterator[Cluster]:
     rows_of_table = {table: by_cluster(tables[table]) for table in TABLES}
 
-    def cluster(details: Row, each: Seen) -> Cluster:
+    def cluster(each: Seen, lists: Row) -> Cluster:
         rows = {table: find(each.cluster) for table, find in rows_of_table.items()}
-        return _cluster(each, details, rows, policy.terms(each.cluster))
+        return _cluster(each, lists, rows, policy.terms(each.cluster))
 
     for row in (row for part in details for row in rows_of(part)):
-        if row["broker_load"]:  # else it has manifests alone, or no load is known
-            yield cluster(row, seen.pop(row["cluster"]))
+        if row["broker_load"]:  # else it has no load, or another row has it
+            yield cluster(seen.pop(row["cluster"]), row)
     for each in seen.values():
-        yield cluster(dict.fromkeys(OF_DETAILS, ()), each)
+        yield cluster(each, dict.fromkeys(OF_DETAILS, ()))
 
 
 def by_cluster(table: pa.Table) -> Callable[[str], pa.Table]:

@@ -32,13 +32,15 @@ from reassign.fleet.choose import Kind, Verdict
 from reassign.fleet.emit import Emitted, emit
 from reassign.fleet.job import Job
 from reassign.fleet.kept import Kept
-from reassign.fleet.one_pass import DETAILS, one_pass
+from reassign.fleet.one_pass import one_pass
 from reassign.fleet.outcomes import Row, rows_of
 from reassign.fleet.overview import OF_DETAILS, Seen, fleet, state
 from reassign.fleet.report import page
 from reassign.fleet.report.model import Problem
 from reassign.text import listed
 
+LOAD = ("cluster", "brokers", "partitions", "bytes", "skew_bytes", "violations", "bytes_bound")
+"""Columns of cluster_load."""
 SUMMARY = ("cluster", "problem", "bytes", "bytes_bound")
 """Columns of plans."""
 
@@ -49,7 +51,7 @@ class Result(NamedTuple):
     clusters: int
     left_out: dict[str, Problem]  # by cluster
     verdicts: Sequence[Verdict]
-    loads: pa.Table  # cluster_load
+    loads: list[Row]  # of cluster_load the columns LOAD
     summaries: dict[str, Row]  # by cluster, as `summaries_of` returns them
     emitted: Emitted | None
     reused: bool = False  # the pass was taken from an earlier run
@@ -86,11 +88,12 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
         emitted = emit(job.manifests, _manifests(kept, waves), about, states)
     if job.report is not None:
         begin()
-        parts = page.render(fleet(seen, quarantine, tables, kept.parts(DETAILS, OF_DETAILS), job.policy))
+        parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
         with writing(job.report):
             put(job.report, (part.encode() for part in parts))
     left_out, planned = (quarantined | unplanned, summaries) if job.plans else (quarantined, {})
-    return Result(len(seen), left_out, verdicts, tables["cluster_load"], planned, emitted, kept.reused)
+    loads = [*rows_of(tables["cluster_load"].select(LOAD))]
+    return Result(len(seen), left_out, verdicts, loads, planned, emitted, kept.reused)
 
 
 def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
@@ -106,20 +109,13 @@ def summaries_of(plans: pa.Table) -> dict[str, Row]:
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`.
-
-    That is before the first of them is written: else a cluster might have files of two plans.
-    """
-    found, columns = Counter[str](), ["cluster", "manifests"]
-    for part in kept.parts(DETAILS, columns):
-        numbers = pc.fill_null(pc.list_value_length(part["manifests"]), 0)
-        for cluster, number in zip(part["cluster"].to_pylist(), numbers.to_pylist(), strict=True):
-            found[cluster] += number
-    if +found != waves:
+    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
+    found = Counter(name for part in kept.parts("manifests", ["cluster"]) for name in part["cluster"].to_pylist())
+    if found != waves:
         kept.forget()
         raise PlanningError(Reason.SPARK_FAILED, "manifests are missing in the work folder: run it again")
-    rows = (row for part in kept.parts(DETAILS, columns) for row in rows_of(part))
-    return ((row["cluster"], each["name"], each["text"]) for row in rows for each in row["manifests"] or ())
+    rows = (row for part in kept.parts("manifests", ["cluster", "name", "text"]) for row in rows_of(part))
+    return ((row["cluster"], row["name"], row["text"]) for row in rows)
 
 
 def problems(quarantine: Iterable[Verdict]) -> dict[str, Problem]:

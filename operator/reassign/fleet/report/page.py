@@ -89,9 +89,7 @@ def render(data: Fleet) -> Iterator[str]:
         states=_states(entries),
         kinds=_kinds(entry.rank.kind for entry in entries),
         costs=_costs(entries),
-        slowest=max(
-            ((seconds, one.name) for one in entries if (seconds := one.figures.get("plan_makespan"))), default=None
-        ),
+        slowest=_slowest(entries),
         quarantine=_quarantine(data.quarantine),
         rows=entries,
         columns=_columns(entries),
@@ -163,6 +161,12 @@ def _costs(entries: Sequence[Entry]) -> list[Cost]:
         Cost(name, _sum(entries, f"plan_{cost}"), _sum(entries, f"plan_{cost}_bound"), write)
         for cost, (name, write) in names.items()
     ]
+
+
+def _slowest(entries: Iterable[Entry]) -> tuple[float, str] | None:
+    """The seconds of the cluster whose waves take longest: what all take together where clusters move at once."""
+    times = ((one.figures.get("plan_makespan"), one.name) for one in entries if one.figures.get("plan_waves"))
+    return max(((seconds, name) for seconds, name in times if seconds is not None), default=None)
 
 
 def _quarantine(verdicts: Sequence[Verdict]) -> list[Kind]:
