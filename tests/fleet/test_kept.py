@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from reassign.errors import PlanningError, Reason
 from reassign.fleet import kept
 from reassign.fleet.kept import FOLDER, Kept, Made
+from reassign.spark import storage
 
 ROWS = pa.table({"cluster": ["a", "b", "c"], "text": ["one", "two", "three"]})
 PARTS = [ROWS.slice(number, 1) for number in range(3)]
@@ -50,6 +51,17 @@ def test_what_was_made_is_read_and_its_parts_one_after_another(spark: SparkSessi
     assert error.value.reason is Reason.SPARK_FAILED
     with pytest.raises(AssertionError):  # the next run makes it anew, as that says
         Kept(spark, str(tmp_path)).tables("key", never)
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 10])
+def test_a_file_is_read_as_it_was_written_in_however_many_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    monkeypatch.setattr(storage, "PIECE", 4)
+    place, content = tmp_path / "file", bytes(range(250, 256)) * 2
+    storage.Storage(spark).write(str(place), content[:length])
+    assert place.read_bytes() == content[:length]
+    assert storage.Storage(spark).read(str(place)) == content[:length]
 
 
 def test_of_parts_only_the_columns_are_read_that_are_wanted(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from reassign.errors import PlanningError, Reason
 from reassign.spark.executors import LOST
 
+PIECE = 1 << 24
+"""Bytes of a file that the JVM hands over at once: it holds them several times, as text."""
 FAILURES: Mapping[tuple[str, ...], str] = {
     ("spark.driver.maxResultSize",): (
         "the fleet is too large for Spark's driver: raise spark.driver.maxResultSize, and spark.driver.memory with it"
@@ -68,8 +70,9 @@ class Storage:
         files, place = self._at(path)
         if not files.exists(place):
             return None
+        length, read = files.getFileStatus(place).getLen(), self._jvm.org.apache.commons.io.IOUtils.toByteArray
         with closing(files.open(place)) as stream:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            return b"".join(read(stream, min(PIECE, length - at)) for at in range(0, length, PIECE))
 
     def sha256(self, path: str) -> str:
         """Return a hash of a file's content; the JVM reads it, and not this process."""
@@ -87,7 +90,8 @@ class Storage:
         files, place = self._at(path)
         unfinished = place.suffix(".unfinished")
         with closing(files.create(unfinished, True)) as stream:
-            stream.write(bytearray(content))
+            for at in range(0, len(content), PIECE):
+                stream.write(bytearray(content[at : at + PIECE]))
         files.delete(place, True)
         if not files.rename(unfinished, place):
             raise PlanningError(Reason.CANNOT_BE_WRITTEN, f"{unfinished} cannot be renamed: check its storage")
