@@ -115,6 +115,15 @@ def test_the_overview_has_the_numbers_of_the_data(show: Show) -> None:
     ]
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "0 s"), (50.0, "50 s")])
+def test_the_slowest_plan_is_named_even_one_of_leaders_alone(show: Show, seconds: float, shown: str) -> None:
+    data = made(20, brokers=3)
+    slowest = named(data, some(data, "Planned"))
+    slowest.plan["makespan"] = seconds
+    data.clusters = [slowest, *(cluster for cluster in data.clusters if cluster.state != "Planned")]
+    assert f"The waves of {slowest.name} take longest: {shown}" in show(data).locator("body").inner_text()
+
+
 def test_clusters_are_counted_by_state(show: Show) -> None:
     data = made(60, brokers=3)
     rows = table(show(data), "Clusters by state")

@@ -333,6 +333,22 @@ def test_a_report_with_an_impossible_name_is_one_sentence(whole: Place) -> None:
     assert (ran.code, ran.err.count("\n"), "File name too long" in ran.err) == (4, 1, True), ran.err
 
 
+@pytest.mark.parametrize(("make", "what"), [(Path.mkdir, "folder"), (os.mkfifo, "device or a pipe")])
+def test_only_a_file_is_replaced_by_a_report(
+    whole: Place, tmp_path: Path, make: Callable[[Path], None], what: str
+) -> None:
+    make(tmp_path / "x")
+    ran = run(whole, "--report", str(tmp_path / "x"))
+    assert (ran.code, ran.err.count("\n"), f"x is a {what}: name a file" in ran.err) == (4, 1, True), ran.err
+
+
+def test_the_report_is_written_where_a_link_leads_to(program: None, whole: Place, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "report.html")
+    assert run(whole, "--report", str(tmp_path / "link")).code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "report.html").read_bytes() == whole.report.read_bytes()
+
+
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
 def test_letters_of_a_path_do_not_depend_on_the_locale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str

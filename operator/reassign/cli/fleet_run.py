@@ -42,8 +42,9 @@ def run(
 ) -> bool:
     """Run all stages that these options want; return whether no cluster was left out."""
     with writing(report or Path()):
-        if report and report.is_dir():
-            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a folder: name a file for the report")
+        if report and report.exists() and not report.is_file():  # such as a device, which a file would replace
+            what = "folder" if report.is_dir() else "device or a pipe"
+            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a {what}: name a file for the report")
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
     job = Job(snapshots, wanted, work, manifests, report, plans)
     started = _imported("spark.session").started

@@ -90,7 +90,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
         begin()
         parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
         with writing(job.report):
-            put(job.report, (part.encode() for part in parts))
+            put(job.report.resolve(), (part.encode() for part in parts))
     left_out, planned = (quarantined | unplanned, summaries) if job.plans else (quarantined, {})
     loads = [*rows_of(tables["cluster_load"].select(LOAD))]
     return Result(len(seen), left_out, verdicts, loads, planned, emitted, kept.reused)
