@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
@@ -20,7 +22,7 @@ PARTS = [ROWS.slice(number, 1) for number in range(3)]
 
 @pytest.fixture(autouse=True)
 def _parts_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "PART", 1)
+    monkeypatch.setattr(kept, "PART_ROWS", 1)
 
 
 def tables(spark: SparkSession, rows: pa.Table = ROWS) -> Callable[[], Made]:
@@ -62,6 +64,24 @@ def test_a_file_is_read_as_it_was_written_in_however_many_pieces(
     storage.Storage(spark).write(str(place), content[:length])
     assert place.read_bytes() == content[:length]
     assert storage.Storage(spark).read(str(place)) == content[:length]
+
+
+def test_of_a_file_a_piece_is_in_memory_beside_its_content(spark: SparkSession, tmp_path: Path) -> None:
+    place, content = str(tmp_path / "file"), bytes(1 << 24)
+    tracemalloc.start()
+    try:
+        storage.Storage(spark).write(place, content)
+        assert storage.Storage(spark).read(place) == content
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(content)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_ends_too_early_is_an_error(spark: SparkSession) -> None:
+    shorter = Path("/sys/kernel/fscaps")
+    assert len(shorter.read_bytes()) < shorter.stat().st_size
+    with pytest.raises(Py4JJavaError, match="EOFException: Expected read size"):
+        storage.Storage(spark).read(str(shorter))
 
 
 def test_of_parts_only_the_columns_are_read_that_are_wanted(spark: SparkSession, tmp_path: Path) -> None:

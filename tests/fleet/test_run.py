@@ -150,6 +150,8 @@ def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: Non
     assert {name: found[name] for name in good} == {name: expected[name] for name in good}
     rejected = pq.read_table(beside.work / FOLDER / "rejected")
     assert {*rejected["kind"].to_pylist()} == rules.FAULTS
+    none = pq.read_table(alone.work / FOLDER / "rejected.parquet")
+    assert (none.num_rows, none.column_names) == (0, rejected.column_names)
     states = json.loads(found["manifests/run.json"])["clusters"]
     assert states["a"] == json.loads(expected["manifests/run.json"])["clusters"]["a"]
     assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
@@ -331,6 +333,12 @@ def test_what_spark_does_not_know_is_one_sentence(program: None, whole: Place) -
 def test_a_report_with_an_impossible_name_is_one_sentence(whole: Place) -> None:
     ran = run(whole, "--report", "a" * 300)
     assert (ran.code, ran.err.count("\n"), "File name too long" in ran.err) == (4, 1, True), ran.err
+
+
+def test_a_report_at_a_link_that_leads_nowhere_is_one_sentence(whole: Place, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    ran = run(whole, "--report", str(tmp_path / "loop"))
+    assert (ran.code, ran.err.count("\n"), "Too many levels of symbolic links" in ran.err) == (4, 1, True), ran.err
 
 
 @pytest.mark.parametrize(("make", "what"), [(Path.mkdir, "folder"), (os.mkfifo, "device or a pipe")])

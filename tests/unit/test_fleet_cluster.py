@@ -118,7 +118,7 @@ def test_manifests_are_split_over_rows_that_say_the_same_together(
     policy = parse(POLICY, "")
     whole = ask(tmp_path, cluster(Made(330, 6)), policy)
     texts = [row["text"] for row in of_kind(whole, "manifests").to_pylist()]
-    monkeypatch.setattr(outcomes, "PART", max(map(len, texts)))
+    monkeypatch.setattr(outcomes, "ROW_BYTES", max(map(len, texts)))
     rows = [*outcomes.split(of_cluster.outcome_of(FOLDER, contents_of(tmp_path), policy, True))]
     assert len(rows) > 1
     assert all(len(row["manifests"]) <= 2 for row in rows)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -41,12 +43,9 @@ def run(
     plans: bool,
 ) -> bool:
     """Run all stages that these options want; return whether no cluster was left out."""
-    with writing(report or Path()):
-        if report and report.exists() and not report.is_file():  # such as a device, which a file would replace
-            what = "folder" if report.is_dir() else "device or a pipe"
-            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a {what}: name a file for the report")
+    page = report and _replaceable(report)
     wanted = parse(out.read(policy), str(policy)) if policy else Policy()
-    job = Job(snapshots, wanted, work, manifests, report, plans)
+    job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
     with (
@@ -63,6 +62,16 @@ def run(
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
     out.write_picture(_parts(result, work, manifests, report))
     return not result.left_out
+
+
+def _replaceable(report: Path) -> Path:
+    """Return the place of a report, where links lead to; raises ReassignError for one that no file may replace."""
+    with writing(report), suppress(FileNotFoundError):
+        mode = report.stat().st_mode
+        if not S_ISREG(mode):
+            what = "folder" if S_ISDIR(mode) else "device or a pipe"
+            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a {what}: name a file for the report")
+    return report.resolve()
 
 
 def _imported(module: str) -> Any:

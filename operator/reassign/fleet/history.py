@@ -20,7 +20,7 @@ from reassign.fleet.history_rows import THROTTLE
 from reassign.fleet.outcomes import SNAPSHOT, TIME, Row, in_order, table_of
 
 DAY = 86_400
-WIDE, PART = "decimal(38,0)", 21
+WIDE, PART_BITS = "decimal(38,0)", 21
 NOW = ("bytes", "total_bytes", "usable_bytes")
 AGED = pa.schema([*SNAPSHOT.items(), ("taken_at", TIME), ("age", pa.int32()), ("seconds", pa.int64())])
 """A snapshot, how many of its cluster are newer, and its time after the newest of these, so none above 0."""
@@ -115,16 +115,16 @@ def slope(what: str) -> Column:
 def whole_sum(value: Column, factor: Column | None = None) -> Column:
     """Sum whole numbers, times a factor of up to 2^38 seconds, in parts that 64 bits can hold: sums of decimals take
     twice as long as all else. Null where they cannot."""
-    parts = (sf.shiftright(value, 2 * PART), _part(sf.shiftright(value, PART)), _part(value))
+    parts = (sf.shiftright(value, 2 * PART_BITS), _part(sf.shiftright(value, PART_BITS)), _part(value))
     total = sf.lit(0).cast(WIDE)
     for part in parts:
         of_part = sf.try_sum(part if factor is None else part * factor)
-        total = total * (1 << PART) + of_part.cast(WIDE)
+        total = total * (1 << PART_BITS) + of_part.cast(WIDE)
     return total
 
 
 def _part(value: Column) -> Column:
-    return value.bitwiseAND((1 << PART) - 1)
+    return value.bitwiseAND((1 << PART_BITS) - 1)
 
 
 def days_observed(what: str) -> Column:

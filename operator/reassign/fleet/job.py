@@ -15,7 +15,7 @@ class Job(NamedTuple):
     policy: Policy
     work: str
     manifests: Path | None = None
-    report: Path | None = None
+    report: Path | None = None  # where links lead to
     plans: bool = True  # whether the output shows plans, and clusters without one
 
     @property

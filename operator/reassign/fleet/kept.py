@@ -20,7 +20,7 @@ from reassign.spark.storage import Storage, spark_errors_as
 FOLDER, MARKER, ENDING = "pass", "_MADE_FROM", ".parquet"
 END = "whole"
 """The last line of a marker."""
-PART = 500
+PART_ROWS = 500
 """Rows of a part."""
 Made = Iterator[tuple[str, pa.Table | DataFrame]]
 """Tables by name: the driver's, and those of executors."""
@@ -53,7 +53,7 @@ class Kept:
                 if isinstance(rows, pa.Table):
                     tables[table], digests[file] = rows, self._write(file, rows)
                     continue
-                rows.write.option("maxRecordsPerFile", PART).parquet(place)
+                rows.write.option("maxRecordsPerFile", PART_ROWS).parquet(place)
                 parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
                 digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
         lines = (key, *(f"{digest} {file}" for file, digest in digests.items()), END)

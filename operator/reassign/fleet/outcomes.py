@@ -113,7 +113,7 @@ SMALL = ("files", "verdicts", *OF_CLUSTERS)
 """Kinds that a driver has room for."""
 DETAILS = ("broker_load", "rack_load", "directory_load", "planned_load")
 """Kinds that executors write to one table, as lists in a row for each cluster."""
-PART = 1 << 23
+ROW_BYTES = 1 << 23
 CHUNK = 100
 """Rows that are in Python at once: they need ten times the memory there that a table does."""
 SNAPSHOT = {"cluster": TEXT, "date": TEXT}
@@ -130,12 +130,12 @@ Row = dict[str, Any]
 
 
 def split(outcome: Row) -> Iterator[Row]:
-    """Yield rows that say the same together, with about PART bytes of manifests each: Spark copies a row in memory."""
+    """Yield rows that say the same together, with about ROW_BYTES of manifests each: Spark copies a row in memory."""
     manifests, size = list[Row](), 0
     for manifest in outcome.pop("manifests", ()):
         manifests.append(manifest)
         size += len(manifest["text"])
-        if size >= PART:
+        if size >= ROW_BYTES:
             yield {**{name: outcome[name] for name in SNAPSHOT}, "manifests": manifests}
             manifests, size = [], 0
     yield outcome | {"manifests": manifests}

@@ -90,7 +90,7 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
         begin()
         parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
         with writing(job.report):
-            put(job.report.resolve(), (part.encode() for part in parts))
+            put(job.report, (part.encode() for part in parts))
     left_out, planned = (quarantined | unplanned, summaries) if job.plans else (quarantined, {})
     loads = [*rows_of(tables["cluster_load"].select(LOAD))]
     return Result(len(seen), left_out, verdicts, loads, planned, emitted, kept.reused)
@@ -109,7 +109,11 @@ def summaries_of(plans: pa.Table) -> dict[str, Row]:
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`."""
+    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`.
+
+    All are counted first, since emit removes the files of waves that are not there. Should a part change after that,
+    the waves of its clusters can be of two plans until the next run, which that asks for.
+    """
     found = Counter(name for part in kept.parts("manifests", ["cluster"]) for name in part["cluster"].to_pylist())
     if found != waves:
         kept.forget()

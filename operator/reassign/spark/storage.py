@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from reassign.errors import PlanningError, Reason
 from reassign.spark.executors import LOST
 
-PIECE = 1 << 24
-"""Bytes of a file that the JVM hands over at once: it holds them several times, as text."""
+PIECE = 1 << 20
+"""Bytes of a file that the JVM hands over at once: JVM and Python hold ten times as much of them meanwhile."""
 FAILURES: Mapping[tuple[str, ...], str] = {
     ("spark.driver.maxResultSize",): (
         "the fleet is too large for Spark's driver: raise spark.driver.maxResultSize, and spark.driver.memory with it"
