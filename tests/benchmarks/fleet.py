@@ -176,7 +176,7 @@ def driver(counts: Sequence[int], options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory(dir=options.scratch) as made:
             snapshots, folder = Path(made, "snapshots"), Path(made, "run")
             folder.mkdir()
-            write_fleet(snapshots, clusters, replicas=options.replicas)
+            write_fleet(snapshots, clusters, days=options.days, replicas=options.replicas)
             print(of_driver(clusters, snapshots, folder, options.master), flush=True)
 
 
@@ -222,6 +222,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the fleets (the system's)")
     parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="clusters (50 100 200 400)")
     parser.add_argument("--replicas", type=int, default=SMALL, help=f"of a cluster, with --driver ({SMALL})")
+    parser.add_argument("--days", type=int, default=1, help="snapshots of a cluster, with --driver (1)")
     parser.add_argument("--driver", type=int, nargs="+", help="clusters that the driver's memory is measured with")
     options = parser.parse_args()
     subprocess.run(
@@ -233,7 +234,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, of which {load:.1f} were busy with other things; files may be in memory")
     if options.driver:
-        print(f"\nthe driver's memory and what it wrote, in MiB; clusters of {options.replicas} replicas")
+        print(f"\nthe driver's memory and what it wrote, in MiB; {options.replicas} replicas, {options.days} days")
         return driver(options.driver, options)
     for name, (clusters, giant, days, wanted) in FLEETS.items():
         print(f"\n{name}; at most {wanted} of the loop's time is wanted")

@@ -162,7 +162,7 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
 
 
-GONE = {"file:": "have changed or gone meanwhile", "nowhere:": "cannot be read any more"}
+GONE = {"file:": "have changed or gone meanwhile", "nowhere:": "a snapshot cannot be read: check the storage"}
 """What is said of it, by the storage that workers read themselves: all there is here, or none."""
 
 

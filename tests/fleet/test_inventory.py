@@ -57,6 +57,18 @@ def test_a_root_may_have_almost_any_name(spark: SparkSession, tmp_path: Path) ->
         assert folders(spark, given) == [Folder("2026-01-31", "main")], given
 
 
+def test_a_clusters_folder_without_a_table_is_a_fault_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    day = broken.good(tmp_path, "main").parent
+    for name in ("cluster=empty", "cluster=notes", ".cluster=half.x1", "_temporary"):
+        (day / name).mkdir()
+    (day / "cluster=notes" / "notes.parquet").write_text("")
+    (day / "cluster=main.tar.gz").mkdir()
+    files = inventory.take(spark, str(tmp_path)).files
+    assert {(file.cluster, file.table, file.problem) for file in files if file.problem} == {
+        (name, "brokers", "its folder has no table") for name in ("empty", "main.tar.gz", "notes")
+    }
+
+
 def test_an_empty_file_is_there(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "a b+%20,(x)'é"
     folder = broken.good(root, "main")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -104,12 +105,24 @@ def test_a_table_is_in_one_place_whoever_wrote_it_before(spark: SparkSession, tm
         assert [path.name for path in tmp_path.glob(f"{FOLDER}/manifests*")] == ["manifests"]
 
 
+def test_what_cannot_be_removed_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
+    try:
+        with pytest.raises(PlanningError, match="mounted cannot be removed") as error:
+            storage.Storage(spark).remove(str(folder))
+        assert error.value.reason is Reason.CANNOT_BE_WRITTEN
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def test_a_failure_of_spark_is_none_of_the_work_folder(spark: SparkSession, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.write_text("x")
     rows = spark.read.format("binaryFile").load(str(gone))
     gone.unlink()
-    with pytest.raises(PlanningError, match="a snapshot cannot be read any more") as error:
+    with pytest.raises(PlanningError, match=r"a snapshot cannot be read: .*gone") as error:
         Kept(spark, str(tmp_path / "work")).tables("key", lambda: iter([("manifests", rows)]))
     assert error.value.reason is Reason.SPARK_FAILED
 

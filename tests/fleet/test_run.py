@@ -24,6 +24,7 @@ from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
 from tests.fleet.program import Place
+from tests.unit import cli
 from tests.unit.cli import Ran
 
 CLUSTERS = 3
@@ -155,6 +156,18 @@ def test_broken_clusters_are_named_and_change_no_manifest_of_others(program: Non
     states = json.loads(found["manifests/run.json"])["clusters"]
     assert states["a"] == json.loads(expected["manifests/run.json"])["clusters"]["a"]
     assert len([name for name in states if states[name]["state"] == "Quarantined"]) >= 20
+
+
+def test_a_cluster_that_cannot_be_assessed_is_named(program: None, tmp_path: Path) -> None:
+    broken.good(tmp_path, "a")
+    broken.edited(broken.good(tmp_path, "z"), "partitions", lambda rows: rows[::-1])
+    words = ("--snapshots", str(tmp_path), "--work", str(tmp_path / "work"), "--master", "local[1]")
+    ran = cli.run("fleet", "assess", *words)
+    assert (ran.code, ran.err) == (
+        1,
+        "left out: z: it is no snapshot that can be used: its partitions are not each there once, in order; "
+        "take it again (InvalidSnapshot)\n",
+    )
 
 
 def test_of_what_is_left_out_manifests_stay_and_of_what_is_gone_they_go(program: None, tmp_path: Path) -> None:

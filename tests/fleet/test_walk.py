@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
+from reassign.files import snapshots
 from reassign.files.schema import SCHEMAS
 from reassign.fleet import choose, inventory, stages
 from reassign.fleet.choose import Folder
@@ -70,6 +71,24 @@ def test_a_clusters_newest_folder_without_a_table_leaves_it_out(spark: SparkSess
     (folder / "notes.txt").write_text("")
     result = stages.run(spark, Job(str(tmp_path), Policy(), str(tmp_path / "work")), lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"main": "MissingTable"}
+
+
+def test_a_snapshot_that_was_about_to_be_replaced_leaves_its_cluster_out(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.good(tmp_path, "main.eu", days_ago=1)
+    folder, rename = broken.good(tmp_path, "main.eu"), Path.rename
+    monkeypatch.setattr(Path, "rename", lambda file, to: rename(file, to) if file == folder else killed())
+    with pytest.raises(KeyboardInterrupt):
+        snapshots.write(folder, snapshots.read(folder), replace=True)
+    assert faults(spark, tmp_path) == [("main.eu", "brokers", "it was about to be replaced")]
+    monkeypatch.undo()
+    broken.good(tmp_path, "main.eu")
+    assert faults(spark, tmp_path) == []
+
+
+def killed() -> Path:
+    raise KeyboardInterrupt
 
 
 def test_a_day_that_is_a_link_to_nothing_ends_the_run(spark: SparkSession, tmp_path: Path) -> None:

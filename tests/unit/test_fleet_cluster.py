@@ -197,6 +197,22 @@ def test_want_of_memory_is_no_damage_of_a_file(tmp_path: Path, monkeypatch: pyte
         ask(tmp_path, cluster(Made(90, 6)))
 
 
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_name_that_is_no_text_is_a_fault_of_its_file(tmp_path: Path, newest: bool) -> None:
+    ask(tmp_path, cluster(Made(90, 6)))
+    file = tmp_path / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}" / "partitions.parquet"
+    rows = pq.ParquetFile(file).read()
+    at = rows.schema.get_field_index("topic")
+    names = pa.array([b"\xff\xfe", *rows["topic"].cast(pa.binary()).to_pylist()[1:]], pa.binary())
+    no_text = pa.StringArray.from_buffers(len(names), *names.buffers()[1:])
+    pq.write_table(rows.set_column(at, rows.schema.field(at), no_text), file, write_page_checksum=True)
+    found = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), Policy(), newest)
+    assert {row["path"].rpartition("/")[2]: row["kind"] for row in found["files"] if row["kind"]} == {
+        "partitions.parquet": "DamagedPage"
+    }
+    assert not found.get("plans")
+
+
 def test_an_older_snapshot_of_which_nothing_can_be_told_is_a_fault_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,8 @@ def _replaceable(report: Path) -> Path:
         if not S_ISREG(mode):
             what = "folder" if S_ISDIR(mode) else "device or a pipe"
             raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a {what}: name a file for the report")
-    return report.resolve()
+    with writing(report):
+        return report.resolve()
 
 
 def _imported(module: str) -> Any:

@@ -108,6 +108,7 @@ def table(
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
         rows = file.read(columns=columns, use_threads=file.metadata.num_rows >= MANY)
+        rows.validate(full=True)  # such as of text
     except MemoryError:  # one of the library's is among those below, and says nothing of the file
         raise
     except UNREADABLE as error:

@@ -7,6 +7,7 @@ short, or mixed from two, is noticed; checksums show damage. The folder is renam
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from datetime import UTC, datetime
@@ -21,6 +22,9 @@ from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
 from reassign.files.tables import Snapshot, refuse, snapshot_of, tables_of
 from reassign.text import cut, listed
 
+EARLIER = ".earlier"
+REPLACED = re.compile(rf"\.(?P<folder>.+)\.[^.]+{re.escape(EARLIER)}")
+"""The name of a folder while another one is put in its place."""
 ROW_GROUP = 65_536
 """Rows: what reads one file of a large cluster with several processes at once gives each some of these groups."""
 
@@ -75,7 +79,7 @@ def _put(unfinished: Path, folder: Path) -> None:
     if not folder.exists():
         unfinished.rename(folder)
         return
-    earlier = unfinished.with_name(f"{unfinished.name}.earlier")
+    earlier = unfinished.with_name(f"{unfinished.name}{EARLIER}")
     folder.rename(earlier)
     try:
         unfinished.rename(folder)

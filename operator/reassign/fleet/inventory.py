@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import checks
 from reassign.files.schema import SCHEMAS
+from reassign.files.snapshots import REPLACED
 from reassign.fleet.choose import FOLDER, File, Kind
 from reassign.spark.storage import Storage, spark_errors_as
 from reassign.spark.stored import Stored, find, largest
@@ -30,6 +31,7 @@ Listed = tuple[File, str]
 """A file of which path and length are known, and when it was written."""
 HALF_WRITTEN = (".", "_")
 DAY = re.compile(r"date=[^/]+")
+FOLDERS = "date=*/cluster=*"
 LARGEST = 1 << 28
 """Bytes that a file may have in any case: about 20M replicas."""
 
@@ -61,11 +63,7 @@ def take(spark: SparkSession, root: str) -> Inventory:
             listed = _walked(base)
         else:
             stored, most = find(spark, base, ENDING), min(LARGEST, largest(spark))
-            listed = (
-                (File(path, length), written)
-                for path, length, written in stored.listed(base)
-                if not any(part.startswith(HALF_WRITTEN) for part in path.split("/"))
-            )
+            listed = _stored(stored.listed(base), Storage(spark).matching(base, FOLDERS))
         found = sorted((_bounded(file, most), written) for file, written in listed)
     _refuse_none(root, [file.path for file, _ in found])
     counted = [
@@ -74,6 +72,19 @@ def take(spark: SparkSession, root: str) -> Inventory:
         if file.table in SCHEMAS  # others do not count, such as those that a run writes below the root
     ]
     return Inventory(spark, base, tuple(file for file, _ in found), hashed(counted), stored)
+
+
+def _stored(listed: Iterable[tuple[str, int, str]], folders: Iterable[str]) -> Iterator[Listed]:
+    """Yield the files that Spark lists, and of each of the clusters' folders without a table that it has none."""
+    with_table = set()
+    for path, length, written in listed:
+        if any(part.startswith(HALF_WRITTEN) for part in path.split("/")):
+            continue
+        file = File(path, length)
+        if file.table in SCHEMAS:
+            with_table.add(path.rpartition("/")[0])
+        yield file, written
+    yield from (_empty(folder) for folder in folders if FOLDER.fullmatch(folder) and folder not in with_table)
 
 
 def _bounded(file: File, most: int) -> File:
@@ -107,15 +118,18 @@ def _walked(base: str, below: str = "", around: frozenset[tuple[int, int]] = fro
         if this in around:
             raise OSError(errno.ELOOP, "it is a link to a folder around it")
         with os.scandir(folder) as entries:
-            found = [entry for entry in entries if not entry.name.startswith(HALF_WRITTEN)]
+            everything = [*entries]
     except OSError as error:
         yield from _unlisted(folder, below, error)
         return
-    if FOLDER.fullmatch(below) and not {entry.name for entry in found} & {f"{table}{ENDING}" for table in SCHEMAS}:
-        yield (
-            File(_text(f"{below}/brokers{ENDING}"), 0, kind=checks.Kind.MISSING, problem="its folder has no table"),
-            "",
-        )
+    found = [entry for entry in everything if not entry.name.startswith(HALF_WRITTEN)]
+    names = {entry.name for entry in found}
+    if DAY.fullmatch(below):
+        earlier = filter(None, (REPLACED.fullmatch(entry.name) for entry in everything))
+        gone = {match["folder"] for match in earlier} - names
+        yield from (_empty(f"{below}/{name}", "it was about to be replaced") for name in sorted(gone))
+    if FOLDER.fullmatch(below) and not names & {f"{table}{ENDING}" for table in SCHEMAS}:
+        yield _empty(below)
     for entry in found:
         path = f"{below}/{entry.name}".lstrip("/")
         if entry.name.endswith(ENDING):
@@ -127,6 +141,10 @@ def _walked(base: str, below: str = "", around: frozenset[tuple[int, int]] = fro
                 yield File(_text(path), status.st_size), str(status.st_mtime_ns)
         elif entry.is_symlink() or entry.is_dir():
             yield from _walked(base, path, around | {this})
+
+
+def _empty(folder: str, why: str = "its folder has no table") -> Listed:
+    return File(_text(f"{folder}/brokers{ENDING}"), 0, kind=checks.Kind.MISSING, problem=why), ""
 
 
 def _unlisted(folder: str, below: str, error: OSError) -> Iterator[Listed]:

@@ -91,9 +91,11 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
         parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
         with writing(job.report):
             put(job.report, (part.encode() for part in parts))
-    left_out, planned = (quarantined | unplanned, summaries) if job.plans else (quarantined, {})
     loads = [*rows_of(tables["cluster_load"].select(LOAD))]
-    return Result(len(seen), left_out, verdicts, loads, planned, emitted, kept.reused)
+    if not job.plans:
+        assessed = {row["cluster"] for row in loads}
+        summaries, unplanned = {}, {name: why for name, why in unplanned.items() if name not in assessed}
+    return Result(len(seen), quarantined | unplanned, verdicts, loads, summaries, emitted, kept.reused)
 
 
 def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:

@@ -192,9 +192,9 @@ def _told(error: Exception, log: str) -> ReassignError:
 def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
     """Also where the JVM has ended before, of which PySpark would warn. A whole run has loaded all for the archive."""
     jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm:
+        _end_daemon(jvm.pid)
     with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
-        if jvm:
-            _end_daemon(jvm.pid)
         spark.stop()
         if archive and jvm:
             archive.finish(jvm)
@@ -203,8 +203,9 @@ def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
 def _end_daemon(jvm: int) -> None:
     """End the daemon of Python's workers, for which Spark would wait as long as it compiles the planner."""
     for children in Path(f"/proc/{jvm}/task").glob("*/children"):
-        for child in children.read_text().split():
-            os.kill(int(child), signal.SIGTERM)
+        with suppress(OSError):  # of a thread or a process that has ended meanwhile
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGTERM)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ FAILURES: Mapping[tuple[str, ...], str] = {
     ("Java heap space", "GC overhead limit exceeded", "Cannot reserve"): (
         "Spark's JVM has too little memory: raise spark.driver.memory, and with executors spark.executor.memory"
     ),
-    ("FAILED_READ_FILE",): "a snapshot cannot be read any more: check the storage of the snapshots",
+    ("FAILED_READ_FILE",): "a snapshot cannot be read: check the storage of the snapshots",
     (*LOST, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
 }
 """By what Spark says: what is wrong with Spark, or with what it reads, and what to do. Another run may succeed."""
@@ -85,6 +85,15 @@ class Storage:
         files, place = self._at(folder)
         return sorted(str(each.getPath().getName()) for each in files.listStatus(place))
 
+    def matching(self, folder: str, pattern: str) -> list[str]:
+        """Return the paths below a folder of all that matches a pattern of Hadoop's, by one call."""
+        files, place = self._at(folder)
+        statuses = files.globStatus(self._jvm.org.apache.hadoop.fs.Path(place, pattern))
+        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses)
+        found = str(self._jvm.scala.Predef.genericWrapArray(paths).mkString("\n"))
+        base = str(files.makeQualified(place).toString()).rstrip("/")
+        return [path.removeprefix(f"{base}/") for path in found.split("\n") if path]
+
     def write(self, path: str, content: bytes) -> None:
         """Write a file, whole or not at all where the file system renames."""
         files, place = self._at(path)
@@ -99,7 +108,8 @@ class Storage:
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all that is in it, if it is there."""
         files, place = self._at(path)
-        files.delete(place, True)
+        if not files.delete(place, True) and files.exists(place):
+            raise PlanningError(Reason.CANNOT_BE_WRITTEN, f"{place} cannot be removed: check its storage")
 
     def qualified(self, path: str) -> str | None:
         """As paths in tables of files begin below it; None where there is nothing."""
