@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from reassign.files import checks, rules
-from reassign.fleet import choose, cluster
+from reassign.fleet import choose
 from reassign.fleet.choose import Checked, Folder
 from reassign.fleet.outcomes import of_kind
 from tests.fleet import broken
@@ -107,7 +107,8 @@ def test_rejected_rows_are_kept_with_all_that_they_say(said: Judged) -> None:
 
 
 def test_of_many_rejected_rows_the_first_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "MOST_REJECTED", 3)
+    monkeypatch.setattr(rules, "MOST_REJECTED", 3)
+    monkeypatch.setattr(rules, "CHUNK", 5)
     folder = broken.good(tmp_path, "main")
     broken.edited(folder, "partitions", lambda rows: [row | {"replicas": [9], "log_dirs": ["/d1"]} for row in rows])
     rows = ask(tmp_path, Folder(broken.DAY, "main"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ from reassign.planning.problem.model import UNKNOWN, Bools, Bytes
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
 from reassign.planning.problem.racks import MAX_DEPTH, names_of, readable
 
+MOST_REJECTED = 1_000
+"""Rows with a fault that are kept of each kind."""
+CHUNK = 10_000
+"""Rows that are in words at once."""
 Tables = Mapping[str, pa.Table]
 Columns = Mapping[str, Any]
 
@@ -53,9 +58,10 @@ class Rows(NamedTuple):
 
     def shown(self, which: Bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield the rows of the table of these, and what an example may show of each."""
-        rows = self.table.take(pa.array(self._at(which))).to_pylist()
-        for at, row in zip(which.tolist(), rows, strict=True):
-            yield row, row | {name: self.columns[name][at] for name in self.beside}
+        for chunk in np.split(which, range(CHUNK, len(which), CHUNK)):
+            rows = self.table.take(pa.array(self._at(chunk))).to_pylist()
+            for at, row in zip(chunk.tolist(), rows, strict=True):
+                yield row, row | {name: self.columns[name][at] for name in self.beside}
 
 
 class Rule(NamedTuple):
@@ -76,13 +82,13 @@ class Group(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What a rule matches in a table: how many rows, the first in words, and of a fault all in words and as JSON."""
+    """What a rule matches in a table; `rows` are the first of a fault, MOST_REJECTED at most, in words and as JSON."""
 
     table: str
     kind: str
     fault: bool
-    number: int
-    example: str
+    number: int  # of all rows
+    example: str  # the first, in words
     rows: tuple[tuple[str, str], ...]
 
 
@@ -362,9 +368,16 @@ def matching(tables: Tables) -> Iterator[Match]:
             if not len(which):
                 continue
             shown = rows.shown(which if rule.fault else rows.first(which))
-            found = [(_written(rule, said), _json(row)) for row, said in shown]
-            example = min(words for words, _ in found)
-            yield Match(group.table, rule.kind, rule.fault, len(which), example, tuple(found) if rule.fault else ())
+            found = first_of(((_written(rule, said), _json(row)) for row, said in shown), MOST_REJECTED)
+            yield Match(group.table, rule.kind, rule.fault, len(which), found[0][0], found if rule.fault else ())
+
+
+def first_of(rows: Iterator[tuple[str, str]], most: int) -> tuple[tuple[str, str], ...]:
+    """Return the first of these in order, each once, without holding all."""
+    first = set[tuple[str, str]]()
+    while chunk := {*islice(rows, CHUNK)}:
+        first = {*sorted(first | chunk)[:most]}
+    return tuple(sorted(first))
 
 
 def _written(rule: Rule, said: Mapping[str, Any]) -> str:

@@ -42,8 +42,6 @@ ENTRY = json.JSONEncoder(check_circular=False)
 """No entry holds itself; checking that takes a third of the time."""
 
 RowsByKind = dict[str, list[Row]]
-MOST_REJECTED = 1_000
-"""Rows of a table that are kept of each kind of fault."""
 
 
 def outcome_of(
@@ -167,7 +165,7 @@ def check_rows(tables: Tables) -> RowsByKind:
         number, example = sum(match.number for match in of_kind), min(match.example for match in of_kind)
         verdicts.append(one | {"rows": number, "example": example, "quarantines": fault})
         distinct = sorted({row for match in of_kind for row in match.rows})
-        rejected += [one | {"example": example, "row": row} for example, row in distinct[:MOST_REJECTED]]
+        rejected += [one | {"example": example, "row": row} for example, row in distinct[: rules.MOST_REJECTED]]
     return {"verdicts": verdicts, "rejected": rejected}
 
 
