@@ -117,6 +117,20 @@ def test_what_cannot_be_removed_is_an_error(spark: SparkSession, tmp_path: Path)
         subprocess.run(["umount", folder], check=True)
 
 
+def test_parts_of_another_run_are_an_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Kept(spark, str(tmp_path / "other")).tables("key", tables(spark))
+    [*others] = tmp_path.glob(f"other/{FOLDER}/manifests/*.parquet")
+    listed = storage.Storage.names
+    monkeypatch.setattr(storage.Storage, "names", lambda *at: [*listed(*at), others[0].name])
+    with pytest.raises(PlanningError, match=r"another run writes to .*manifests too"):
+        Kept(spark, str(tmp_path)).tables("key", tables(spark))
+    monkeypatch.undo()
+    with pytest.raises(AssertionError):
+        Kept(spark, str(tmp_path)).tables("key", never)
+
+
 def test_a_failure_of_spark_is_none_of_the_work_folder(spark: SparkSession, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.write_text("x")

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from localplatform.processes import wait_until
 from reassign.files import rules
+from reassign.files.whole import alone_in
 from reassign.fleet import stages
 from reassign.fleet.kept import FOLDER, MARKER
 from reassign.fleet.outcomes import DETAILS, in_order, of_kind
@@ -360,7 +361,24 @@ def test_only_a_file_is_replaced_by_a_report(
 ) -> None:
     make(tmp_path / "x")
     ran = run(whole, "--report", str(tmp_path / "x"))
-    assert (ran.code, ran.err.count("\n"), f"x is a {what}: name a file" in ran.err) == (4, 1, True), ran.err
+    assert (ran.code, ran.err.count("\n"), f"x is a {what}: name another file" in ran.err) == (4, 1, True), ran.err
+
+
+@pytest.mark.parametrize("folder", ["work", "manifests"])
+def test_a_folder_that_another_run_uses_is_refused(program: None, whole: Place, tmp_path: Path, folder: str) -> None:
+    place = Place(whole.snapshots, tmp_path)
+    with alone_in(tmp_path / folder):
+        ran = place.run()
+    said = f"another run uses {tmp_path / folder}: wait until that has ended"
+    assert (ran.code, ran.err.count("\n"), said in ran.err) == (4, 1, True), ran.err
+    assert place.run().code == 0
+
+
+def test_a_report_replaces_no_other_file(whole: Place, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("defaults: {}")
+    ran = run(whole, "--report", str(tmp_path / "policy.yaml"))
+    assert (ran.code, ran.err.count("\n"), "is there, and is no report: name" in ran.err) == (4, 1, True), ran.err
+    assert (tmp_path / "policy.yaml").read_text() == "defaults: {}"
 
 
 def test_the_report_is_written_where_a_link_leads_to(program: None, whole: Place, tmp_path: Path) -> None:

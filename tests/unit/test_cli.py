@@ -368,6 +368,15 @@ def test_a_full_disk_and_a_closed_pipe_have_an_exit_code_of_their_own(command: t
     assert (code, said) == (4, "")
 
 
+def test_a_full_disk_is_told_of_a_table_as_well() -> None:
+    script = "from reassign.cli import output\ntry: output.write_picture(['x'])\nexcept output.UnwritableError: exit(9)"
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT / "operator")}, stdout=full
+        )
+    assert ran.returncode == 9
+
+
 def test_streams_that_are_closed_are_no_traceback() -> None:
     shell = '"$0" -c "from reassign.cli.app import main; main()" convert -f - --cluster c '
     for closed, code, why in (

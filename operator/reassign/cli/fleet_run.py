@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Clusters shown with a line each; the report has all of them."""
+PAGE = b"<!doctype html>"
+"""The beginning of a report: no other file is replaced by one."""
 NAME_WIDTH = 60
 """Of clusters' names, which may have 253 characters."""
 
@@ -66,13 +68,25 @@ def run(
 
 def _replaceable(report: Path) -> Path:
     """Return the place of a report, where links lead to; raises ReassignError for one that no file may replace."""
-    with writing(report), suppress(FileNotFoundError):
-        mode = report.stat().st_mode
-        if not S_ISREG(mode):
-            what = "folder" if S_ISDIR(mode) else "device or a pipe"
-            raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is a {what}: name a file for the report")
+    what = ""
     with writing(report):
-        return report.resolve()
+        with suppress(FileNotFoundError):
+            mode = report.stat().st_mode
+            if S_ISDIR(mode):
+                what = "a folder"
+            elif not S_ISREG(mode):
+                what = "a device or a pipe"
+            elif _beginning(report) not in (b"", PAGE):
+                what = "there, and is no report"
+        place = report.resolve()
+    if what:
+        raise ReassignError(Reason.CANNOT_BE_WRITTEN, f"{report} is {what}: name another file for the report")
+    return place
+
+
+def _beginning(file: Path) -> bytes:
+    with file.open("rb") as content:
+        return content.read(len(PAGE))
 
 
 def _imported(module: str) -> Any:

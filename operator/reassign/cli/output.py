@@ -39,9 +39,15 @@ def write(text: str) -> None:
     """Write to stdout; raises UnwritableError."""
     if sys.stdout is None:
         raise UnwritableError("it is closed")
-    try:
+    with _writing():
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         drop()
         raise UnwritableError(error.strerror) from error
@@ -136,7 +142,7 @@ def write_picture(parts: Iterable[RenderableType]) -> None:
 
 def _write(parts: Iterable[RenderableType], console: Console, plain: bool) -> None:
     """Write with a blank line between the parts; what is plain has no spaces at the ends of lines."""
-    with console.capture() as captured:  # where rich cannot write, it ends the process
+    with _writing(), console.capture() as captured:  # where rich cannot write, it ends the process
         for i, part in enumerate(parts):
             console.print(*([""] if i else []), Printable(part), sep="\n")
     text = captured.get()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from reassign.errors import PlanningError, Reason
@@ -22,6 +24,27 @@ def writing(place: Path) -> Iterator[None]:
             f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
             "run it again when that is fixed",
         ) from None
+
+
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Have a folder for one process while the block runs, as far as its file system can lock one; None: do nothing.
+
+    Raises PlanningError where another process has it.
+    """
+    with ExitStack() as held:
+        try:
+            if folder:
+                folder.mkdir(parents=True, exist_ok=True)
+                place = os.open(folder, os.O_RDONLY)
+                held.callback(os.close, place)
+                fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = f"another run uses {folder}: wait until that has ended, or name another folder"
+            raise PlanningError(Reason.CANNOT_BE_WRITTEN, why) from None
+        except OSError:
+            pass  # what cannot be used says so where it is written
+        yield
 
 
 def write(file: Path, content: bytes) -> bool:

@@ -6,6 +6,7 @@ A table that a driver has no room for is written by the executors, in parts, int
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -15,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from reassign.errors import PlanningError, Reason
+from reassign.files.whole import alone_in
 from reassign.spark.storage import Storage, spark_errors_as
 
 FOLDER, MARKER, ENDING = "pass", "_MADE_FROM", ".parquet"
@@ -22,6 +24,8 @@ END = "whole"
 """The last line of a marker."""
 PART_ROWS = 500
 """Rows of a part."""
+NUMBERS = re.compile(r"^part-[0-9]+|-c[0-9]+\..*$")
+"""What is not the same in the names of all parts of one write."""
 Made = Iterator[tuple[str, pa.Table | DataFrame]]
 """Tables by name: the driver's, and those of executors."""
 
@@ -36,6 +40,11 @@ class Kept:
         self._digests: dict[str, str] = {}  # by file
         self.reused = False
         """Whether its tables are of a run before."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Have the work folder for this run alone, if it is on this machine; raises PlanningError if another has it."""
+        with self._usable():
+            return alone_in(self._storage.local(self._work))
 
     def tables(self, key: str, make: Callable[[], Made]) -> dict[str, pa.Table]:
         """Return the driver's tables; all is made anew unless it is there, made from the same."""
@@ -54,8 +63,11 @@ class Kept:
                     tables[table], digests[file] = rows, self._write(file, rows)
                     continue
                 rows.write.option("maxRecordsPerFile", PART_ROWS).parquet(place)
-                parts = (f"{table}/{name}" for name in self._storage.names(place) if name.endswith(ENDING))
-                digests |= {part: self._storage.sha256(f"{self._place}/{part}") for part in parts}
+                parts = [name for name in self._storage.names(place) if name.endswith(ENDING)]
+                if len({NUMBERS.sub("", name) for name in parts}) > 1:
+                    why = f"another run writes to {place} too: wait until that has ended, and run it again"
+                    raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+                digests |= {f"{table}/{part}": self._storage.sha256(f"{place}/{part}") for part in parts}
         lines = (key, *(f"{digest} {file}" for file, digest in digests.items()), END)
         with self._usable():
             self._storage.write(self._marker, "\n".join(lines).encode())

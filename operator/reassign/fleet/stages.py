@@ -26,7 +26,7 @@ import reassign
 from reassign.api.digest import hashed
 from reassign.errors import PlanningError, Reason
 from reassign.files import rules
-from reassign.files.whole import put, writing
+from reassign.files.whole import alone_in, put, writing
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Kind, Verdict
 from reassign.fleet.emit import Emitted, emit
@@ -64,6 +64,11 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
     """
     begin()
     kept = Kept(spark, job.work)
+    with kept.alone(), alone_in(job.manifests):
+        return _run(spark, job, kept, begin)
+
+
+def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -> Result:
     tables = _tables(spark, job, kept)
     verdicts = [Verdict(**row) for row in rows_of(tables["verdicts"])]
     quarantine = [verdict for verdict in verdicts if verdict.quarantines]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -115,6 +116,12 @@ class Storage:
         """As paths in tables of files begin below it; None where there is nothing."""
         files, place = self._at(path)
         return str(files.makeQualified(place).toString()) if files.exists(place) else None
+
+    def local(self, path: str) -> Path | None:
+        """Return a path on this machine; None where it is elsewhere."""
+        files, place = self._at(path)
+        is_local = files.getUri().getScheme() == "file"
+        return Path(files.makeQualified(place).toUri().getPath()) if is_local else None
 
     def _at(self, path: str) -> tuple[Any, Any]:
         place = self._jvm.org.apache.hadoop.fs.Path(path)
