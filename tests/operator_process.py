@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localplatform.processes import free_port, wait_until
+from localplatform.processes import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,10 +44,10 @@ class OperatorProcess:
         (caught,) = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt:")]
         return bool(caught >> (signal.SIGTERM - 1) & 1)
 
-    def ended(self, seconds: float = 20) -> int | None:
+    def ended(self) -> int | None:
         """Its exit status, None when it does not end in time."""
         try:
-            return self._process.wait(seconds)
+            return self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return None
 
@@ -65,8 +65,8 @@ class OperatorProcess:
         except OSError as error:
             return 0, str(error)
 
-    def wait_ready(self, seconds: float = 60) -> None:
-        assert wait_until(lambda: self.get("/readyz")[0] == 200, seconds), f"{self.get('/readyz')}\n{self.log_text()}"
+    def wait_ready(self) -> None:
+        assert wait_until(lambda: self.get("/readyz")[0] == 200), f"{self.get('/readyz')}\n{self.log_text()}"
 
     def log_text(self) -> str:
         return self._log.read_text()

@@ -20,8 +20,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with api_server(tmp_path_factory.mktemp("api")) as server:
         kubectl = Kubectl(server)
         kubectl("apply", "--server-side", "-f", str(CRDS))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        assert wait_until(lambda: _served(kubectl), 30)
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
+        assert wait_until(lambda: _served(kubectl))
         yield server
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localplatform.controlplane import ApiServer, binaries
+from localplatform.processes import PATIENCE
 
 Object = dict[str, Any]
 
@@ -33,7 +34,7 @@ class Kubectl:
             input=input,
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=PATIENCE,
             check=False,
             cwd=self._cwd,
         )

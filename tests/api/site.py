@@ -44,11 +44,11 @@ class Site:
     def allow(self, kubectl: Kubectl) -> None:
         rules = [{"apiGroups": [r.group], "resources": [r.resource], "verbs": r.verbs} for r in RIGHTS]
         self._grant(kubectl, rules)
-        assert wait_until(lambda: self._may_list(kubectl), 30)
+        assert wait_until(lambda: self._may_list(kubectl))
 
     def refuse(self, kubectl: Kubectl) -> None:
         kubectl("delete", "rolebinding", "operator")
-        assert wait_until(lambda: not self._may_list(kubectl), 30)
+        assert wait_until(lambda: not self._may_list(kubectl))
 
     def _may_list(self, kubectl: Kubectl) -> bool:
         account = f"--as=system:serviceaccount:{self.system.namespace}:{ACCOUNTS[0]}"
@@ -75,4 +75,4 @@ def reason(kubectl: Kubectl, kind: str, name: str) -> str | None:
 
 def is_served(kubectl: Kubectl, name: str) -> bool:
     """Whether a KafkaCluster without brokers is said to be unreachable."""
-    return wait_until(lambda: reason(kubectl, "kcl", name) == "ClusterUnreachable", 60)
+    return wait_until(lambda: reason(kubectl, "kcl", name) == "ClusterUnreachable")

@@ -16,7 +16,7 @@ import yaml
 from kubernetes.aio.config import incluster_config
 
 from localplatform.controlplane import ApiServer, api_server, binaries, start_controllers
-from localplatform.processes import Processes, wait_until
+from localplatform.processes import PATIENCE, Processes, wait_until
 from localplatform.release import chart_archive
 from reassign.api.common import FINALIZER
 from reassign.kube.access import RIGHTS, lease_rights
@@ -46,7 +46,7 @@ class Helm:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             cwd=self._cwd,
         )
@@ -227,7 +227,7 @@ def test_the_pod_of_helm_test_asks_until_the_operator_is_ready(helm: Helm) -> No
             pass
 
     def ran(script: str, url: str) -> tuple[int, str]:
-        ended = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=PATIENCE)
         return ended.returncode, ended.stdout + ended.stderr
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
@@ -397,7 +397,7 @@ def cluster_helm(bare: ApiServer, tmp_path: Path) -> Helm:
 def install(helm: Helm, kubectl: Kubectl, **values: Any) -> str:
     """Install the release with these values, or make it what it would be then; returns the notes."""
     told = helm("upgrade", "--install", "--reset-values", NAME, str(CHART), "--namespace=system", *flags(values))
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
     return told
 
 
@@ -506,7 +506,7 @@ def tenants(bare: ApiServer, cluster_helm: Helm) -> Kubectl:
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"}}
         kubectl.apply(role | {"rules": [rights]})
         kubectl("create", "rolebinding", "all", "--role=all", "--user=tenant")
-    assert wait_until(lambda: OURS in refusal(kubectl, record("probe"), TENANT), 30)
+    assert wait_until(lambda: OURS in refusal(kubectl, record("probe"), TENANT))
     return kubectl
 
 
@@ -559,9 +559,9 @@ def test_garbage_collection_and_a_namespaces_end_delete_records(
         for cascade in ("background", "foreground"):
             make_settled(tenants)
             tenants("delete", "partitionreassignment", "move", f"--cascade={cascade}")
-            tenants("wait", "--for=delete", "reassignmentrecord/settled", "--timeout=60s")
+            tenants("wait", "--for=delete", "reassignmentrecord/settled", "--timeout=5m")
         make_settled(tenants)
-        tenants("delete", "namespace", "tenants", "--timeout=60s")
+        tenants("delete", "namespace", "tenants", "--timeout=5m")
     finally:
         processes.stop_all()
 
@@ -570,7 +570,7 @@ def test_an_administrator_may_remove_the_finalizer_of_a_record(tenants: Kubectl)
     tenants("create", "-f", "-", OPERATOR, input=json.dumps(record("held")))
     tenants("delete", "reassignmentrecord", "held", "--wait=false")
     tenants("patch", "reassignmentrecord", "held", "--type=json", "-p", STRIP)
-    tenants("wait", "--for=delete", "reassignmentrecord/held", "--timeout=30s")
+    tenants("wait", "--for=delete", "reassignmentrecord/held", "--timeout=5m")
 
 
 def test_records_are_protected_in_the_watched_namespaces_or_not_at_all(helm: Helm) -> None:
@@ -599,7 +599,7 @@ def test_definitions_that_are_not_kept_go_with_the_release(bare: ApiServer, clus
     install(cluster_helm, kubectl, crds={"keep": False})
     cluster_helm("uninstall", NAME, "--namespace=system")
     # the API server looks for objects of a kind in rounds, and puts off the next one when it is still being set up
-    kubectl("wait", "--for=delete", "crd", "--all", "--timeout=180s")
+    kubectl("wait", "--for=delete", "crd", "--all", "--timeout=5m")
 
 
 STEPS = ("delete reassignmentplans", "delete partitionreassignments", "delete kafkaclusters", "helm uninstall")

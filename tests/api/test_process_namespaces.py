@@ -29,7 +29,7 @@ def test_a_namespace_without_its_role_binding_stops_no_other(site: Site, api: Ap
     with running("one", site.kubeconfig(tmp_path, api), tmp_path, **site.watched) as process:
         process.wait_ready()
         assert is_served(site.a, "main"), process.log_text()
-        assert wait_until(lambda: reason(site.a, "kpr", "elsewhere") == "NotAuthorized", 30), process.log_text()
+        assert wait_until(lambda: reason(site.a, "kpr", "elsewhere") == "NotAuthorized"), process.log_text()
         assert (readable(process, site.a), readable(process, site.b)) == (1, 0)
         site.allow(site.b)
         assert is_served(site.b, "main"), process.log_text()
@@ -70,7 +70,7 @@ def test_an_api_server_that_is_away_at_the_start_is_waited_for(
         site.allow(kubectl)
         kubectl.apply(cluster(bootstrapServers=UNREACHABLE))
     with running("one", site.kubeconfig(tmp_path, api, forwarder.port), tmp_path, **site.watched) as process:
-        assert wait_until(lambda: process.get("/livez")[0] == 200, 30), process.log_text()
+        assert wait_until(lambda: process.get("/livez")[0] == 200), process.log_text()
         status, text = process.get("/readyz")
         assert status == 503
         assert site.a.namespace in text

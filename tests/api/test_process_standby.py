@@ -34,7 +34,7 @@ class Pair:
         kubeconfig = self.site.kubeconfig(directory, self._api, account=name)
         process = stack.enter_context(running(name, kubeconfig, directory, **self.site.watched))
         process.wait_ready()
-        assert wait_until(lambda: bool(self.holder), 30)
+        assert wait_until(lambda: bool(self.holder))
         return process
 
     @property
@@ -105,7 +105,7 @@ def test_one_that_was_stopped_writes_nothing_when_it_continues(pair: Pair) -> No
     served_by(pair.active, pair, pair.site.a, "main")
     since = datetime.now(UTC)
     pair.active.send(signal.SIGSTOP)
-    assert wait_until(lambda: pair.holder == pair.standby.name, 60)
+    assert wait_until(lambda: pair.holder == pair.standby.name)
     pair.site.a.patch("kafkacluster", "main", {"spec": {"bootstrapServers": "127.0.0.1:2"}})
     for number in range(5):  # more that it would serve
         pair.site.a.apply(cluster(f"later-{number}", bootstrapServers=UNREACHABLE))
@@ -118,7 +118,7 @@ def test_one_that_was_stopped_writes_nothing_when_it_continues(pair: Pair) -> No
 
 def test_sigterm_ends_one_that_is_importing(site: Site, api: ApiServer, tmp_path: Path) -> None:
     with running("one", site.kubeconfig(tmp_path, api), tmp_path, **site.watched) as process:
-        assert wait_until(process.takes_sigterm, 20, pause=0.01)
+        assert wait_until(process.takes_sigterm, pause=0.01)
         assert process.get("/livez")[0] == 0, "it has started already"
         process.send(signal.SIGTERM)
         assert process.ended() == 0, process.log_text()
@@ -130,7 +130,7 @@ def test_sigterm_ends_one_that_waits_for_the_api_server(
 ) -> None:
     kubeconfig = site.kubeconfig(tmp_path, api, forwarder.port)
     with running("one", kubeconfig, tmp_path, **site.watched) as process:
-        assert wait_until(lambda: bool(process.log("namespace cannot be read")), 30), process.log_text()
+        assert wait_until(lambda: bool(process.log("namespace cannot be read"))), process.log_text()
         process.send(signal.SIGTERM)
         assert process.ended() == 0, process.log_text()
 

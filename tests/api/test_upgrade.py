@@ -45,7 +45,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         for name, definition in definitions().items():
             if "reassignmentrecords" not in name:  # there were none
                 define(older(definition))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
         throttled = {"limits": {"maxThrottle": "1Mi"}, "throttle": {"interBroker": "2Mi", "logDir": "1Ki"}}
         kubectl.apply(cluster(sasl=SASL))
         kubectl.apply(cluster("throttled", **throttled))

@@ -370,7 +370,7 @@ def test_watch_writes_a_line_for_each_change_and_ends_with_the_resource(
     monkeypatch.setattr(watching, "line", note)
 
     def go_on() -> None:
-        assert wait_until(lambda: bool(seen), 30)
+        assert wait_until(lambda: bool(seen))
         sandbox.write_status("kpr", "move", ENDED)
 
     other = threading.Thread(target=go_on)

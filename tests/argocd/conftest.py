@@ -15,7 +15,7 @@ from localplatform import argocd as platform
 from localplatform import prerequisites
 from localplatform.argocd import ArgoCd, Object
 from localplatform.controlplane import start_controllers
-from localplatform.processes import wait_until
+from localplatform.processes import PATIENCE, wait_until
 from reassign.fleet.emit import ASKED, SYNC_OPTIONS, SYNC_WAVE
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
@@ -85,7 +85,7 @@ class Site:
     def state(self) -> tuple[str, str]:
         return self.argocd.state(self.name)
 
-    def eventually(self, what: str, condition: Any, seconds: float = 90) -> None:
+    def eventually(self, what: str, condition: Any, seconds: float = PATIENCE) -> None:
         """Wait until it is so; else say what Argo CD says."""
         if not wait_until(condition, seconds):
             status = self.argocd.application(self.name).get("status", {})
@@ -113,4 +113,4 @@ def site(argo: tuple[Apart, ArgoCd]) -> Iterator[Site]:
     if (found.argocd.application(name).get("metadata") or {}).get("finalizers"):
         api.kubectl("-n", platform.NAMESPACE, "patch", "application", name, "--type=json", f"--patch={bare}")
     for kind in ("reassignmentplans", "partitionreassignments"):
-        api.kubectl("-n", NAMESPACE, "delete", kind, "--all", "--timeout=60s")
+        api.kubectl("-n", NAMESPACE, "delete", kind, "--all", "--timeout=5m")

@@ -91,7 +91,7 @@ def take_over(pair: Pair, number: signal.Signals) -> float:
 def prepare(server: ApiServer, cluster: Brokers) -> None:
     """A KafkaCluster, and one reassignment that takes longer than all rounds."""
     server.kubectl("apply", "--server-side", "-f", str(CRDS))
-    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
     ids = sorted(cluster.ids)
     placed = [[ids[n % len(ids)]] for n in range(PARTITIONS)]
     new = NewTopic(TOPIC, num_partitions=PARTITIONS, replica_assignment=placed)

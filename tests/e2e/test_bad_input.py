@@ -42,7 +42,7 @@ class Clusters:
 
     def clean_up(self) -> None:
         for kind, name in reversed(self.made):
-            self.world.kubectl("delete", kind, name, "--ignore-not-found", "--timeout=60s")
+            self.world.kubectl("delete", kind, name, "--ignore-not-found", "--timeout=5m")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def make(world: World) -> Iterator[Clusters]:
     clusters = Clusters(world)
     yield clusters
     for name in world.resources:
-        world.kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--timeout=60s")
+        world.kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--timeout=5m")
     clusters.clean_up()
 
 
@@ -155,12 +155,12 @@ def test_a_missing_kafka_cluster_is_named_and_found_when_it_comes(world: World, 
     stalled = world.wait_for(name, "Stalled", reason="ClusterNotFound")
     assert f"{world.prefix}-later" in stalled["message"]
     make.cluster("later", "127.0.0.1:1")
-    world.wait_for(name, "Ready", "False", "ClusterUnreachable", seconds=90)
+    world.wait_for(name, "Ready", "False", "ClusterUnreachable")
 
 
 def test_an_unreachable_cluster_is_reported_on_it_and_on_its_resources(world: World, make: Clusters) -> None:
     cluster = make.cluster("nowhere", "127.0.0.1:1")
-    world.wait_for(cluster, "Ready", "False", "ClusterUnreachable", kind="kafkacluster", seconds=90)
+    world.wait_for(cluster, "Ready", "False", "ClusterUnreachable", kind="kafkacluster")
     name = world.move("waits", {("orders", 0): [1, 2]}, clusterRef={"name": cluster})
     world.wait_for(name, "Ready", "False", "ClusterUnreachable")
     world.delete(name)
@@ -216,13 +216,13 @@ def test_invalid_credentials_are_reported(
 ) -> None:
     spec = secured(**spoiled)
     cluster = make.cluster("spoiled", spec.pop("bootstrapServers"), **spec)
-    ready = world.wait_for(cluster, "Ready", "False", reason, kind="kafkacluster", seconds=90)
+    ready = world.wait_for(cluster, "Ready", "False", reason, kind="kafkacluster")
     assert world.brokers.password not in json.dumps(world.read(cluster, "kafkacluster"))
     assert ready["message"]
     # corrected, it goes on; the brokers are served by an older KafkaCluster already
     good = secured()
     make.cluster("spoiled", good.pop("bootstrapServers"), **good)
-    world.wait_for(cluster, "Stalled", reason="DuplicateCluster", kind="kafkacluster", seconds=90)
+    world.wait_for(cluster, "Stalled", reason="DuplicateCluster", kind="kafkacluster")
 
 
 def test_a_cluster_over_tls_and_scram_is_served(world: World, secured: Any) -> None:
@@ -230,7 +230,7 @@ def test_a_cluster_over_tls_and_scram_is_served(world: World, secured: Any) -> N
     before = (world.read("local", "kafkacluster") or {})["spec"]
     world.patch("local", secured(), "kafkacluster")
     try:
-        world.wait_for("local", "Ready", kind="kafkacluster", seconds=90)
+        world.wait_for("local", "Ready", kind="kafkacluster")
         name = world.move("secured", {(orders, 0): [2, 3]})
         world.wait_for(name, "Succeeded")
         world.stock_tool_says({(orders, 0): [2, 3]})
@@ -238,7 +238,7 @@ def test_a_cluster_over_tls_and_scram_is_served(world: World, secured: Any) -> N
         world.patch(
             "local", {"bootstrapServers": before["bootstrapServers"], "tls": None, "sasl": None}, "kafkacluster"
         )
-        world.wait_for("local", "Ready", kind="kafkacluster", seconds=90)
+        world.wait_for("local", "Ready", kind="kafkacluster")
 
 
 @pytest.fixture
@@ -254,8 +254,8 @@ def other(world: World, tmp_path: Path) -> Iterator[Brokers]:
 
 def test_brokers_that_have_become_another_cluster_are_left_alone(world: World, make: Clusters, other: Brokers) -> None:
     cluster = make.cluster("other", other.bridge_bootstrap_servers)
-    world.wait_for(cluster, "Ready", kind="kafkacluster", seconds=90)
+    world.wait_for(cluster, "Ready", kind="kafkacluster")
     other.stop()
     other.start()
-    stalled = world.wait_for(cluster, "Stalled", reason="ClusterIdChanged", kind="kafkacluster", seconds=90)
+    stalled = world.wait_for(cluster, "Stalled", reason="ClusterIdChanged", kind="kafkacluster")
     assert stalled["message"]

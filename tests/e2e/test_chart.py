@@ -49,7 +49,7 @@ def carry_out(lines: str, folder: Path, kubeconfig: Path, **env: str) -> None:
 
 def works(world: World, port: int = 8080) -> None:
     """Expect `helm test` to pass, and a move to succeed."""
-    said = operator_.helm(world.api, "test", RELEASE, "--logs", "--timeout=2m")
+    said = operator_.helm(world.api, "test", RELEASE, "--logs", "--timeout=5m")
     assert f"http://{RELEASE}.{NAMESPACE}.svc:{port}/readyz 200" in said
     orders = world.topic("orders", [0, 1], size=MB)
     world.wait_for(world.move("orders", {(orders, 0): [2, 1]}), "Succeeded")
@@ -83,7 +83,7 @@ def test_by_namespace_with_all_that_pods_can_be_given(world: World) -> None:
         *values,
         *operator_.image_flags(operator_image()),
         "--wait",
-        "--timeout=2m",
+        "--timeout=5m",
     )
     assert rights(world, "mover") == {world.namespace, NAMESPACE}
     works(world, BY_NAMESPACE["service.port"])
@@ -101,7 +101,7 @@ def test_by_namespace_with_all_that_pods_can_be_given(world: World) -> None:
 def test_without_any_right_on_the_cluster(world: World, installer: Path) -> None:
     carry_out(commands("security/kubernetes.md", "templates/rbac.yaml"), CHECKOUT, world.api.kubeconfig)
     install = commands("security/kubernetes.md", "rbac.create=false")
-    with_image = " ".join(["helm install", *operator_.image_flags(operator_image()), "--wait --timeout=2m"])
+    with_image = " ".join(["helm install", *operator_.image_flags(operator_image()), "--wait --timeout=5m"])
     carry_out(install.replace("helm install", with_image), CHECKOUT, installer)
     assert rights(world, RELEASE) == {world.namespace, NAMESPACE}
     works(world)
@@ -115,7 +115,7 @@ def test_the_files_of_a_release_install_as_the_docs_say(world: World, tmp_path: 
     lines = commands("operations/releases.md", "ctr --namespace")
     lines = lines.replace("VERSION", made.version).replace("amd64", debian.architecture())
     carry_out(lines, tmp_path, world.api.kubeconfig, CONTAINERD_ADDRESS=str(node.SOCKET))
-    world.api.kubectl("rollout", "status", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}", "--timeout=2m")
+    world.api.kubectl("rollout", "status", f"deployment/{RELEASE}", f"--namespace={NAMESPACE}", "--timeout=5m")
     works(world)
 
 

@@ -19,7 +19,7 @@ def test_a_factor_change_hidden_in_fifty_entries_is_held_back_alone(world: World
     orders = world.topic("orders", *[[0, 1, 2]] * 50)
     targets = {(orders, p): [3, 1, 2] for p in range(50)}
     name = world.move("fifty", targets | {(orders, 17): [3, 1]})
-    world.wait_for(name, "Stalled", reason="ReplicationFactorChange", seconds=180)
+    world.wait_for(name, "Stalled", reason="ReplicationFactorChange")
     blocked = world.wait_partition(name, orders, 17, state="Blocked", reason="ReplicationFactorChange")
     assert "from 3 to 2" in blocked["message"]
     world.stock_tool_says(targets | {(orders, 17): [0, 1, 2]})

@@ -83,8 +83,8 @@ def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: Worl
         assert ("Normal", "ReassignmentOrphaned") in world.events(way_out)
         world.operator.kill()
         world.patch(waits, {"stallTimeoutSeconds": 601})  # a new generation, which the next operator has to judge
-        world.wait_for(waits, "Ready", "False", "ClusterUnreachable", seconds=90)
-    world.wait_for("local", "Ready", kind="kafkacluster", seconds=90)
+        world.wait_for(waits, "Ready", "False", "ClusterUnreachable")
+    world.wait_for("local", "Ready", kind="kafkacluster")
     world.wait_gone(waits, 90)
     world.stock_tool_says({(topics[0], 0): [1, 0]})
     assert set(world.kafka.in_flight(topics)) == {(topic, 0) for topic in topics[1:]}

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 from localplatform.buildah import Buildah, with_storage
 from localplatform.image import Image, fleet_image, operator_image
-from localplatform.processes import free_port, wait_until
+from localplatform.processes import PATIENCE, free_port, wait_until
 from reassign import __version__
 
 USER = 123456
@@ -78,13 +78,13 @@ def container(image: Image, folder: Path, *command: str, **env: str) -> Iterator
             yield started
         finally:
             started.terminate()  # runc passes it on
-            started.communicate(timeout=60)
+            started.communicate(timeout=PATIENCE)
 
 
 def run(image: Image, folder: Path, *command: str, **env: str) -> tuple[int, str, str]:
     """The exit code of a command in a container, its output, and its errors."""
     with container(image, folder, *command, **env) as process:
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=PATIENCE)
         return process.returncode, output, errors
 
 
@@ -109,7 +109,7 @@ def test_the_operator_serves_as_any_user(tmp_path: Path) -> None:
                 return bool(answer.status == 200)
             return process.poll() is not None
 
-        assert wait_until(alive, 120)
+        assert wait_until(alive)
         assert process.poll() is None, process.communicate()
 
 

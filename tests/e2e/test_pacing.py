@@ -25,14 +25,14 @@ def status(world: World) -> dict[str, Any]:
     return dict((world.read("local", "kafkacluster") or {})["status"])
 
 
-def wait_budget(world: World, budget: int, seconds: float) -> dict[str, Any]:
+def wait_budget(world: World, budget: int) -> dict[str, Any]:
     """Wait until the budget is this; returns what the status says of it."""
 
     def look() -> dict[str, Any] | None:
         found = status(world).get("pacing", {})
         return found if found.get("partitionsInFlight") == budget else None
 
-    return eventually(f"a budget of {budget}", look, seconds, lambda: json.dumps(status(world), indent=1))
+    return eventually(f"a budget of {budget}", look, state=lambda: json.dumps(status(world), indent=1))
 
 
 def test_a_broker_down_halves_the_budget_which_grows_when_it_is_back(adaptive: World) -> None:
@@ -43,10 +43,10 @@ def test_a_broker_down_halves_the_budget_which_grows_when_it_is_back(adaptive: W
     targets = {(orders, number): [2, 1] for number in range(8)}
     name = world.move("paced", targets)
     eventually(f"{LIMIT} in flight", lambda: len(world.kafka.in_flight([orders])) == LIMIT)
-    wait_budget(world, LIMIT, 30)
+    wait_budget(world, LIMIT)
     world.brokers.kill(3)
     try:
-        halved = wait_budget(world, LIMIT // 2, 90)
+        halved = wait_budget(world, LIMIT // 2)
         assert "lost replicas in sync" in halved["message"]
         began = world.kafka.in_flight([orders])
         assert len(began) == LIMIT
@@ -57,7 +57,7 @@ def test_a_broker_down_halves_the_budget_which_grows_when_it_is_back(adaptive: W
     targets = {tp: replicas for tp, replicas in targets.items() if tp not in back}
     world.move("paced", targets)
     grown = LIMIT // 2 + 1
-    wait_budget(world, grown, 150)
+    wait_budget(world, grown)
     eventually(f"{grown} in flight", lambda: len(world.kafka.in_flight([orders])) == grown)
     world.let_go(orders)
     world.wait_for(name, "Succeeded")

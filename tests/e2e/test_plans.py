@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from localplatform.processes import PATIENCE
 from tests.e2e.world import HELD_BYTES, MB, Object, World, entries, eventually
 
 PLAN = "reassignmentplan"
@@ -34,7 +35,7 @@ class Plans:
     def status(self, name: str) -> Object:
         return dict((self.world.read(name, PLAN) or {}).get("status", {}))
 
-    def wait(self, name: str, type: str, status: str = "True", reason: str = "", seconds: float = 120) -> Object:
+    def wait(self, name: str, type: str, status: str = "True", reason: str = "", seconds: float = PATIENCE) -> Object:
         return self.world.wait_for(name, type, status, reason, seconds, kind=PLAN)
 
     def approve(self, name: str) -> None:

@@ -19,9 +19,9 @@ def example(world: World) -> Iterator[World]:
     """The topic that `make up` has made is as it made it, before and after."""
 
     def clean() -> None:
-        world.kubectl("delete", "reassignmentplan", PLAN, "--ignore-not-found", "--timeout=60s")
-        world.kubectl("delete", "partitionreassignment", f"--selector={WAVES}", "--timeout=60s")
-        world.kubectl("delete", "partitionreassignment", MOVE, "--ignore-not-found", "--timeout=60s")
+        world.kubectl("delete", "reassignmentplan", PLAN, "--ignore-not-found", "--timeout=5m")
+        world.kubectl("delete", "partitionreassignment", f"--selector={WAVES}", "--timeout=5m")
+        world.kubectl("delete", "partitionreassignment", MOVE, "--ignore-not-found", "--timeout=5m")
         world.kafka.delete([EXAMPLE])
         world.kafka.create(EXAMPLE, REPLICAS, BYTES)
 

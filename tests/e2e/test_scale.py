@@ -15,6 +15,7 @@ import pytest
 
 from localplatform.brokers import Brokers, running
 from localplatform.machine import ADDRESS
+from localplatform.processes import PATIENCE
 from localplatform.workload import Workload
 from tests.e2e.world import MB, World, entries, eventually
 
@@ -75,7 +76,7 @@ def test_in_flight_moves_of_2000_partitions_stay_within_the_limits(six: World) -
     with sampled(six.kafka) as samples:
         # the annotation of a client-side apply would hold the whole spec once more
         six.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(six.manifest(name, targets)))
-        six.wait_for(name, "Succeeded", seconds=600)
+        six.wait_for(name, "Succeeded", seconds=4 * PATIENCE)
     six.stock_tool_says(targets)
     assert len([in_flight for in_flight, _ in samples if in_flight]) >= 5
     assert max(in_flight for in_flight, _ in samples) <= IN_FLIGHT
@@ -92,7 +93,7 @@ def test_the_stock_tool_and_the_operator_end_in_the_same_assignment(six: World, 
     )
     six.brokers.tool("reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
     name = six.move("same", {(ours, n): replicas for n, replicas in enumerate(after)})
-    six.wait_for(name, "Succeeded", seconds=120)
+    six.wait_for(name, "Succeeded")
     six.wait_idle(stock)
     eventually(
         "both topics are assigned alike",

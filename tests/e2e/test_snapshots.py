@@ -30,13 +30,13 @@ def volume(world: World, tmp_path: Path) -> Iterator[Path]:
     finally:
         operator_.helm(world.api, "upgrade", RELEASE, CHART, "--reuse-values", "--set=snapshots.enabled=false")
         for thing in (f"job/{NAME}", f"persistentvolumeclaim/{NAME}", f"persistentvolume/{NAME}"):
-            world.api.kubectl("delete", thing, f"--namespace={NAMESPACE}", "--ignore-not-found", "--timeout=60s")
+            world.api.kubectl("delete", thing, f"--namespace={NAMESPACE}", "--ignore-not-found", "--timeout=5m")
 
 
 def test_a_snapshot_of_the_cron_job_is_planned_as_the_cluster_is(world: World, volume: Path) -> None:
     orders = world.topic("orders", [3, 0], [1, 3], [0, 1], size=MB)
     world.api.kubectl("create", "job", NAME, f"--from=cronjob/{NAME}", f"--namespace={NAMESPACE}")
-    wait = ("wait", "--for=condition=Complete", f"job/{NAME}", "--timeout=120s")
+    wait = ("wait", "--for=condition=Complete", f"job/{NAME}", "--timeout=5m")
     world.api.kubectl(*wait, f"--namespace={NAMESPACE}")
     (snapshot,) = volume.glob("date=*/cluster=*")
     assert snapshot.name == f"cluster={world.cluster}"

@@ -17,7 +17,7 @@ from localplatform.brokers import Brokers
 from localplatform.controlplane import ApiServer, binaries
 from localplatform.operator_pod import OperatorPod
 from localplatform.parts import plugin
-from localplatform.processes import run
+from localplatform.processes import PATIENCE, run
 from localplatform.workload import Move, Workload
 
 Object = dict[str, Any]
@@ -29,7 +29,9 @@ HELD_BYTES = 24 * MB
 """What a partition holds when its move is to be held: at the held rate it takes minutes."""
 
 
-def eventually(what: str, look: Callable[[], T | None], seconds: float = 60, state: Callable[[], object] = str) -> T:
+def eventually(
+    what: str, look: Callable[[], T | None], seconds: float = PATIENCE, state: Callable[[], object] = str
+) -> T:
     """The first true thing that `look` returns; fails when there is none in time."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
@@ -116,7 +118,7 @@ class World:
         type: str,
         status: str = "True",
         reason: str = "",
-        seconds: float = 60,
+        seconds: float = PATIENCE,
         kind: str = "partitionreassignment",
     ) -> Object:
         """Wait for a condition, and its reason when one is given."""
@@ -130,7 +132,7 @@ class World:
             what, look, seconds, lambda: json.dumps((self.read(name, kind) or {}).get("status"), indent=1)
         )
 
-    def wait_gone(self, name: str, seconds: float = 60, kind: str = "partitionreassignment") -> None:
+    def wait_gone(self, name: str, seconds: float = PATIENCE, kind: str = "partitionreassignment") -> None:
         eventually(
             f"{name} is gone",
             lambda: self.read(name, kind) is None,
@@ -143,7 +145,9 @@ class World:
         details = ((self.read(name) or {}).get("status") or {}).get("partitions", ())
         return next((dict(d) for d in details if (d["topic"], d["partition"]) == (topic, partition)), {})
 
-    def wait_partition(self, name: str, topic: str, partition: int = 0, seconds: float = 60, **fields: Any) -> Object:
+    def wait_partition(
+        self, name: str, topic: str, partition: int = 0, seconds: float = PATIENCE, **fields: Any
+    ) -> Object:
         """Wait until status says this of a partition, such as state="InFlight"."""
 
         def look() -> Object | None:

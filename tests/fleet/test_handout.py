@@ -276,7 +276,7 @@ def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
         "c2": {f"{LOST}, by signal 9 (Killed)"},
         "c3": {f"{LOST}, by an error (IndexError: a bug), of which Spark's log has the traceback"},
     }
-    assert wait_until(lambda: b"IndexError: a bug" in session.LOG.read_bytes(), 60)
+    assert wait_until(lambda: b"IndexError: a bug" in session.LOG.read_bytes())
     parents = {name: (tmp_path / name).read_text() for name in CLUSTERS}
     assert parents["c0"] == parents["c1"] not in (parents["c2"], parents["c3"])  # the first two are of workers
     assert (tmp_path / "sharers").read_text() == "2"  # and not 3: no others have one

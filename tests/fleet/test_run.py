@@ -286,18 +286,18 @@ def test_a_ctrl_c_ends_a_run_and_its_jvm_without_a_word(whole: Place, tmp_path: 
     with place.begun() as process:
         jvm = its_jvm(process)
         if until:
-            assert wait_until((place.work / FOLDER / until).exists, 60)
+            assert wait_until((place.work / FOLDER / until).exists)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out, err) == (130, "", "")
-    assert wait_until(lambda: not is_running(jvm), 60)
+    assert wait_until(lambda: not is_running(jvm))
 
 
 def test_a_killed_jvm_is_reported_in_a_line(whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     with place.begun() as process:
         jvm = its_jvm(process)
-        assert wait_until((place.work / FOLDER / "verdicts.parquet").exists, 60)
+        assert wait_until((place.work / FOLDER / "verdicts.parquet").exists)
         os.kill(jvm, signal.SIGKILL)
         out, err = process.communicate()
     assert (process.returncode, out, err.count("\n")) == (3, "", 1), err
@@ -321,7 +321,7 @@ def test_a_failure_in_a_run_is_reported_in_a_line(
 
 
 def its_jvm(process: subprocess.Popen[str]) -> int:
-    assert wait_until(lambda: bool(jvms_of(process)), 60)
+    assert wait_until(lambda: bool(jvms_of(process)))
     [jvm] = jvms_of(process)
     return jvm
 

@@ -37,7 +37,7 @@ class Site(NamedTuple):
     def fires(self, alert: str, since: float) -> None:
         """Wait until an alert fires, with all that its annotations name, and say how long that took."""
         name = f"KafkaReassign{alert}"
-        at = eventually(f"{name} fires", lambda: name in self.prometheus.firing(), 90)
+        at = eventually(f"{name} fires", lambda: name in self.prometheus.firing())
         found = self.prometheus.firing()[name]
         assert found["labels"].get("kafka_cluster", KAFKA_CLUSTER) == KAFKA_CLUSTER
         assert "no value" not in str(found["annotations"])

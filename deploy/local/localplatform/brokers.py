@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,16 +18,19 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from localplatform import cache
 from localplatform.certificates import issue, make_authority, write_private
-from localplatform.console import PlatformError
+from localplatform.console import PlatformError, say
 from localplatform.java import DEFAULT_VERSION, JVM, LOGGING, TOOLS, libs, run_java
 from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
-from localplatform.processes import Process, Processes
+from localplatform.processes import Process, Processes, run
 from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 
 __all__ = ["CONTROLLERS", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
 
 PLATFORM_PORT = 9092
+ARCHIVE, QUIET = "kafka.jsa", ("-Xlog:disable", "-Xlog:all=error:stderr")
+"""A JVM would say on stdout what it does not find in its archive."""
 CONTROLLERS = range(100, 103)
 """The ids of the controllers' quorum: dedicated nodes, as in production, so that one may die with no broker."""
 USER = "mover"
@@ -52,6 +55,8 @@ class Brokers:
     secure: bool = False
     authorizer: bool = False
     """Deny what no ACL allows, except to who comes without security on loopback or the bridge."""
+    jvm: Sequence[str] = ()
+    """Further options of the JVMs of nodes and tools."""
 
     @property
     def ids(self) -> range:
@@ -111,7 +116,7 @@ class Brokers:
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
         arguments = ("--bootstrap-server", self.bootstrap_servers, *arguments)
-        return run_java(self.libs, TOOLS.get(name, name), arguments, quiet=True)
+        return run_java(self.libs, TOOLS.get(name, name), arguments, jvm=self.jvm, quiet=True)
 
     def start(self) -> None:
         """Start all with empty data, and return when all brokers are there."""
@@ -125,7 +130,7 @@ class Brokers:
             make_signing_key(self.certificates)
         self._format()
         started = [self._start_node(node) for node in (*CONTROLLERS, *self.ids)]
-        self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), *started, seconds=120)
+        self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), *started)
         description = asdict(self) | {"directory": None, "processes": None}
         (self.directory / "brokers.json").write_text(json.dumps(description))
 
@@ -218,6 +223,7 @@ class Brokers:
         command: list[str | Path] = [
             "java",
             *JVM,
+            *self.jvm,
             *LOGGING,
             f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._jwks}",
             "-cp",
@@ -307,7 +313,7 @@ class Brokers:
             write_private(self.directory / "password", secrets.token_urlsafe(24))
             for mechanism in ("SCRAM-SHA-512", "SCRAM-SHA-256"):
                 arguments += ["--add-scram", f"{mechanism}=[name={USER},password={self.password}]"]
-        run_java(self.libs, "kafka.tools.StorageTool", arguments, scratch=self.directory)
+        run_java(self.libs, "kafka.tools.StorageTool", arguments, jvm=self.jvm, scratch=self.directory)
         for node in (*others, *self.ids):
             for data in self.log_dirs(node):
                 if node in CONTROLLERS:
@@ -331,8 +337,9 @@ def start(
     """Start a cluster with data, settings and secrets in the directory; without a base port on free ports."""
     if not shutil.which("java"):
         raise PlatformError("Java 17 is needed to run the brokers: apt-get install openjdk-17-jre-headless")
+    jvm = (f"-XX:SharedArchiveFile={class_archive(version)}", *QUIET)
     base_port = base_port or free_base_port()
-    cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer)
+    cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer, jvm)
     refuse_taken(cluster.addresses)
     try:
         cluster.start()
@@ -340,6 +347,37 @@ def start(
         cluster.stop()
         raise
     return cluster
+
+
+def class_archive(version: str = DEFAULT_VERSION) -> Path:
+    """An archive of the classes that nodes and tools load, which spares each JVM 40 % of its start (JEP 310).
+
+    It is made once, of what one broker, its controllers and some tools load.
+    """
+    jars = libs(version)
+
+    def make(place: Path) -> None:
+        say(f"archiving the classes of Kafka {version}: once, 20 s")
+        directory = place / "cluster"
+        processes = Processes(directory / "processes", directory / "logs", end_with_us=True)
+        lists = (f"-XX:DumpLoadedClassList={place}/%p.list",)
+        cluster = Brokers(directory, processes, version, 1, free_base_port(), secure=True, jvm=lists)
+        try:
+            cluster.start()
+            cluster.tool("topics", "--describe")
+            cluster.tool("configs", "--describe", "--entity-type", "brokers")
+            cluster.active_controller()
+        finally:
+            cluster.stop()
+        loaded = place / "classes"
+        loaded.write_text("".join(dict.fromkeys(line for file in place.glob("*.list") for line in file.open())))
+        dump = ["-Xshare:dump", f"-XX:SharedClassListFile={loaded}", f"-XX:SharedArchiveFile={place / ARCHIVE}"]
+        run(["java", *JVM, *dump, "-cp", f"{jars}/*"])
+        for left in (*place.glob("*.list"), loaded):
+            left.unlink()
+        shutil.rmtree(directory)
+
+    return cache.entry("kafka-classes", [jars.name, run(["java", "--version"])], make) / ARCHIVE
 
 
 def load(processes: Processes, directory: Path) -> Brokers:

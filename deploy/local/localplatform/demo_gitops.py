@@ -158,12 +158,12 @@ class DemoGitOps:
 
     def _remove_all(self) -> None:
         namespace = f"--namespace={argocd.NAMESPACE}"
-        self.server.kubectl(namespace, "delete", "application", NAME, "--ignore-not-found", "--timeout=60s")
+        self.server.kubectl(namespace, "delete", "application", NAME, "--ignore-not-found", "--timeout=5m")
         namespace = f"--namespace={operator_.CLUSTER_NAMESPACE}"
         for kind in ("reassignmentplan", "partitionreassignment"):
             found = self.server.kubectl(namespace, "get", kind, "-o=name").split()
             if ours := [name for name in found if name.rpartition("/")[2].startswith(NAME)]:
-                self.server.kubectl(namespace, "delete", *ours, "--timeout=60s")
+                self.server.kubectl(namespace, "delete", *ours, "--timeout=5m")
         tree = self.argocd.repository.tree
         stale = [str(path.relative_to(tree)) for path in (tree / FOLDER).glob("*")]
         if stale:

@@ -58,11 +58,17 @@ def libs(version: str = DEFAULT_VERSION) -> Path:
 
 
 def run_java(
-    libs: Path, main: str, arguments: Sequence[str], *, scratch: Path | None = None, quiet: bool = False
+    libs: Path,
+    main: str,
+    arguments: Sequence[str],
+    *,
+    jvm: Sequence[str] = (),
+    scratch: Path | None = None,
+    quiet: bool = False,
 ) -> str:
-    """Run a program to its end. With a scratch folder its arguments, secrets perhaps, stay out of sight:
-    they go through a private file, which the launcher expands, and no error quotes them."""
-    command = ["java", *JVM, *(["-Dorg.slf4j.simpleLogger.defaultLogLevel=error"] if quiet else [])]
+    """Run a program to its end; `jvm` are further options of its JVM. With a scratch folder its arguments, secrets
+    perhaps, stay out of sight: they go through a private file, which the launcher expands, and no error quotes them."""
+    command = ["java", *JVM, *jvm, *(["-Dorg.slf4j.simpleLogger.defaultLogLevel=error"] if quiet else [])]
     command += ["-cp", f"{libs}/*"]
     options = scratch / "arguments" if scratch else None
     try:

@@ -41,7 +41,7 @@ def prepare(part: str | None = None) -> None:
     _require_docker()
     _refuse_part(part)
     prerequisites.require(["brokers"])
-    for build in (built, binaries, brokers.libs):
+    for build in (built, binaries, brokers.class_archive):
         build()
 
 

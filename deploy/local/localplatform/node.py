@@ -234,7 +234,7 @@ def _start_kubelet(processes: Processes, server: ApiServer) -> None:
             f"--cert-dir={STATE}/kubelet/pki",
         ],
     )
-    processes.wait("the node", lambda: _node_ready(server), process, seconds=120)
+    processes.wait("the node", lambda: _node_ready(server), process)
 
 
 def _start_proxy(processes: Processes, server: ApiServer) -> None:

@@ -28,7 +28,7 @@ def install(server: ApiServer, brokers: Brokers, image: Image, chart: Path = CHA
     state = cache.key(pins)
     if not _is_installed(server) or not installed.exists() or installed.read_text() != state:
         say("installing the operator with its chart")
-        flags = ["--create-namespace", "--wait", "--timeout=3m"]
+        flags = ["--create-namespace", "--wait", "--timeout=5m"]
         try:
             helm(server, "upgrade", "--install", RELEASE, chart, *flags, *image_flags(image))
         except PlatformError as error:
@@ -52,7 +52,7 @@ def revision(server: ApiServer) -> int:
 def roll_back(server: ApiServer, revision: int) -> None:
     """Bring the operator back to an earlier revision of the release."""
     (server.directory / "operator-installed").unlink(missing_ok=True)
-    helm(server, "rollback", RELEASE, str(revision), "--wait", "--timeout=3m")
+    helm(server, "rollback", RELEASE, str(revision), "--wait", "--timeout=5m")
 
 
 def _is_installed(server: ApiServer) -> bool:
@@ -110,4 +110,4 @@ def _apply_cluster(server: ApiServer, brokers: Brokers) -> None:
     )
     say(f"waiting for the KafkaCluster {CLUSTER} in namespace {CLUSTER_NAMESPACE}")
     wait = ["wait", "--for=condition=Ready", f"kafkacluster/{CLUSTER}", f"--namespace={CLUSTER_NAMESPACE}"]
-    server.kubectl(*wait, "--timeout=120s")
+    server.kubectl(*wait, "--timeout=5m")

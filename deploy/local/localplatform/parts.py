@@ -68,7 +68,7 @@ def prepare(part: str | None = None) -> None:
     builds: dict[str, list[Callable[[], Path | Image]]] = {
         "api": [binaries],
         "node": [node.pause_image, dns.built],
-        "brokers": [brokers.libs],
+        "brokers": [brokers.class_archive],
         "operator": [operator_image, fleet_image, prometheus.built],
         "argocd": [argocd.built],
     }

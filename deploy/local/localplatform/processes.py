@@ -14,6 +14,9 @@ from pathlib import Path
 
 from localplatform.console import PlatformError, say
 
+PATIENCE = 300.0
+"""Seconds after which what is waited for counts as hung; a busy machine may need ten times what a quiet one does."""
+
 # A child that has ended stays a zombie until its parent asks for it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -100,7 +103,7 @@ class Processes:
         """Stop all, the latest started first."""
         self.stop(*(process.name for process in self.all()))
 
-    def wait(self, what: str, ready: Callable[[], bool], *processes: Process, seconds: float = 60) -> None:
+    def wait(self, what: str, ready: Callable[[], bool], *processes: Process) -> None:
         """Wait until `ready` says so; fail at once, with the log's end, when one of the processes ends instead."""
         told = time.monotonic()
 
@@ -111,12 +114,12 @@ class Processes:
                 say(f"still waiting: {what}")
             return ready() or not all(process.alive for process in processes)
 
-        in_time = wait_until(settled, seconds)
+        in_time = wait_until(settled)
         for process in processes:
             if not process.alive:
                 raise PlatformError(f"{what} failed: {process.name} ended\n{self.log_end(process.name)}")
         if not in_time:
-            raise PlatformError(f"{what} is not there after {seconds:.0f} s\n{self.log_end(processes[0].name)}")
+            raise PlatformError(f"{what} is not there after {PATIENCE:.0f} s\n{self.log_end(processes[0].name)}")
 
     def log_end(self, name: str, lines: int = 15) -> str:
         """The last lines of a log, under its path."""
@@ -124,7 +127,7 @@ class Processes:
         return "\n".join([f"{log}:", *log.read_text(errors="replace").splitlines()[-lines:]])
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.2) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE, pause: float = 0.2) -> bool:
     """Whether the condition came true in that time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -132,7 +132,7 @@ class Screenshots:
         return self.server.kubectl(f"--namespace={operator_.CLUSTER_NAMESPACE}", *arguments, input=input)
 
     def _remove(self) -> None:
-        self._kubectl("delete", "kpr", NAME, "--ignore-not-found", "--timeout=60s")
+        self._kubectl("delete", "kpr", NAME, "--ignore-not-found", "--timeout=5m")
         self.kafka.delete([*TOPICS, *FLEET_TOPICS])
 
 

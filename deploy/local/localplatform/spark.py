@@ -84,7 +84,7 @@ def _applied(server: ApiServer, manifests: list[dict[str, Any]]) -> Iterator[Non
         yield
     finally:
         for thing in (f"namespace/{NAMESPACE}", f"persistentvolume/{NAME}"):
-            server.kubectl("delete", thing, "--ignore-not-found", "--timeout=120s")
+            server.kubectl("delete", thing, "--ignore-not-found", "--timeout=5m")
 
 
 def _watched(server: ApiServer, executors: int, seconds: float = 900) -> Ran:
