@@ -9,8 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
+from reassign.caches import of_user
+from reassign.planning import machine_code
 from reassign.spark import session
 
 STARTS = """
@@ -27,11 +30,18 @@ with session.started("local[2]") as spark:
 """
 
 
-def said_by_a_start(cache: Path | None, *failing: str) -> str:
-    """What a process that starts Spark says, with that for the user's cache."""
+@pytest.fixture
+def without_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the user's cache have the planner's machine code, which takes long to make, and nothing else."""
+    [cache] = of_user()
+    (code := cache / machine_code.NAME).mkdir(parents=True, exist_ok=True)
+    (tmp_path / machine_code.NAME).symlink_to(code)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def said_by_a_start(*failing: str) -> str:
+    """What a process that starts Spark says."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    if cache:
-        environment["XDG_CACHE_HOME"] = str(cache)
     command = [sys.executable, "-c", STARTS, *failing]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert bool(ran.returncode) == bool(failing)
@@ -39,10 +49,11 @@ def said_by_a_start(cache: Path | None, *failing: str) -> str:
     return ran.stdout.strip()
 
 
-def test_the_first_whole_run_makes_an_archive_of_classes_that_later_ones_read(tmp_path: Path) -> None:
-    assert said_by_a_start(tmp_path, "fails") == "3 False"
-    assert said_by_a_start(tmp_path) == "3 False"
-    assert said_by_a_start(tmp_path) == "3 True"
+@pytest.mark.usefixtures("without_archive")
+def test_the_first_whole_run_makes_an_archive_of_classes_that_later_ones_read() -> None:
+    assert said_by_a_start("fails") == "3 False"
+    assert said_by_a_start() == "3 False"
+    assert said_by_a_start() == "3 True"
 
 
 def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: SparkSession) -> None:
@@ -59,7 +70,7 @@ def test_a_start_keeps_what_another_run_logs_until_that_is_long() -> None:
     for written, kept in ((b"of another run\n", True), (b"long\n" * session.LOG_BYTES, False)):
         with session.LOG.open("ab") as log:
             log.write(written)
-        said_by_a_start(None)
+        said_by_a_start()
         assert (written in session.LOG.read_bytes()) == kept
 
 
@@ -74,8 +85,8 @@ except ReassignError as error:
 """
 
 
-def test_want_of_memory_in_the_jvm_is_a_sentence_that_names_the_setting(tmp_path: Path) -> None:
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+def test_want_of_memory_in_the_jvm_is_a_sentence_that_names_the_setting() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.check_output([sys.executable, "-c", WANTS_MORE], env=environment, text=True)
     assert told.startswith("Spark's JVM has too little memory: raise spark.driver.memory")
     assert told.count("\n") == 1
