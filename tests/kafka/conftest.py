@@ -7,8 +7,16 @@ import pytest
 from localplatform.brokers import Brokers, running
 from tests.kafka.harness import Kafka
 
+VERSIONS = ("4.3.1", "4.1.2")
 
-@pytest.fixture(scope="session", params=["4.3.1", "4.1.2"])
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "brokers" in metafunc.fixturenames:
+        versions = VERSIONS[:1] if metafunc.definition.get_closest_marker("any_version") else VERSIONS
+        metafunc.parametrize("brokers", versions, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """Four brokers, one version at a time."""
     with running(tmp_path_factory.mktemp("brokers"), request.param, secure=True) as cluster:

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tests.kafka.harness import Kafka, eventually
 
+pytestmark = pytest.mark.any_version
+
 SECONDS, PATIENCE = 2.0, 20.0
 """For a call that fails, and for one that does not."""
 RATE = "leader.replication.throttled.rate"

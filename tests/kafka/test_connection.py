@@ -16,6 +16,8 @@ from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
 
+pytestmark = pytest.mark.any_version
+
 
 @pytest.fixture
 def tls(brokers: Brokers) -> Tls:

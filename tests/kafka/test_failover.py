@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localplatform.brokers import CONTROLLERS, DEFAULT_VERSION
+from localplatform.brokers import CONTROLLERS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Result
 from reassign.errors import Reason
@@ -15,14 +15,14 @@ from tests.kafka.harness import Kafka, eventually
 from tests.kafka.live import Stopping
 from tests.unit.sim import resource
 
+pytestmark = pytest.mark.any_version
+
 HELD_SECONDS = 14
 """Longer than an operator waits that knows nothing of the broker which holds a request."""
 
 
 @pytest.fixture
 def stopping(kafka: Kafka) -> Iterator[Stopping]:
-    if kafka.brokers.version != DEFAULT_VERSION:
-        pytest.skip("brokers of both versions forward alike")
     found = Stopping(kafka.brokers)
     yield found
     found.go_on()

@@ -22,6 +22,8 @@ from reassign.kafka.tokens import OAuth
 from tests.endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
 from tests.kafka.harness import Kafka, eventually
 
+pytestmark = pytest.mark.any_version
+
 SHORT = 6
 """Seconds that a token lives; it is replaced after half of them."""
 

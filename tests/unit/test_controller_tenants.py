@@ -266,7 +266,7 @@ class Machine(RuleBasedStateMachine):
 
 TestTenants = Machine.TestCase
 TestTenants.settings = settings(
-    max_examples=80, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=40, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

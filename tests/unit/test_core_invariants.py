@@ -120,5 +120,5 @@ def record_active(record: Record, tp: TopicPartition) -> bool:
 
 TestMoves = Moves.TestCase
 TestMoves.settings = settings(
-    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=150, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

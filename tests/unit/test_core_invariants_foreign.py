@@ -170,5 +170,5 @@ class Shared(RuleBasedStateMachine):
 
 TestShared = Shared.TestCase
 TestShared.settings = settings(
-    max_examples=200, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

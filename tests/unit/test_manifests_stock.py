@@ -43,7 +43,7 @@ def converted(document: object, **options: Any) -> list[Manifest]:
     return read(text, name="moves", namespace="kafka", cluster_ref={"name": "main"}, template=template, **options)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(files, st.integers(1, 4))
 def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
     options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
