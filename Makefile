@@ -25,7 +25,7 @@ $(VENV): requirements.lock
 	@rm -f .venv/.made-from-*
 	@touch $@
 
-prepare: $(VENV)  ## install and build what takes long, for the platform and the tests; start nothing
+prepare: $(VENV)  ## install and build what takes long; leave nothing running
 	@$(PLATFORM_COMMAND) prepare
 
 up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then source .local/env

@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localplatform.processes import PATIENCE, free_port, wait_until
+from localplatform.processes import free_port, wait_until
 
 ROOT = Path(__file__).parents[1]
+POD_SECONDS = 30
+"""What a pod has to end, before it is killed."""
 
 
 class OperatorProcess:
@@ -47,7 +49,7 @@ class OperatorProcess:
     def ended(self) -> int | None:
         """Its exit status, None when it does not end in time."""
         try:
-            return self._process.wait(PATIENCE)
+            return self._process.wait(POD_SECONDS)
         except subprocess.TimeoutExpired:
             return None
 

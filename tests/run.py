@@ -1,8 +1,8 @@
 """Runs the parts of the tests two at a time, and says how long each took. All run, even when one fails.
 
 Most of them wait more than they work: `e2e` for the platform and its operator, `kafka` for brokers of its own, of one
-version in each of its halves. So the longest comes first, beside those without brokers: also idle brokers take a tenth
-of a core each where a machine is slow to switch between processes.
+version in each of its halves. So the longest comes first, and those without brokers beside it: even an idle broker
+takes a tenth of a core where a machine is slow to switch between processes.
 """
 
 from __future__ import annotations

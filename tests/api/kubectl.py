@@ -34,7 +34,7 @@ class Kubectl:
             input=input,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=2 * PATIENCE,
             check=False,
             cwd=self._cwd,
         )

@@ -46,7 +46,7 @@ class Helm:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=2 * PATIENCE,
             check=False,
             cwd=self._cwd,
         )

@@ -172,7 +172,7 @@ def apart(brokers: int) -> Iterator[Apart]:
 def _prepare(api: ApiServer, cluster: Brokers) -> None:
     api.kubectl("apply", "--server-side", "-f", str(CHECKOUT / "crds"))
     api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
-    if not wait_until(lambda: api.get("/apis/kafka.reassign.dev/v1alpha1") is not None, 30):
+    if not wait_until(lambda: api.get("/apis/kafka.reassign.dev/v1alpha1") is not None):
         raise TimeoutError("the API server does not serve our kinds")
     api.kubectl("create", "namespace", NAMESPACE)
     obj = {
@@ -181,7 +181,7 @@ def _prepare(api: ApiServer, cluster: Brokers) -> None:
         "metadata": {"name": CLUSTER, "namespace": NAMESPACE},
         "spec": {"bootstrapServers": cluster.bootstrap_servers},
     }
-    eventually("a KafkaCluster can be made", lambda: api.applied(obj), 30)
+    eventually("a KafkaCluster can be made", lambda: api.applied(obj))
 
 
 def _page(port: int, name: str) -> str:

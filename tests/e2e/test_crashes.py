@@ -88,7 +88,7 @@ def test_two_hundred_quick_pairs_of_create_and_delete_leave_nothing_over(world: 
         names = world.kubectl("get", "partitionreassignments", "-o", "name").split()
         return [name for name in names if world.prefix in name]
 
-    eventually("all are gone", lambda: not left(), 120, left)
+    eventually("all are gone", lambda: not left(), state=left)
     world.wait_idle(orders)
     # one that completed before it was deleted stays where it is; none is anywhere else
     assert all(replicas in ([0, 1], [2, 3]) for replicas in world.kafka.replicas(orders).values())

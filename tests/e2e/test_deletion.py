@@ -74,7 +74,7 @@ def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: Worl
     with world.brokers_frozen():
         for name in (waits, way_out, deadline):
             world.delete(name)
-        world.wait_gone(deadline, 90)
+        world.wait_gone(deadline)
         assert ("Warning", "CancelAbandoned") in world.events(deadline)
         assert "Orphan" in world.wait_for(waits, "Ready", "False", "ClusterUnreachable")["message"]
         world.wait_for("local", "Ready", "False", "ClusterUnreachable", kind="kafkacluster")
@@ -85,7 +85,7 @@ def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: Worl
         world.patch(waits, {"stallTimeoutSeconds": 601})  # a new generation, which the next operator has to judge
         world.wait_for(waits, "Ready", "False", "ClusterUnreachable")
     world.wait_for("local", "Ready", kind="kafkacluster")
-    world.wait_gone(waits, 90)
+    world.wait_gone(waits)
     world.stock_tool_says({(topics[0], 0): [1, 0]})
     assert set(world.kafka.in_flight(topics)) == {(topic, 0) for topic in topics[1:]}
     world.let_go(*topics)

@@ -29,8 +29,8 @@ from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 __all__ = ["CONTROLLERS", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
 
 PLATFORM_PORT = 9092
-ARCHIVE, QUIET = "kafka.jsa", ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""A JVM would say on stdout what it does not find in its archive."""
+ARCHIVE, QUIET = "kafka.jsa", ("-Xlog:disable", "-Xlog:all=warning:stderr")
+"""A JVM says on stdout why it does without its archive, among what a tool says."""
 CONTROLLERS = range(100, 103)
 """The ids of the controllers' quorum: dedicated nodes, as in production, so that one may die with no broker."""
 USER = "mover"
@@ -370,14 +370,18 @@ def class_archive(version: str = DEFAULT_VERSION) -> Path:
         finally:
             cluster.stop()
         loaded = place / "classes"
-        loaded.write_text("".join(dict.fromkeys(line for file in place.glob("*.list") for line in file.open())))
+        loaded.write_text(
+            "".join(dict.fromkeys(line for file in place.glob("*.list") for line in file.read_text().splitlines(True)))
+        )
         dump = ["-Xshare:dump", f"-XX:SharedClassListFile={loaded}", f"-XX:SharedArchiveFile={place / ARCHIVE}"]
         run(["java", *JVM, *dump, "-cp", f"{jars}/*"])
         for left in (*place.glob("*.list"), loaded):
             left.unlink()
         shutil.rmtree(directory)
 
-    return cache.entry("kafka-classes", [jars.name, run(["java", "--version"])], make) / ARCHIVE
+    files = [(jar, jar.stat()) for jar in sorted(jars.glob("*.jar"))]  # which the JVM compares, too
+    pins = [*JVM, run(["java", "--version"]), *(f"{jar} {of.st_size} {of.st_mtime_ns}" for jar, of in files)]
+    return cache.entry("kafka-classes", pins, make) / ARCHIVE
 
 
 def load(processes: Processes, directory: Path) -> Brokers:

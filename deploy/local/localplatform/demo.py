@@ -93,7 +93,7 @@ class Demo:
     def _stock_tool_finds(self, topic: str, expected: Targets) -> None:
         """Read the assignment back with Kafka's own tools: the order counts, nothing may be in flight, and no throttle
         be left."""
-        if not wait_until(lambda: "throttle" not in self._cluster_status(), 100):  # 75 s after an upgrade
+        if not wait_until(lambda: "throttle" not in self._cluster_status()):  # 75 s after an upgrade
             raise PlatformError(f"a throttle is left: {self._cluster_status()['throttle']}")
         listed = self.cluster.tool("reassign-partitions", "--list").strip()
         if topic in listed:
@@ -124,7 +124,7 @@ class Demo:
     def _remove_all(self) -> None:
         for name in ("demo-move", "demo-undo"):
             self._kubectl("delete", "partitionreassignment", name, "--ignore-not-found", "--wait=false")
-            if not wait_until(lambda name=name: self._read(name) is None, 60):  # type: ignore[misc]
+            if not wait_until(lambda name=name: self._read(name) is None):  # type: ignore[misc]
                 raise PlatformError(f"{name} does not go: {reasons(self._read(name))}")
         self.kafka.delete([ORDERS, PAYMENTS])
 

@@ -200,7 +200,7 @@ class DemoFleet:
 
     def _remove_all(self) -> None:
         self._kubectl("delete", "kpr", "-l", self._label, "--wait=false")
-        if not wait_until(lambda: not self._kubectl("get", "kpr", "-l", self._label, "-o", "name"), 60):
+        if not wait_until(lambda: not self._kubectl("get", "kpr", "-l", self._label, "-o", "name")):
             raise PlatformError(f"these do not go: {self._kubectl('get', 'kpr', '-l', self._label)}")
         self.kafka.delete(TOPICS)
 

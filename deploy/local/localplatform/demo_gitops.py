@@ -14,7 +14,7 @@ from localplatform.argocd import ArgoCd, Object, application, confirm
 from localplatform.brokers import Brokers
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
-from localplatform.processes import wait_until
+from localplatform.processes import PATIENCE, wait_until
 from localplatform.story import removed_afterwards, tell
 from localplatform.workload import Workload
 
@@ -50,7 +50,7 @@ class DemoGitOps:
         self._commit(self._wave(1, [0, 1], [0, 2]), self._wave(2, [2, 3], [0, 2]))
         policy = argocd.sync_policy(self.argocd.repository, retry_seconds=5)
         self.server.apply(application(self.argocd.repository, NAME, FOLDER, **policy))
-        self._wait("both waves have moved", lambda: self._replicas() == [[0, 2]] * 4 and self._is("Healthy"), 180)
+        self._wait("both waves have moved", lambda: self._replicas() == [[0, 2]] * 4 and self._is("Healthy"))
 
     def mistake(self) -> None:
         """A wave that cannot be done, and the commit that corrects it."""
@@ -60,7 +60,7 @@ class DemoGitOps:
         status, message = self.argocd.health_of(NAME, f"{NAME}-3")
         self.console.print(f"[red]{status}[/]: {message}")
         self._commit(self._wave(3, [0, 1], [0, 1]))
-        self._wait("the correction has moved them", lambda: self._is("Healthy") and self._replicas()[0] == [0, 1], 180)
+        self._wait("the correction has moved them", lambda: self._is("Healthy") and self._replicas()[0] == [0, 1])
 
     def plan(self) -> None:
         """A goal in Git, which a commit approves."""
@@ -73,7 +73,7 @@ class DemoGitOps:
         self.console.print(self.argocd.health_of(NAME, NAME)[1])
         manifest["spec"]["approvedDigest"] = self._read("reassignmentplan", NAME)["status"]["digest"]
         self._commit(manifest)
-        self._wait("broker 0 is drained", lambda: self._is("Healthy") and self._drained(), 180)
+        self._wait("broker 0 is drained", lambda: self._is("Healthy") and self._drained())
 
     def removal(self) -> None:
         """A manifest that is removed in flight: Argo CD asks, and then the operator cancels."""
@@ -82,7 +82,7 @@ class DemoGitOps:
         self._commit(self._wave(5, [0], [0, *before[:1]], throttle={"interBroker": "64Ki"}))
         self._wait("it moves", lambda: self._in_flight(5) > 0)
         self._commit(remove=(f"{NAME}-5",))
-        self._wait("Argo CD asks", lambda: "confirmation" in self._operation(), 120)
+        self._wait("Argo CD asks", lambda: "confirmation" in self._operation())
         self.console.print(f"[yellow]{self._operation()}[/]; meanwhile in flight: {self._in_flight(5)}")
         confirm(self.argocd, NAME)
         self._wait("it is cancelled, and its manifest is gone", lambda: not self._found(5))
@@ -109,7 +109,7 @@ class DemoGitOps:
         said = [m["metadata"]["name"] for m in manifests] + [f"without {name}" for name in remove]
         self.console.print(f"[bold]git push[/] {commit[:8]}: {', '.join(said)}")
 
-    def _wait(self, what: str, done: Callable[[], bool], seconds: float = 90) -> None:
+    def _wait(self, what: str, done: Callable[[], bool]) -> None:
         """Until it is so; each change of the Application is told."""
         told = ""
 
@@ -121,8 +121,8 @@ class DemoGitOps:
                 self.console.print(f"[dim]Argo CD: {now}[/]")
             return done()
 
-        if not wait_until(look, seconds, pause=1):
-            raise PlatformError(f"not within {seconds:.0f} s: {what}; {self._operation()}")
+        if not wait_until(look, pause=1):
+            raise PlatformError(f"not within {PATIENCE:.0f} s: {what}; {self._operation()}")
         self.console.print(f"[green]{what}[/]")
 
     def _summaries(self) -> list[str]:

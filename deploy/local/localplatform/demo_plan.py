@@ -173,10 +173,10 @@ class DemoPlan:
             return found + self._kubectl("get", "kpr", "-l", f"kafka.reassign.dev/plan={PLAN}", "-o", "name")
 
         self._kubectl("delete", "krp", PLAN, "--ignore-not-found", "--wait=false")
-        if not wait_until(lambda: not self._kubectl("get", "krp", PLAN, "--ignore-not-found", "-o", "name"), 60):
+        if not wait_until(lambda: not self._kubectl("get", "krp", PLAN, "--ignore-not-found", "-o", "name")):
             raise PlatformError(f"{PLAN} does not go: {reasons(self._read())}")
         self._kubectl("delete", "kpr", "-l", f"kafka.reassign.dev/plan={PLAN}", "--wait=false")
-        if not wait_until(lambda: not left(), 60):
+        if not wait_until(lambda: not left()):
             raise PlatformError(f"these do not go: {left()}")
         self.kafka.delete(TOPICS)
 

@@ -62,7 +62,7 @@ def up(part: str | None = None) -> None:
 
 
 def prepare(part: str | None = None) -> None:
-    """Install and build all that takes long, and start nothing."""
+    """Install and build all that takes long, and leave nothing running."""
     wanted = NEEDS[part or _everything()]
     prerequisites.require(wanted)
     builds: dict[str, list[Callable[[], Path | Image]]] = {
