@@ -17,8 +17,8 @@ from typing import Any
 from localplatform.processes import free_port, wait_until
 
 ROOT = Path(__file__).parents[1]
-POD_SECONDS = 30
-"""What a pod has to end, before it is killed."""
+GRACE_SECONDS = 30
+"""A pod's terminationGracePeriodSeconds, after which it is killed."""
 
 
 class OperatorProcess:
@@ -49,7 +49,7 @@ class OperatorProcess:
     def ended(self) -> int | None:
         """Its exit status, None when it does not end in time."""
         try:
-            return self._process.wait(POD_SECONDS)
+            return self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localplatform.controlplane import ApiServer, binaries
-from localplatform.processes import PATIENCE
+from localplatform.processes import TIMEOUT
 
 Object = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Kubectl:
             input=input,
             capture_output=True,
             text=True,
-            timeout=2 * PATIENCE,
+            timeout=2 * TIMEOUT,
             check=False,
             cwd=self._cwd,
         )

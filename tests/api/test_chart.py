@@ -16,7 +16,7 @@ import yaml
 from kubernetes.aio.config import incluster_config
 
 from localplatform.controlplane import ApiServer, api_server, binaries, start_controllers
-from localplatform.processes import PATIENCE, Processes, wait_until
+from localplatform.processes import TIMEOUT, Processes, wait_until
 from localplatform.release import chart_archive
 from reassign.api.common import FINALIZER
 from reassign.kube.access import RIGHTS, lease_rights
@@ -46,7 +46,7 @@ class Helm:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=2 * PATIENCE,
+            timeout=2 * TIMEOUT,
             check=False,
             cwd=self._cwd,
         )
@@ -227,7 +227,7 @@ def test_the_pod_of_helm_test_asks_until_the_operator_is_ready(helm: Helm) -> No
             pass
 
     def ran(script: str, url: str) -> tuple[int, str]:
-        ended = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=PATIENCE)
+        ended = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=TIMEOUT)
         return ended.returncode, ended.stdout + ended.stderr
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:

@@ -15,7 +15,7 @@ from localplatform import argocd as platform
 from localplatform import prerequisites
 from localplatform.argocd import ArgoCd, Object
 from localplatform.controlplane import start_controllers
-from localplatform.processes import PATIENCE, wait_until
+from localplatform.processes import TIMEOUT, wait_until
 from reassign.fleet.emit import ASKED, SYNC_OPTIONS, SYNC_WAVE
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
@@ -85,11 +85,11 @@ class Site:
     def state(self) -> tuple[str, str]:
         return self.argocd.state(self.name)
 
-    def eventually(self, what: str, condition: Any, seconds: float = PATIENCE) -> None:
+    def eventually(self, what: str, condition: Any) -> None:
         """Wait until it is so; else say what Argo CD says."""
-        if not wait_until(condition, seconds):
+        if not wait_until(condition):
             status = self.argocd.application(self.name).get("status", {})
-            raise AssertionError(f"not within {seconds:.0f} s: {what}; {json.dumps(status)[:3000]}")
+            raise AssertionError(f"not within {TIMEOUT:.0f} s: {what}; {json.dumps(status)[:3000]}")
 
 
 @pytest.fixture(scope="session")

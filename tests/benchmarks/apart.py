@@ -24,7 +24,7 @@ from kafka.admin import KafkaAdminClient
 from localplatform.brokers import Brokers, running
 from localplatform.controlplane import ApiServer, start_api_server
 from localplatform.machine import CHECKOUT
-from localplatform.processes import PATIENCE, Process, Processes, free_port, wait_until
+from localplatform.processes import TIMEOUT, Process, Processes, free_port, wait_until
 from localplatform.workload import Workload
 
 NAMESPACE, CLUSTER = "kafka", "bench"
@@ -137,7 +137,7 @@ def manifest(name: str, topic: str, targets: Targets, **spec: Any) -> Object:
     }
 
 
-def eventually(what: str, look: Callable[[], bool], seconds: float = PATIENCE, pause: float = 0.2) -> float:
+def eventually(what: str, look: Callable[[], bool], seconds: float = TIMEOUT, pause: float = 0.2) -> float:
     """When it was first seen, on the monotonic clock."""
     deadline = time.monotonic() + seconds
     while not look():

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 from localplatform.buildah import Buildah, with_storage
 from localplatform.image import Image, fleet_image, operator_image
-from localplatform.processes import PATIENCE, free_port, wait_until
+from localplatform.processes import TIMEOUT, free_port, wait_until
 from reassign import __version__
 
 USER = 123456
@@ -78,13 +78,13 @@ def container(image: Image, folder: Path, *command: str, **env: str) -> Iterator
             yield started
         finally:
             started.terminate()  # runc passes it on
-            started.communicate(timeout=PATIENCE)
+            started.communicate(timeout=TIMEOUT)
 
 
 def run(image: Image, folder: Path, *command: str, **env: str) -> tuple[int, str, str]:
     """The exit code of a command in a container, its output, and its errors."""
     with container(image, folder, *command, **env) as process:
-        output, errors = process.communicate(timeout=PATIENCE)
+        output, errors = process.communicate(timeout=TIMEOUT)
         return process.returncode, output, errors
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from localplatform.processes import PATIENCE
 from tests.e2e.world import HELD_BYTES, MB, Object, World, entries, eventually
 
 PLAN = "reassignmentplan"
@@ -35,8 +34,8 @@ class Plans:
     def status(self, name: str) -> Object:
         return dict((self.world.read(name, PLAN) or {}).get("status", {}))
 
-    def wait(self, name: str, type: str, status: str = "True", reason: str = "", seconds: float = PATIENCE) -> Object:
-        return self.world.wait_for(name, type, status, reason, seconds, kind=PLAN)
+    def wait(self, name: str, type: str, status: str = "True", reason: str = "") -> Object:
+        return self.world.wait_for(name, type, status, reason, kind=PLAN)
 
     def approve(self, name: str) -> None:
         self.world.patch(name, {"approvedDigest": self.status(name)["digest"]}, kind=PLAN)

@@ -15,7 +15,7 @@ import pytest
 
 from localplatform.brokers import Brokers, running
 from localplatform.machine import ADDRESS
-from localplatform.processes import PATIENCE
+from localplatform.processes import TIMEOUT
 from localplatform.workload import Workload
 from tests.e2e.world import MB, World, entries, eventually
 
@@ -76,7 +76,7 @@ def test_in_flight_moves_of_2000_partitions_stay_within_the_limits(six: World) -
     with sampled(six.kafka) as samples:
         # the annotation of a client-side apply would hold the whole spec once more
         six.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(six.manifest(name, targets)))
-        six.wait_for(name, "Succeeded", seconds=4 * PATIENCE)
+        six.wait_for(name, "Succeeded", seconds=4 * TIMEOUT)
     six.stock_tool_says(targets)
     assert len([in_flight for in_flight, _ in samples if in_flight]) >= 5
     assert max(in_flight for in_flight, _ in samples) <= IN_FLIGHT

@@ -17,7 +17,7 @@ from localplatform.brokers import Brokers
 from localplatform.controlplane import ApiServer, binaries
 from localplatform.operator_pod import OperatorPod
 from localplatform.parts import plugin
-from localplatform.processes import PATIENCE, run
+from localplatform.processes import TIMEOUT, run
 from localplatform.workload import Move, Workload
 
 Object = dict[str, Any]
@@ -30,7 +30,7 @@ HELD_BYTES = 24 * MB
 
 
 def eventually(
-    what: str, look: Callable[[], T | None], seconds: float = PATIENCE, state: Callable[[], object] = str
+    what: str, look: Callable[[], T | None], seconds: float = TIMEOUT, state: Callable[[], object] = str
 ) -> T:
     """The first true thing that `look` returns; fails when there is none in time."""
     deadline = time.monotonic() + seconds
@@ -118,7 +118,7 @@ class World:
         type: str,
         status: str = "True",
         reason: str = "",
-        seconds: float = PATIENCE,
+        seconds: float = TIMEOUT,
         kind: str = "partitionreassignment",
     ) -> Object:
         """Wait for a condition, and its reason when one is given."""
@@ -132,12 +132,11 @@ class World:
             what, look, seconds, lambda: json.dumps((self.read(name, kind) or {}).get("status"), indent=1)
         )
 
-    def wait_gone(self, name: str, seconds: float = PATIENCE, kind: str = "partitionreassignment") -> None:
+    def wait_gone(self, name: str, kind: str = "partitionreassignment") -> None:
         eventually(
             f"{name} is gone",
             lambda: self.read(name, kind) is None,
-            seconds,
-            lambda: json.dumps(self.read(name, kind), indent=1),
+            state=lambda: json.dumps(self.read(name, kind), indent=1),
         )
 
     def partition(self, name: str, topic: str, partition: int = 0) -> Object:
@@ -145,9 +144,7 @@ class World:
         details = ((self.read(name) or {}).get("status") or {}).get("partitions", ())
         return next((dict(d) for d in details if (d["topic"], d["partition"]) == (topic, partition)), {})
 
-    def wait_partition(
-        self, name: str, topic: str, partition: int = 0, seconds: float = PATIENCE, **fields: Any
-    ) -> Object:
+    def wait_partition(self, name: str, topic: str, partition: int = 0, **fields: Any) -> Object:
         """Wait until status says this of a partition, such as state="InFlight"."""
 
         def look() -> Object | None:
@@ -155,7 +152,7 @@ class World:
             return found if found and all(found.get(key) == value for key, value in fields.items()) else None
 
         what = f"{name}: {topic}-{partition} has {fields}"
-        return eventually(what, look, seconds, lambda: json.dumps((self.read(name) or {}).get("status"), indent=1))
+        return eventually(what, look, state=lambda: json.dumps((self.read(name) or {}).get("status"), indent=1))
 
     def events(self, name: str) -> list[tuple[str, str]]:
         """Type and reason of the events on an object, oldest first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from reassign.caches import of_user
 from reassign.planning import machine_code
 from reassign.spark import session
+from tests.fleet.program import program
 
 STARTS = """
 import sys
@@ -32,7 +32,7 @@ with session.started("local[2]") as spark:
 
 @pytest.fixture
 def without_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the user's cache have the planner's machine code, which takes long to make, and nothing else."""
+    """Use a cache with only the planner's machine code in it, which takes long to compile."""
     [cache] = of_user()
     (code := cache / machine_code.NAME).mkdir(parents=True, exist_ok=True)
     (tmp_path / machine_code.NAME).symlink_to(code)
@@ -41,12 +41,10 @@ def without_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def said_by_a_start(*failing: str) -> str:
     """What a process that starts Spark says."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", STARTS, *failing]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert bool(ran.returncode) == bool(failing)
-    assert failing or not ran.stderr
-    return ran.stdout.strip()
+    ran = program("-c", STARTS, *failing)
+    assert bool(ran.code) == bool(failing)
+    assert failing or not ran.err
+    return ran.out.strip()
 
 
 @pytest.mark.usefixtures("without_archive")
@@ -86,7 +84,7 @@ except ReassignError as error:
 
 
 def test_want_of_memory_in_the_jvm_is_a_sentence_that_names_the_setting() -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    told = subprocess.check_output([sys.executable, "-c", WANTS_MORE], env=environment, text=True)
+    code, told, _ = program("-c", WANTS_MORE)
+    assert code == 0
     assert told.startswith("Spark's JVM has too little memory: raise spark.driver.memory")
     assert told.count("\n") == 1

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from localplatform.brokers import Brokers
-from localplatform.processes import PATIENCE, wait_until
+from localplatform.processes import TIMEOUT, wait_until
 from localplatform.workload import Workload
 from reassign.core.model.configs import Change, ConfigResource
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
@@ -94,7 +94,7 @@ class Kafka:
         producer = Producer({"bootstrap.servers": self.brokers.bootstrap_servers, "acks": "all", "log_level": 0})
         for _ in range(megabytes * 10):
             producer.produce(tp.topic, os.urandom(MEGABYTE // 10), partition=tp.partition)
-        assert producer.flush(PATIENCE) == 0
+        assert producer.flush(TIMEOUT) == 0
 
     def stock_tool_says(self, tp: TopicPartition) -> tuple[int, ...] | None:
         """The replicas as the stock tool describes them; None while it finds the partition in flight."""

@@ -13,7 +13,7 @@ from tests.kafka.harness import Kafka, eventually
 
 pytestmark = pytest.mark.any_version
 
-SECONDS, ENOUGH = 2.0, 20.0
+SECONDS, PATIENCE = 2.0, 20.0
 """For a call that fails, and for one that does not."""
 RATE = "leader.replication.throttled.rate"
 
@@ -52,14 +52,14 @@ def test_replicas_can_be_moved_between_log_directories(admin: AdminClient) -> No
 
 @missing("KIP-1073 is not in librdkafka; no issue is filed", TypeError)
 def test_fenced_brokers_are_described(kafka: Kafka, admin: AdminClient) -> None:
-    described = admin.describe_cluster(include_fenced_brokers=True).result(ENOUGH)
+    described = admin.describe_cluster(include_fenced_brokers=True).result(PATIENCE)
     assert {node.id for node in described.nodes} == set(kafka.brokers.ids)
 
 
 @missing("librdkafka skips OfflineReplicas; no issue is filed", AttributeError)
 def test_offline_replicas_are_described(kafka: Kafka, admin: AdminClient) -> None:
     name = kafka.topic([0, 1])
-    described = admin.describe_topics(TopicCollection([name]))[name].result(ENOUGH)
+    described = admin.describe_topics(TopicCollection([name]))[name].result(PATIENCE)
     assert described.partitions[0].offline_replicas == []
 
 
@@ -69,7 +69,7 @@ def test_offline_replicas_are_described(kafka: Kafka, admin: AdminClient) -> Non
 )
 def test_an_election_takes_a_timeout(kafka: Kafka, admin: AdminClient) -> None:
     partition = LibrdkafkaPartition(kafka.topic([0, 1]), 0)
-    met = admin.elect_leaders(ElectionType.PREFERRED, [partition], request_timeout=ENOUGH).result(ENOUGH)
+    met = admin.elect_leaders(ElectionType.PREFERRED, [partition], request_timeout=PATIENCE).result(PATIENCE)
     assert met[partition].code() == KafkaError.ELECTION_NOT_NEEDED
 
 
@@ -78,7 +78,7 @@ def test_an_election_takes_a_timeout(kafka: Kafka, admin: AdminClient) -> None:
 )
 def test_one_configuration_can_be_described(kafka: Kafka, admin: AdminClient) -> None:
     wanted = ConfigResource(ResourceType.TOPIC, kafka.topic([0]), set_config={"min.insync.replicas": ""})
-    described = admin.describe_configs([wanted])[wanted].result(ENOUGH)
+    described = admin.describe_configs([wanted])[wanted].result(PATIENCE)
     assert described.keys() == {"min.insync.replicas"}
 
 
@@ -91,8 +91,8 @@ def test_configurations_are_described_while_a_broker_dies(kafka: Kafka, admin: A
     kafka.brokers.kill(2)
     try:
         for _ in range(40):  # in KRaft metadata names any broker as the controller, another one each time
-            admin.describe_cluster(request_timeout=SECONDS).result(ENOUGH)
-            admin.describe_configs([topic], request_timeout=SECONDS)[topic].result(ENOUGH)
+            admin.describe_cluster(request_timeout=SECONDS).result(PATIENCE)
+            admin.describe_configs([topic], request_timeout=SECONDS)[topic].result(PATIENCE)
     finally:
         kafka.brokers.restart(2)
         eventually(lambda: not kafka.observe().brokers[2].fenced)
@@ -106,12 +106,12 @@ def test_a_change_not_sent_is_told_from_one_not_answered(kafka: Kafka, admin: Ad
     def code(broker: int) -> int:
         rate = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=kept)
         with pytest.raises(KafkaException) as raised:
-            admin.incremental_alter_configs([rate], request_timeout=SECONDS)[rate].result(ENOUGH)
+            admin.incremental_alter_configs([rate], request_timeout=SECONDS)[rate].result(PATIENCE)
         return int(raised.value.args[0].code())
 
-    admin.describe_cluster().result(ENOUGH)  # else it waits for a broker that it does not know yet
+    admin.describe_cluster().result(PATIENCE)  # else it waits for a broker that it does not know yet
     broker = ConfigResource(ResourceType.BROKER, "1")
-    admin.describe_configs([broker])[broker].result(ENOUGH)
+    admin.describe_configs([broker])[broker].result(PATIENCE)
     with kafka.brokers.frozen(1):
         not_answered = code(1)
     eventually(lambda: not kafka.observe().brokers[1].fenced)

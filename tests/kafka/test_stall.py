@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from confluent_kafka import Producer
 
-from localplatform.processes import PATIENCE
+from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.policy import Policy
@@ -40,7 +40,7 @@ def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
         while not over.wait(PAUSE_SECONDS):
             producer.produce(tp.topic, os.urandom(PIECE), partition=tp.partition)
             producer.poll(0)
-        producer.flush(PATIENCE)
+        producer.flush(TIMEOUT)
 
     writer = threading.Thread(target=write)
     writer.start()

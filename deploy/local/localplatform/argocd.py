@@ -22,7 +22,7 @@ from localplatform import argocd_config, cache
 from localplatform.console import PlatformError, say
 from localplatform.controlplane import ApiServer
 from localplatform.golang import go
-from localplatform.processes import PATIENCE, Processes, free_port, run, wait_until
+from localplatform.processes import TIMEOUT, Processes, free_port, run, wait_until
 
 MODULE = Path(__file__).parents[1] / "argo-cd"
 PATH_OF_MODULE = "github.com/argoproj/argo-cd/v3"
@@ -241,7 +241,7 @@ def _configure(server: ApiServer) -> None:
 
 def _until(what: str, condition: Callable[[], bool]) -> None:
     if not wait_until(condition):
-        raise PlatformError(f"not within {PATIENCE:.0f} s: {what}")
+        raise PlatformError(f"not within {TIMEOUT:.0f} s: {what}")
 
 
 def _object(version: str, kind: str, name: str) -> Object:

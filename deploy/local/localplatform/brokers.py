@@ -26,11 +26,22 @@ from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
 from localplatform.processes import Process, Processes, run
 from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 
-__all__ = ["CONTROLLERS", "DEFAULT_VERSION", "PLATFORM_PORT", "USER", "Brokers", "libs", "load", "running", "start"]
+__all__ = [
+    "CONTROLLERS",
+    "DEFAULT_VERSION",
+    "PLATFORM_PORT",
+    "USER",
+    "Brokers",
+    "class_archive",
+    "libs",
+    "load",
+    "running",
+    "start",
+]
 
 PLATFORM_PORT = 9092
 ARCHIVE, QUIET = "kafka.jsa", ("-Xlog:disable", "-Xlog:all=warning:stderr")
-"""A JVM says on stdout why it does without its archive, among what a tool says."""
+"""Warnings go to stderr: a JVM that cannot use its archive says so on stdout, which is the tool's output."""
 CONTROLLERS = range(100, 103)
 """The ids of the controllers' quorum: dedicated nodes, as in production, so that one may die with no broker."""
 USER = "mover"
@@ -56,7 +67,7 @@ class Brokers:
     authorizer: bool = False
     """Deny what no ACL allows, except to who comes without security on loopback or the bridge."""
     jvm: Sequence[str] = ()
-    """Further options of the JVMs of nodes and tools."""
+    """JVM options of nodes and tools, besides the common ones."""
 
     @property
     def ids(self) -> range:
@@ -350,18 +361,18 @@ def start(
 
 
 def class_archive(version: str = DEFAULT_VERSION) -> Path:
-    """An archive of the classes that nodes and tools load, which spares each JVM 40 % of its start (JEP 310).
+    """Return an archive of the classes that nodes and tools load, which saves 40 % of a JVM's start (JEP 310).
 
-    It is made once, of what one broker, its controllers and some tools load.
+    It is built once, from the classes that one broker, its controllers and some tools load.
     """
     jars = libs(version)
 
-    def make(place: Path) -> None:
-        say(f"archiving the classes of Kafka {version}: once, 20 s")
-        directory = place / "cluster"
-        processes = Processes(directory / "processes", directory / "logs", end_with_us=True)
-        lists = (f"-XX:DumpLoadedClassList={place}/%p.list",)
-        cluster = Brokers(directory, processes, version, 1, free_base_port(), secure=True, jvm=lists)
+    def build(place: Path) -> None:
+        say(f"archiving the classes of Kafka {version}: once, half a minute")
+        work = place / "work"
+        processes = Processes(work / "processes", work / "logs", end_with_us=True)
+        lists = (f"-XX:DumpLoadedClassList={work}/%p.list",)
+        cluster = Brokers(work, processes, version, 1, free_base_port(), secure=True, jvm=lists)
         try:
             cluster.start()
             cluster.tool("topics", "--describe")
@@ -369,19 +380,16 @@ def class_archive(version: str = DEFAULT_VERSION) -> Path:
             cluster.active_controller()
         finally:
             cluster.stop()
-        loaded = place / "classes"
-        loaded.write_text(
-            "".join(dict.fromkeys(line for file in place.glob("*.list") for line in file.read_text().splitlines(True)))
-        )
-        dump = ["-Xshare:dump", f"-XX:SharedClassListFile={loaded}", f"-XX:SharedArchiveFile={place / ARCHIVE}"]
+        lines = [line for file in work.glob("*.list") for line in file.read_text().splitlines(keepends=True)]
+        classes = work / "classes"
+        classes.write_text("".join(dict.fromkeys(lines)))
+        dump = ["-Xshare:dump", f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={place / ARCHIVE}"]
         run(["java", *JVM, *dump, "-cp", f"{jars}/*"])
-        for left in (*place.glob("*.list"), loaded):
-            left.unlink()
-        shutil.rmtree(directory)
+        shutil.rmtree(work)
 
-    files = [(jar, jar.stat()) for jar in sorted(jars.glob("*.jar"))]  # which the JVM compares, too
+    files = [(jar, jar.stat()) for jar in sorted(jars.glob("*.jar"))]  # the JVM compares them with the archive's
     pins = [*JVM, run(["java", "--version"]), *(f"{jar} {of.st_size} {of.st_mtime_ns}" for jar, of in files)]
-    return cache.entry("kafka-classes", pins, make) / ARCHIVE
+    return cache.entry("kafka-classes", pins, build) / ARCHIVE
 
 
 def load(processes: Processes, directory: Path) -> Brokers:

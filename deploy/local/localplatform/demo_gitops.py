@@ -14,7 +14,7 @@ from localplatform.argocd import ArgoCd, Object, application, confirm
 from localplatform.brokers import Brokers
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
-from localplatform.processes import PATIENCE, wait_until
+from localplatform.processes import TIMEOUT, wait_until
 from localplatform.story import removed_afterwards, tell
 from localplatform.workload import Workload
 
@@ -122,7 +122,7 @@ class DemoGitOps:
             return done()
 
         if not wait_until(look, pause=1):
-            raise PlatformError(f"not within {PATIENCE:.0f} s: {what}; {self._operation()}")
+            raise PlatformError(f"not within {TIMEOUT:.0f} s: {what}; {self._operation()}")
         self.console.print(f"[green]{what}[/]")
 
     def _summaries(self) -> list[str]:

@@ -66,7 +66,7 @@ def run_java(
     scratch: Path | None = None,
     quiet: bool = False,
 ) -> str:
-    """Run a program to its end; `jvm` are further options of its JVM. With a scratch folder its arguments, secrets
+    """Run a program to its end; `jvm` are options of its JVM. With a scratch folder its arguments, secrets
     perhaps, stay out of sight: they go through a private file, which the launcher expands, and no error quotes them."""
     command = ["java", *JVM, *jvm, *(["-Dorg.slf4j.simpleLogger.defaultLogLevel=error"] if quiet else [])]
     command += ["-cp", f"{libs}/*"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from localplatform.console import PlatformError, say
 
-PATIENCE = 300.0
-"""Seconds after which what is waited for counts as hung; a busy machine may need ten times what a quiet one does."""
+TIMEOUT = 300.0
+"""Seconds until a wait fails. It detects what hangs, not what is slow: a busy machine takes ten times as long."""
 
 # A child that has ended stays a zombie until its parent asks for it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -119,7 +119,7 @@ class Processes:
             if not process.alive:
                 raise PlatformError(f"{what} failed: {process.name} ended\n{self.log_end(process.name)}")
         if not in_time:
-            raise PlatformError(f"{what} is not there after {PATIENCE:.0f} s\n{self.log_end(processes[0].name)}")
+            raise PlatformError(f"{what} is not there after {TIMEOUT:.0f} s\n{self.log_end(processes[0].name)}")
 
     def log_end(self, name: str, lines: int = 15) -> str:
         """The last lines of a log, under its path."""
@@ -127,7 +127,7 @@ class Processes:
         return "\n".join([f"{log}:", *log.read_text(errors="replace").splitlines()[-lines:]])
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE, pause: float = 0.2) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = TIMEOUT, pause: float = 0.2) -> bool:
     """Whether the condition came true in that time."""
     deadline = time.monotonic() + seconds
     while not condition():
