@@ -348,7 +348,12 @@ def start(
     """Start a cluster with data, settings and secrets in the directory; without a base port on free ports."""
     if not shutil.which("java"):
         raise PlatformError("Java 17 is needed to run the brokers: apt-get install openjdk-17-jre-headless")
-    jvm = (f"-XX:SharedArchiveFile={class_archive(version)}", *QUIET)
+    libs(version)
+    jvm: tuple[str, ...] = ()
+    try:
+        jvm = (f"-XX:SharedArchiveFile={class_archive(version)}", *QUIET)
+    except PlatformError as error:
+        say(f"the brokers start without an archive of their classes, which takes longer: {error}")
     base_port = base_port or free_base_port()
     cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer, jvm)
     refuse_taken(cluster.addresses)
