@@ -8,12 +8,12 @@ from typing import TypeVar
 
 import pytest
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.controller.records import Records
 from reassign.controller.store import Store
 from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.kube.client import Kind, KubeClient
 from tests.api.kubectl import Kubectl, RefusedError, entry, reassignment
 from tests.api.test_kube_client import kubeconfig as kubeconfig
@@ -21,7 +21,7 @@ from tests.api.test_kube_client import with_client
 
 T = TypeVar("T")
 KINDS = Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_RECORD
-SUBMITTING = Entry("id", (1, 2, 3), (4, 2, 3), RecordState.SUBMITTING, log_dirs=((4, "/data"),))
+SUBMITTING = Entry("id", (1, 2, 3), (4, 2, 3), State.SUBMITTING, log_dirs=((4, "/data"),))
 RECORD = {TopicPartition("orders", number): SUBMITTING for number in range(250)}
 
 
@@ -72,7 +72,7 @@ def test_a_record_is_written_in_parts_and_read_back(move: Kubectl) -> None:
     assert recorded(move).record == RECORD
     before = versions(move)
     assert len(before) == 3
-    after = {**RECORD, TopicPartition("orders", 150): SUBMITTING.to(RecordState.IN_FLIGHT)}
+    after = {**RECORD, TopicPartition("orders", 150): SUBMITTING.to(State.IN_FLIGHT)}
     do(move, lambda records, resource: records.write(resource, after, held=True))
     assert recorded(move).record == after
     assert [number for number, (one, two) in enumerate(zip(before, versions(move), strict=True)) if one != two] == [1]
@@ -88,7 +88,7 @@ def test_a_record_that_is_written_as_it_is_costs_no_write(move: Kubectl) -> None
 def test_a_deleted_record_can_be_written_until_it_is_released(move: Kubectl) -> None:
     do(move, lambda records, resource: records.write(resource, RECORD, held=True))
     move("delete", "reassignmentrecords", "--all", "--wait=false")
-    cancelled = dict.fromkeys(RECORD, SUBMITTING.to(RecordState.CANCELLED))
+    cancelled = dict.fromkeys(RECORD, SUBMITTING.to(State.CANCELLED))
     do(move, lambda records, resource: records.write(resource, cancelled, held=True))
     assert recorded(move).record == cancelled
     do(move, lambda records, resource: records.release(resource.uid))

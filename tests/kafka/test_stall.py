@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 
 from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.verdict import Stall
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
@@ -54,7 +54,7 @@ def written_to(kafka: Kafka, tp: TopicPartition) -> Iterator[None]:
 def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafka) -> None:
     name = kafka.topic([0, 1], megabytes=24)
     tp, memory = TopicPartition(name, 0), Memory.begin(time.monotonic())
-    entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), RecordState.IN_FLIGHT)
+    entry = Entry(kafka.observe(name).topics[name].id, (0, 1), (2, 1), State.IN_FLIGHT)
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
     moving = replace(moving, record={tp: entry})
 

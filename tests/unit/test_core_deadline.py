@@ -6,16 +6,16 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded, spread, write_record
 from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.sim import START, Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
-FAILED, LATE = RecordState.FAILED, recorded(Reason.DEADLINE_EXCEEDED)
+FAILED, LATE = State.FAILED, recorded(Reason.DEADLINE_EXCEEDED)
 NOWHERE = TopicPartition("nowhere", 0)
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from reassign.api.kafka_cluster import Execution, ThrottleStatus
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -23,6 +22,7 @@ from reassign.core.model.forwarding import (
 )
 from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.core.moves.settle import settle_steps
 from reassign.core.throttle.diff import Diff
@@ -135,7 +135,7 @@ def test_the_broker_and_the_time_are_recorded_before_the_alter() -> None:
     driver = moving()
     driver.tick(die_after=0)
     entry = driver.resources["a"].record[P0]
-    assert (entry.state, entry.via, entry.sent_at) == (RecordState.SUBMITTING, 0, driver.time)
+    assert (entry.state, entry.via, entry.sent_at) == (State.SUBMITTING, 0, driver.time)
     assert driver.kafka.writes == []
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Execution
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import AlterLogDirs, Outcome, Step
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
 from tests.unit.test_core_brake import pull
@@ -194,7 +194,7 @@ class Directories(RuleBasedStateMachine):
         if not hasattr(self, "driver"):
             return
         for tp, entry in self.driver.resources["a"].record.items():
-            if entry.state is RecordState.COMPLETED and self.kafka.replicas[tp] == entry.target:
+            if entry.state is State.COMPLETED and self.kafka.replicas[tp] == entry.target:
                 for broker, path in entry.log_dirs:
                     moved = tp in self.kafka.log_dirs[broker][THEIRS].logs
                     assert moved or self.kafka.directory(tp, broker) == path

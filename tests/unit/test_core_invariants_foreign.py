@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.kafka_cluster import Limits
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from tests.unit.sim import Driver, SimKafka, drive, resource
 from tests.unit.test_core_invariants import ORIGINAL, TARGETS
@@ -45,7 +45,7 @@ class WatchedKafka(SimKafka):
     def restores(self, step: Alter) -> bool:
         """Whether it brings back the order after a cancel."""
         entries = [r.record[step.tp] for r in self.driver.resources.values() if step.tp in r.record]
-        return any(e.state is RecordState.CANCELLING and e.original == step.replicas for e in entries)
+        return any(e.state is State.CANCELLING and e.original == step.replicas for e in entries)
 
     def theirs_in_flight(self) -> dict[TopicPartition, Reassignment]:
         return {tp: move for tp, move in self.theirs.items() if self.reassignments.get(tp) == move}

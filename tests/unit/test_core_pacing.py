@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.memory import Recent
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
@@ -283,7 +283,7 @@ def test_a_log_dir_copy_uses_a_slot_and_a_wait_for_in_sync_does_not(
     log_dirs: tuple[tuple[int, str], ...], taken: int
 ) -> None:
     (tp,) = partitions(1)
-    entry = Entry("id-orders", (0, 1), (0, 1), RecordState.IN_FLIGHT, log_dirs=log_dirs)
+    entry = Entry("id-orders", (0, 1), (0, 1), State.IN_FLIGHT, log_dirs=log_dirs)
     verdict = Verdict(resource({tp: (0, 1)}), {tp: entry})
     assert places_taken([verdict], SimKafka({tp: (0, 1)}).snapshot()) == (taken, 0)
 

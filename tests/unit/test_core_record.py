@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.limits import MAX_PART_PARTITIONS
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Entry, Record, spread
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 
-SUBMITTING = Entry("id", (0, 1), (2, 1), RecordState.SUBMITTING)
+SUBMITTING = Entry("id", (0, 1), (2, 1), State.SUBMITTING)
 
 
 def entries(*numbers: int) -> dict[TopicPartition, Entry]:
@@ -22,7 +22,7 @@ def test_a_change_touches_the_part_of_its_entry_alone() -> None:
     parts = spread(record, {})
     assert [len(part) for part in parts.values()] == [100, 100, 50]
     moved = TopicPartition("orders", 120)
-    after = spread({**record, moved: SUBMITTING.to(RecordState.IN_FLIGHT)}, parts)
+    after = spread({**record, moved: SUBMITTING.to(State.IN_FLIGHT)}, parts)
     assert [number for number in after if after[number] != parts[number]] == [1]
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.limits import MAX_SAMPLES
-from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, RecordState
+from reassign.api.partition_reassignment import CopiedSample, PartitionDetail
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, without_record
 
 PARTITIONS = partitions(3)
@@ -67,7 +68,7 @@ def test_a_move_in_flight_that_is_edited_begins_again_and_has_waited_for_nothing
     driver.edit("a", dict.fromkeys(PARTITIONS, (3, 1)))
     driver.tick()
     entry = driver.resources["a"].record[P0]
-    assert (entry.state, entry.began) == (RecordState.CANCELLING, first)
+    assert (entry.state, entry.began) == (State.CANCELLING, first)
     while P0 in driver.resources["a"].record:
         driver.tick()
     while P0 not in driver.resources["a"].record:
@@ -84,7 +85,7 @@ def test_a_move_whose_alter_did_not_land_began_with_the_one_that_did() -> None:
     while not driver.resources["a"].record:
         driver.tick(die_after=0)
     unsent = driver.resources["a"].record[P0]
-    assert (unsent.state, unsent.began) == (RecordState.SUBMITTING, driver.time)
+    assert (unsent.state, unsent.began) == (State.SUBMITTING, driver.time)
     landed = until_in_flight(driver, P0)
     assert unsent.began != landed
     assert driver.resources["a"].record[P0].began == landed
@@ -108,7 +109,7 @@ def test_what_an_earlier_version_or_a_lost_record_does_not_say_is_not_made_up() 
         driver.restart()
         driver.ticks(20)
         record = driver.resources["a"].record
-        assert {entry.state for entry in record.values()} == {RecordState.COMPLETED}
+        assert {entry.state for entry in record.values()} == {State.COMPLETED}
         assert {(entry.began, entry.ended) for entry in record.values()} == {(None, None)}
 
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
-from reassign.api.partition_reassignment import RecordState
 from reassign.controller.actor import Actor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -21,6 +20,7 @@ from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import Event
@@ -211,7 +211,7 @@ class Operator:
         fields = {"throttle": throttle} if throttle else {}
         policy = ThrottlePolicy.of(self.api.parsed.spec)
         judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), policy)
-        state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
+        state = State.IN_FLIGHT if begun else State.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
         ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}
         record = {tp: Entry(ids[tp], tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
@@ -221,7 +221,7 @@ class Operator:
 
 def ended(verdict: Verdict) -> Verdict:
     """The same resource, its moves over."""
-    over = {tp: entry.to(RecordState.COMPLETED) for tp, entry in verdict.record.items()}
+    over = {tp: entry.to(State.COMPLETED) for tp, entry in verdict.record.items()}
     return replace(verdict, record=over, steps=())
 
 

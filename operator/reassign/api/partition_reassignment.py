@@ -237,8 +237,10 @@ class PartitionState(StrEnum):
 
 
 class RecordState(StrEnum):
+    SUPERSEDING = "Superseding"
     SUBMITTING = "Submitting"
     IN_FLIGHT = "InFlight"
+    SETTLING = "Settling"
     CANCELLING = "Cancelling"
     COMPLETED = "Completed"
     CANCELLED = "Cancelled"

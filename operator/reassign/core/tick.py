@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reassign.api.kafka_cluster import Execution, ThrottleStatus
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
@@ -28,6 +27,7 @@ from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
@@ -266,4 +266,4 @@ def _wait_for(resource: Resource) -> Problem:
 
 
 def _cancelling(verdicts: Sequence[Verdict]) -> set[tuple[str, TopicPartition]]:
-    return {(v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is RecordState.CANCELLING}
+    return {(v.resource.uid, tp) for v in verdicts for tp, e in v.record.items() if e.state is State.CANCELLING}

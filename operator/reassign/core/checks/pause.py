@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reassign.api.kafka_cluster import PauseWhen
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Name, Names, Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
+from reassign.core.model.states import State
 from reassign.errors import Reason
 
 REASONS = {
@@ -27,7 +27,9 @@ REASONS = {
 def waits_to_start(resources: Iterable[Resource]) -> bool:
     """Whether any partition might be started now."""
     return any(
-        (entry := resource.record.get(tp)) is None or entry.target != target or entry.state is RecordState.CANCELLING
+        (entry := resource.record.get(tp)) is None
+        or entry.target != target
+        or entry.state in (State.CANCELLING, State.SUPERSEDING)
         for resource in resources
         if not (resource.spec.suspend or resource.unsupported or resource.dry_run)
         for tp, target in resource.wanted.items()

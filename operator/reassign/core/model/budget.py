@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.text import counted
 
 SLOTLESS_AS_ONE = 20
@@ -115,7 +115,7 @@ def unlisted(record: Record, snapshot: Snapshot) -> Record:
         for tp, entry in record.items()
         if tp not in snapshot.reassignments
         and not snapshot.lost(tp, entry.topic_id)
-        and (entry.may_land or (entry.state is RecordState.IN_FLIGHT and entry.log_dirs))
+        and (entry.may_land or (entry.state is State.IN_FLIGHT and entry.log_dirs))
     }
 
 

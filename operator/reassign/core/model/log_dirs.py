@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.progress import Bytes, leader_bytes, partition_bytes
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
+from reassign.core.model.states import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def bytes_to_copy(
 ) -> Bytes | None:
     """Bytes that one partition's move copies, between brokers and between directories; None while not known."""
     between_brokers = partition_bytes(tp, entry, target, snapshot)
-    if between_brokers is None or (entry and entry.state is RecordState.COMPLETED):
+    if between_brokers is None or (entry and entry.state is State.COMPLETED):
         return between_brokers
     whole = leader_bytes(tp, snapshot) or 0
     copies = [p for p in placements(tp, named, snapshot) if p.copies]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 
 WINDOW_SECONDS = 60.0
 MAX_SECONDS_LEFT = 365 * 24 * 3600
@@ -44,7 +44,7 @@ def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[in
     if entry is None:
         return Bytes(0, whole * len(set(target) - set(partition.replicas)))
     total = whole * len(entry.added)
-    if entry.state is RecordState.COMPLETED:
+    if entry.state is State.COMPLETED:
         return Bytes(total, total)
     held = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
     return Bytes(sum(held), total)

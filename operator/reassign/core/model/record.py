@@ -21,10 +21,8 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import ACTIVE, MAY_LAND, State
 from reassign.errors import Reason
-
-ACTIVE = frozenset({RecordState.SUBMITTING, RecordState.IN_FLIGHT, RecordState.CANCELLING})
-"""States in which a resource holds a partition: Kafka has been, or is about to be, asked to move it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Entry:
     topic_id: str
     original: tuple[int, ...]
     target: tuple[int, ...]
-    state: RecordState
+    state: State
     problem: Problem | None = None
     log_dirs: tuple[tuple[int, str], ...] = ()
     """The directories that were named, as broker and path."""
@@ -57,25 +55,23 @@ class Entry:
 
     @property
     def may_land(self) -> bool:
-        """Whether an alter of it may land yet, or is to come, though nothing of it is listed in flight."""
-        return self.state in (RecordState.SUBMITTING, RecordState.CANCELLING)
+        """Whether a request for it may be under way, though nothing of it is listed in flight."""
+        return self.state in MAY_LAND
 
     @property
-    def superseding(self) -> bool:
-        """Whether it only holds the partition while another client's move is cancelled to make way for its own."""
-        return (
-            self.state is RecordState.CANCELLING and bool(self.problem) and self.problem == recorded(Reason.SUPERSEDING)
-        )
+    def moves_nothing(self) -> bool:
+        """Whether Kafka has nothing to move: neither to other replicas, nor to another order or directory."""
+        return self.original == self.target and not self.log_dirs and not self.problem
 
-    @property
-    def stays(self) -> bool:
-        """Whether Kafka was asked for no move: it waits at its target to be in sync, or for its leader."""
-        moved = self.original != self.target or self.log_dirs or self.problem
-        return self.state is RecordState.IN_FLIGHT and not moved
-
-    def to(self, state: RecordState, problem: Problem | None = None) -> Entry:
+    def to(self, state: State, problem: Problem | None = None) -> Entry:
+        """The entry in this state."""
         entry = replace(self, state=state, problem=problem)
         return entry if entry.active else replace(entry, via=None, sent_at=None)
+
+    def under_way(self, problem: Problem | None = None) -> Entry:
+        """The entry of a move that the brokers have accepted; Settling where they have nothing to move."""
+        entry = self.to(State.IN_FLIGHT, problem)
+        return entry.to(State.SETTLING) if entry.moves_nothing else entry
 
 
 Record = Mapping[TopicPartition, Entry]
@@ -105,7 +101,7 @@ def recorded(reason: Reason) -> Problem:
 
 def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
     """The entry of a partition that is not moved any more; Kafka was asked for nothing."""
-    return Entry(topic_id, original, asked.replicas, RecordState.FAILED, recorded(reason), asked.named)
+    return Entry(topic_id, original, asked.replicas, State.FAILED, recorded(reason), asked.named)
 
 
 def _known_problem(reason: str | None) -> Problem | None:
@@ -115,24 +111,36 @@ def _known_problem(reason: str | None) -> Problem | None:
 
 
 def read_record(topics: Iterable[RecordTopic]) -> dict[TopicPartition, Entry]:
-    """A record, or a part of one, from its shape on the wire."""
+    """Read a record, or a part of one, from its shape on the wire.
+
+    Superseding was once written as Cancelling with that reason, and Settling as InFlight with nothing to move.
+    """
     return {
-        TopicPartition(topic.topic, p.partition): Entry(
-            topic_id=topic.topic_id,
-            original=tuple(p.original_replicas),
-            target=tuple(p.target_replicas),
-            state=p.state,
-            problem=_known_problem(p.reason),
-            log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
-            via=p.via,
-            sent_at=p.sent_at,
-            began=p.start_time,
-            ended=p.completion_time,
-            waited_for=p.waited_for,
-        )
+        TopicPartition(topic.topic, p.partition): _entry(topic.topic_id, p)
         for topic in topics
         for p in topic.partitions
     }
+
+
+def _entry(topic_id: str, p: RecordPartition) -> Entry:
+    entry = Entry(
+        topic_id=topic_id,
+        original=tuple(p.original_replicas),
+        target=tuple(p.target_replicas),
+        state=State(p.state),
+        problem=_known_problem(p.reason),
+        log_dirs=named_log_dirs(p.target_replicas, p.log_dirs),
+        via=p.via,
+        sent_at=p.sent_at,
+        began=p.start_time,
+        ended=p.completion_time,
+        waited_for=p.waited_for,
+    )
+    if entry.state is State.CANCELLING and entry.problem and entry.problem.reason is Reason.SUPERSEDING:
+        return replace(entry, state=State.SUPERSEDING)
+    if entry.state is State.IN_FLIGHT and entry.moves_nothing:
+        return replace(entry, state=State.SETTLING)
+    return entry
 
 
 def _log_dirs(entry: Entry) -> tuple[str, ...] | None:
@@ -149,7 +157,7 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
                 partition=tp.partition,
                 original_replicas=entry.original,
                 target_replicas=entry.target,
-                state=entry.state,
+                state=RecordState(entry.state),
                 reason=entry.problem.reason if entry.problem else None,
                 log_dirs=_log_dirs(entry),
                 via=entry.via,

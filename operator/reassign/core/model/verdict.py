@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.problem import Audience, Problem, render
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Elect, Step
 
-STATES = {
-    RecordState.SUBMITTING: PartitionState.PENDING,
-    RecordState.IN_FLIGHT: PartitionState.IN_FLIGHT,
-    RecordState.CANCELLING: PartitionState.CANCELLING,
-    RecordState.COMPLETED: PartitionState.COMPLETED,
-    RecordState.CANCELLED: PartitionState.CANCELLED,
-    RecordState.FAILED: PartitionState.FAILED,
+SHOWN = {
+    State.SUPERSEDING: PartitionState.CANCELLING,
+    State.SUBMITTING: PartitionState.PENDING,
+    State.IN_FLIGHT: PartitionState.IN_FLIGHT,
+    State.SETTLING: PartitionState.IN_FLIGHT,
+    State.CANCELLING: PartitionState.CANCELLING,
+    State.COMPLETED: PartitionState.COMPLETED,
+    State.CANCELLED: PartitionState.CANCELLED,
+    State.FAILED: PartitionState.FAILED,
 }
 
 
@@ -73,8 +76,8 @@ class Verdict:
         """
         entry, before = self.record[step.tp], self.resource.record.get(step.tp)
         if isinstance(step, Cancel):
-            return entry.superseding and not (before and before.superseding)
-        return isinstance(step, Alter) and entry.state is RecordState.SUBMITTING
+            return entry.state is State.SUPERSEDING and not (before and before.state is State.SUPERSEDING)
+        return isinstance(step, Alter) and entry.state is State.SUBMITTING
 
     @property
     def starts(self) -> bool:

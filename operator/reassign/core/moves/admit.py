@@ -13,7 +13,6 @@ from reassign.api.partition_reassignment import (
     PartitionEntry,
     PartitionState,
     PreferredLeader,
-    RecordState,
     ReplicationFactorChange,
 )
 from reassign.core.checks.budget import budget, reserve
@@ -34,6 +33,7 @@ from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import HOLDING, State
 from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.moves.dry_run import would_move
@@ -165,7 +165,7 @@ def _begin(i: Input) -> Admitted:
         steps.append(AlterLogDirs(i.tp, to_come))
     allow = i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW
     steps.append(Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current))))
-    return Admitted(entry=_entry(i, RecordState.SUBMITTING), steps=tuple(steps))
+    return Admitted(entry=_entry(i, State.SUBMITTING), steps=tuple(steps))
 
 
 def _settle_at_target(i: Input) -> Admitted:
@@ -179,13 +179,13 @@ def _settle_at_target(i: Input) -> Admitted:
     if settled(i) or (elect and held):
         return Admitted(Waiting(PartitionState.PENDING, held.problem if held else None))
     if in_sync and not elect:
-        return Admitted(entry=_entry(i, RecordState.COMPLETED))
+        return Admitted(entry=_entry(i, State.COMPLETED))
     if problem := claim(i):  # another one may move it away before this one is settled
         return Admitted(Waiting(PartitionState.BLOCKED, problem))
-    return Admitted(entry=_entry(i, RecordState.IN_FLIGHT), steps=(Elect(i.tp),) if in_sync else ())
+    return Admitted(entry=_entry(i, State.SUBMITTING).under_way(), steps=(Elect(i.tp),) if in_sync else ())
 
 
-def _entry(i: Input, state: RecordState) -> Entry:
+def _entry(i: Input, state: State) -> Entry:
     return Entry(i.topic.id, i.partition.replicas, i.target, state, log_dirs=tuple(sorted(i.log_dirs.items())))
 
 
@@ -196,7 +196,7 @@ def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy) -> 
         for v in verdicts
         for record in (v.resource.record, v.record)
         for tp, entry in active(record).items()
-        if not (entry.stays or snapshot.lost(tp, entry.topic_id))
+        if entry.state in HOLDING and not snapshot.lost(tp, entry.topic_id)
     }
     wanted: dict[TopicPartition, Resource] = {}
     for verdict in verdicts:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reassign.api.partition_reassignment import RecordState, WhenInFlight
+from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.model.memory import Holder
 from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
@@ -27,7 +28,7 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
         tp: Holder(verdict.resource.uid, verdict.resource.namespace, target)
         for verdict in verdicts
         for tp, entry in active(verdict.record).items()
-        if not entry.superseding and _moves(tp, target := frozenset(entry.target), snapshot)
+        if entry.state is not State.SUPERSEDING and _moves(tp, target := frozenset(entry.target), snapshot)
     }
     return left | held
 
@@ -45,16 +46,16 @@ def with_adopted(resource: Resource, snapshot: Snapshot, policy: Policy, holders
         topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
         if tp in resource.record or policy.forbids(resource, tp) or topic is None or partition is None:
             continue
-        entry = Entry(topic.id, partition.replicas, asked.replicas, RecordState.COMPLETED, log_dirs=asked.named)
+        entry = Entry(topic.id, partition.replicas, asked.replicas, State.COMPLETED, log_dirs=asked.named)
         if _moves(tp, frozenset(asked.replicas), snapshot):
             own = Holder(resource.uid, resource.namespace, frozenset(asked.replicas))
             if takes_over or holders.get(tp) == own:
                 original, problem = snapshot.reassignments[tp].original, recorded(Reason.ORDER_UNKNOWN)
-                in_flight = RecordState.IN_FLIGHT
+                in_flight = State.IN_FLIGHT
                 adopted[tp] = Entry(topic.id, original, asked.replicas, in_flight, problem, asked.named)
         elif resource.up_to_date and resource.status.completion_time:
             at_target = partition.replicas == asked.replicas
-            cancelled = entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY))
+            cancelled = entry.to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY))
             adopted[tp] = entry if at_target else cancelled
     return {**adopted, **resource.record}
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reassign.api.partition_reassignment import PreferredLeader, RecordState, WhenInFlight
+from reassign.api.partition_reassignment import PreferredLeader, WhenInFlight
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.snapshot import Partition, Snapshot
+from reassign.core.model.states import State
 from reassign.core.model.steps import Elect
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.advance import Held, Move, advance, held_by, with_true_original
@@ -32,9 +33,9 @@ def follow(verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy)
 
 def _next(held: Held) -> Move:
     entry = held.entry
-    if entry.stays:
+    if entry.state is State.SETTLING:
         return Move(None)  # judged anew each time: it holds nothing that an older one wants
-    if entry.superseding:
+    if entry.state is State.SUPERSEDING:
         return _make_way(held)
     if entry.active:
         return _follow(held)
@@ -46,7 +47,7 @@ def _next(held: Held) -> Move:
 
 def _reopened(held: Held) -> bool:
     """Whether what failed an entry is no longer asked for, so that it is judged anew."""
-    failed, reason = held.entry.state is RecordState.FAILED, held.entry.problem and held.entry.problem.reason
+    failed, reason = held.entry.state is State.FAILED, held.entry.problem and held.entry.problem.reason
     if not failed:
         return False
     if reason is Reason.DEADLINE_EXCEEDED:
@@ -68,9 +69,9 @@ def _came_true(held: Held) -> Entry:
     at its target after all, in the directories that are named."""
     entry, partition = held.entry, held.snapshot.partition(held.tp)
     in_sync = partition is not None and partition.isr >= set(entry.target)
-    given_up = entry.state in (RecordState.CANCELLED, RecordState.FAILED)
+    given_up = entry.state in (State.CANCELLED, State.FAILED)
     if given_up and held.at_target and in_sync and held.directed().done:
-        return entry.to(RecordState.COMPLETED)
+        return entry.to(State.COMPLETED)
     return entry
 
 
@@ -79,7 +80,7 @@ def _follow(held: Held) -> Move:
     tp, snapshot, directed = held.tp, held.snapshot, held.directed()
     entry = replace(held.entry, log_dirs=directed.log_dirs)
     if problem := held.lost():
-        if entry.state is RecordState.SUBMITTING and held.ended(problem):
+        if entry.state is State.SUBMITTING and held.ended(problem):
             return Move(None)
         return Move(entry, problem=problem)
     in_flight = snapshot.reassignments.get(tp)
@@ -91,20 +92,20 @@ def _follow(held: Held) -> Move:
             return Move(entry, problem=held.recent.doubts.get((tp, entry.target)))
     elif in_flight.target == frozenset(entry.target):
         entry = with_true_original(entry, in_flight.original)
-        return Move(entry.to(RecordState.IN_FLIGHT, entry.problem)).instructing(directed)
-    if entry.state is RecordState.SUBMITTING:
+        return Move(entry.under_way(entry.problem)).instructing(directed)
+    if entry.state is State.SUBMITTING:
         return Move(None)
     left = held.undirected()
     if not left.done:
         return Move(held.entry).instructing(left)
-    return Move(entry.to(RecordState.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
+    return Move(entry.to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
 
 
 def _finish(held: Held, entry: Entry, partition: Partition, directed: Directed) -> Move:
     """Done is: not in flight, replicas equal the target in order, all of them in sync, and where they are named."""
-    entry = entry.to(RecordState.IN_FLIGHT, entry.problem)
+    entry = entry.under_way(entry.problem)
     if not (partition.isr >= set(entry.target) and directed.done):
         return Move(entry).instructing(directed)
     if held.resource.spec.preferred_leader is PreferredLeader.ELECT and partition.leader != entry.target[0]:
         return Move(entry, Elect(held.tp))
-    return Move(entry.to(RecordState.COMPLETED, entry.problem))
+    return Move(entry.to(State.COMPLETED, entry.problem))

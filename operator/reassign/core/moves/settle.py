@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.memory import (
     CancelConfirmed,
     Doubted,
@@ -22,6 +22,7 @@ from reassign.core.model.problem import Problem, ids
 from reassign.core.model.record import Entry, Record, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Stall, Verdict, Waiting
 from reassign.errors import Reason
@@ -59,7 +60,7 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
         if (write := recent.in_doubt(tp, before)) and write.via != via:
             via, unanswered[tp] = None, write
         record[tp] = replace(record[tp], via=via, sent_at=sent_at)
-        if record[tp].state is RecordState.SUBMITTING:
+        if record[tp].state is State.SUBMITTING:
             record[tp] = replace(record[tp], began=sent_at, waited_for=waits.get(tp))
     answered = recent.answered.difference(step.tp for step in verdict.steps)
     return replace(verdict, record=record), replace(recent, unanswered=unanswered, answered=answered)
@@ -134,13 +135,13 @@ def _settled(resource: Resource, step: Alter | Cancel | Elect, entry: Entry, out
         return Settled(entry, (), outcome.problem)
     if isinstance(step, Elect):
         failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
-        return Settled(entry.to(RecordState.COMPLETED, failed or entry.problem), (Elected(step.tp),))
+        return Settled(entry.to(State.COMPLETED, failed or entry.problem), (Elected(step.tp),))
     if isinstance(step, Cancel):
         return _cancelled(resource, step, entry, outcome)
-    if entry.state is RecordState.CANCELLING:
+    if entry.state is State.CANCELLING:
         return _restored(resource, step, entry, outcome)
     if outcome.result is Result.APPLIED:
-        return Settled(entry.to(RecordState.IN_FLIGHT))
+        return Settled(entry.under_way())
     if outcome.reason in CHANGED:
         return Settled(None, waiting=Waiting(PartitionState.PENDING))
     refused = Refused(step.tp, step.replicas, outcome.problem)
@@ -157,14 +158,14 @@ def _instructed(step: AlterLogDirs, outcome: Outcome) -> list[Fact]:
 
 def _cancelled(resource: Resource, step: Cancel, entry: Entry, outcome: Outcome) -> Settled:
     if outcome.result is Result.APPLIED:
-        if entry.superseding:
+        if entry.state is State.SUPERSEDING:
             return Settled(entry, (Refused(step.tp, frozenset(step.target), REPEATED),))
         return Settled(entry, (CancelConfirmed(resource.uid, step.tp),))
     if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
         return Settled(entry)
     problem = _cannot_go_back(outcome, entry.original)
     refused = (Refused(step.tp, (), problem),)
-    if entry.superseding:
+    if entry.state is State.SUPERSEDING:
         return Settled(None, refused, waiting=Waiting(PartitionState.BLOCKED, problem))
     return Settled(entry, refused, problem)
 
@@ -192,7 +193,7 @@ def _restored(resource: Resource, step: Alter, entry: Entry, outcome: Outcome) -
     if not resource.deleted:
         return Settled(None, facts)
     failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
-    return Settled(entry.to(RecordState.CANCELLED, failed or entry.problem), facts)
+    return Settled(entry.to(State.CANCELLED, failed or entry.problem), facts)
 
 
 def _withheld(tp: TopicPartition, replicas: tuple[int, ...], waits: Waiting) -> tuple[Waiting, tuple[Fact, ...]]:

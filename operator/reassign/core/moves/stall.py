@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.in_flight import copy_of_others
 from reassign.core.checks.log_dirs import unknown_log_dir
 from reassign.core.model.log_dirs import LogDirPlacement, placements
@@ -19,6 +18,7 @@ from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import duration, leader_bytes
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.track import Distance, Track
 from reassign.core.model.verdict import Stall, Verdict
 from reassign.errors import Reason
@@ -45,11 +45,11 @@ def _with_stalls(
         if partition is None or tp in verdict.problems:
             continue
         before, refused = recent.tracks.get(tp), stalled[tp].problem if tp in stalled else None
-        if entry.state is RecordState.CANCELLING:
+        if entry.state in (State.CANCELLING, State.SUPERSEDING):
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
             if recent.now - track.since >= timeout:
                 stalled[tp] = Stall(refused or _hangs(tp, entry, partition, snapshot, timeout), True)
-        elif entry.state is RecordState.IN_FLIGHT:
+        elif entry.state is State.IN_FLIGHT:
             move = _Move(tp, entry, partition, snapshot, timeout)
             tracks[tp] = track = _track(before, entry.target, move.distance, recent.now)
             if stall := move.stall(track, recent.now, refused, throttled=throttled):

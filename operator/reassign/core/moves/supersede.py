@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import RecordState
 from reassign.core.checks.in_flight import describe
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
+from reassign.core.model.states import State
 from reassign.core.model.steps import Cancel, Step
 from reassign.core.moves.undo import undo_cost
 from reassign.errors import Reason
@@ -33,11 +33,10 @@ def supersede(i: Input) -> Superseding:
     assert theirs is not None
     i.own.take(i.slots, i.partition.leader)
     i.shared.take(i.slots, i.partition.leader)
-    entry = Entry(i.topic.id, theirs.original, i.target, RecordState.IN_FLIGHT)
+    entry = Entry(i.topic.id, theirs.original, i.target, State.SUPERSEDING, recorded(Reason.SUPERSEDING))
     if i.under_way:
-        return Superseding(entry.to(RecordState.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
+        return Superseding(entry.under_way(recorded(Reason.ORDER_UNKNOWN)))
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
-    cancelling = entry.to(RecordState.CANCELLING, recorded(Reason.SUPERSEDING))
-    return Superseding(cancelling, (Cancel.of(i.tp, theirs),), Problem(Reason.SUPERSEDING, note))
+    return Superseding(entry, (Cancel.of(i.tp, theirs),), Problem(Reason.SUPERSEDING, note))

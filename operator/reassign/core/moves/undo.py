@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reassign.api.partition_reassignment import DeletionPolicy, PartitionState, RecordState
+from reassign.api.partition_reassignment import DeletionPolicy, PartitionState
 from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.model.memory import Recent
 from reassign.core.model.policy import Policy
@@ -18,6 +18,7 @@ from reassign.core.model.problem import Problem, ids
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, ReplicationFactorGuard, Snapshot
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Judged
 from reassign.core.model.verdict import Verdict, Waiting
 from reassign.core.moves.advance import Held, Move, advance, held_by, with_true_original
@@ -64,17 +65,17 @@ def released(resource: Resource, record: Record, now: datetime) -> bool | None:
 
 
 def _brings_back(entry: Entry) -> bool:
-    return entry.state is RecordState.CANCELLING and not entry.superseding
+    return entry.state is State.CANCELLING
 
 
 def goes_back(held: Held) -> bool:
     """Whether an entry is on its way back, or is to be: its resource is being deleted, its target is another one now,
     or the brake is set."""
     entry = held.entry
-    if entry.stays or entry.superseding:
+    if entry.state in (State.SETTLING, State.SUPERSEDING):
         return False
     unwanted = held.target != entry.target or (held.undo and not (held.at_target and held.directed().done))
-    return entry.state is RecordState.CANCELLING or (entry.active and unwanted)
+    return entry.state is State.CANCELLING or (entry.active and unwanted)
 
 
 def _bring_back(held: Held) -> Move:
@@ -85,12 +86,12 @@ def _bring_back(held: Held) -> Move:
         return move
     left = held.undirected()
     if (move.entry is None or not move.entry.active) and not left.done:
-        move = Move(held.entry.to(RecordState.CANCELLING, held.entry.problem))
+        move = Move(held.entry.to(State.CANCELLING, held.entry.problem))
     return move.instructing(left)
 
 
 def _back_to_original(held: Held) -> Move:
-    entry = held.entry.to(RecordState.CANCELLING, held.entry.problem)
+    entry = held.entry.to(State.CANCELLING, held.entry.problem)
     if problem := held.lost():
         return _cancelled(held, problem) if held.ended(problem) else Move(entry, problem=problem)
     partition = held.snapshot.topics[held.tp.topic].partitions[held.tp.partition]
@@ -101,7 +102,7 @@ def _back_to_original(held: Held) -> Move:
         confirmed = (held.resource.uid, held.tp) in held.recent.cancelled
         return _restore(held, entry) if confirmed and same else Move(entry)
     if partition.replicas == entry.target:
-        return Move(entry.to(RecordState.COMPLETED) if held.resource.deleted else None)
+        return Move(entry.to(State.COMPLETED) if held.resource.deleted else None)
     if partition.replicas == entry.original:
         return _cancelled(held, entry.problem)
     return _restore(held, entry) if same else _cancelled(held, recorded(Reason.CANCELLED_EXTERNALLY))
@@ -124,7 +125,7 @@ def _cancel(held: Held, entry: Entry, in_flight: Reassignment, partition: Partit
 
 def _cancelled(held: Held, problem: Problem | None = None) -> Move:
     """Brought back. While the resource is being deleted its record keeps the entry."""
-    return Move(held.entry.to(RecordState.CANCELLED, problem) if held.resource.deleted else None)
+    return Move(held.entry.to(State.CANCELLED, problem) if held.resource.deleted else None)
 
 
 def _restore(held: Held, entry: Entry) -> Move:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState, RecordState
+from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import Bytes
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.model.verdict import STATES, Verdict
+from reassign.core.model.verdict import SHOWN, Verdict
 from reassign.core.report.events import COSTS
 from reassign.errors import Reason
 
@@ -50,14 +50,14 @@ def _line(
         state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
         return Line(tp, state, problem, size)
     problem = verdict.problems.get(tp)
-    if problem and entry.state is RecordState.IN_FLIGHT:
+    if problem and SHOWN[entry.state] is PartitionState.IN_FLIGHT:
         return Line(tp, PartitionState.BLOCKED, problem, size)
     stall = verdict.stalls.get(tp)
     shown = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
-    if said and said.reason in COSTS and entry.state is RecordState.CANCELLING:
+    if said and said.reason in COSTS and SHOWN[entry.state] is PartitionState.CANCELLING:
         shown = shown or said  # known only while the move is listed, it stands until the cancel is confirmed
     shown = shown or (stall.problem if stall else entry.problem)
-    return Line(tp, STATES[entry.state], _with_cause(shown, said), size)
+    return Line(tp, SHOWN[entry.state], _with_cause(shown, said), size)
 
 
 def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None:

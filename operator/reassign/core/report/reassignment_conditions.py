@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from reassign.api.partition_reassignment import PartitionState, RecordState
+from reassign.api.partition_reassignment import PartitionState
 from reassign.core.checks.hold import HOLDS
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.states import State
 from reassign.core.model.verdict import Stall, Verdict
 from reassign.core.report.conditions import ConditionState, unready, unsettled
 from reassign.core.report.dry_run import Conclusion
@@ -103,7 +104,7 @@ def _goes_on(verdict: Verdict) -> bool:
     """Whether one batch follows another: what is about to be altered is no pause between them."""
     concluded = {(c.type, c.reason) for c in verdict.resource.status.conditions}
     return ("Reconciling", IN_FLIGHT) in concluded and any(
-        entry.state is RecordState.SUBMITTING for entry in verdict.record.values()
+        entry.state is State.SUBMITTING for entry in verdict.record.values()
     )
 
 
@@ -154,7 +155,7 @@ def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
     drifted = [
         str(tp)
         for tp, entry in sorted(verdict.record.items())
-        if entry.state is RecordState.COMPLETED
+        if entry.state is State.COMPLETED
         and tp not in snapshot.reassignments
         and (partition := snapshot.partition(tp)) is not None
         and partition.replicas != entry.target

@@ -25,6 +25,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
@@ -161,7 +162,7 @@ def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator
 
 def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[frozenset[int], frozenset[int]]:
     in_flight = snapshot.reassignments.get(tp)
-    if in_flight and not entry.superseding:
+    if in_flight and entry.state is not State.SUPERSEDING:
         return frozenset(in_flight.original), frozenset(in_flight.adding)
     return frozenset(entry.original), entry.added
 
