@@ -12,8 +12,8 @@ from typing import Any
 
 from localplatform.brokers import Brokers
 from reassign.api.kafka_cluster import Limits, ThrottleStatus
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
-from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.record import active, read_record, write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
@@ -71,8 +71,8 @@ class LiveOperator:
         self.memory = replace(self.memory, recent=recent)
         wanted = readable(self.throttle, self.reads, snapshot.brokers)
         read = ConfigRead(time.monotonic(), await client.configs(sorted(wanted)) if wanted else {})
-        policy = Policy(Limits(), throttle=ThrottlePolicy(record=self.throttle))
-        decision = decide(resources, snapshot, read, self.memory, policy, datetime.now(UTC))
+        rules = ClusterRules(Limits(), throttle=ThrottleRules(record=self.throttle))
+        decision = decide(resources, snapshot, read, self.memory, rules, datetime.now(UTC))
         assert not decision.errors, decision.errors
         self.reads = decision.throttle.reads
         record = decision.throttle.record

@@ -12,7 +12,7 @@ from reassign.core.model.forwarding import Forwarded, Forwarding, MetadataOffset
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.steps import APPLIED, Outcome, Result
 from reassign.core.throttle.desired import ThrottledMove
-from reassign.core.throttle.diff import Diff, fit, read_record
+from reassign.core.throttle.diff import Diff, fit, read_throttles
 
 LOST = Outcome(Result.UNKNOWN)
 Store = dict[ConfigResource, dict[str, str]]
@@ -79,7 +79,7 @@ class Throttler:
                 # what the API server has read back from the wire
                 self.status = planned.record and ThrottleStatus.parse(planned.record.wire())
                 continue
-            assert step.key in read_record(self.status), f"{step} is not recorded"
+            assert step.key in read_throttles(self.status), f"{step} is not recorded"
             via = self.forwarding.via_of(step.key.resource)
             assert via is not None
             self.sent_at = self.now

@@ -16,8 +16,8 @@ from reassign.controller.actor import Actor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.throttle_record import ThrottleRecord
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -167,12 +167,12 @@ class Operator:
 
     async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
         self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
-        policy = ThrottlePolicy.of(self.api.parsed.spec, self.api.recorded)
-        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, policy)
+        rules = ThrottleRules.of(self.api.parsed.spec, self.api.recorded)
+        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
         wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
         began = time.monotonic()
         read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
-        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, policy)
+        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, rules)
         assert not decision.awaited
         self.memory = memory
         await self.actor.throttle_record.write(decision)
@@ -209,8 +209,8 @@ class Operator:
         """
         throttle = {name: value for name, value in (("interBroker", rate), ("logDir", log_dir)) if value}
         fields = {"throttle": throttle} if throttle else {}
-        policy = ThrottlePolicy.of(self.api.parsed.spec)
-        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), policy)
+        rules = ThrottleRules.of(self.api.parsed.spec)
+        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), rules)
         state = RecordState.IN_FLIGHT if begun else RecordState.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
         ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}

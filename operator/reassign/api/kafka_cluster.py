@@ -12,6 +12,7 @@ from reassign.api.common import (
     ByteLimit,
     Conditions,
     Count,
+    CustomResource,
     Model,
     NamespaceName,
     ObjectName,
@@ -21,7 +22,6 @@ from reassign.api.common import (
     PartitionId,
     Rate,
     RecordedTime,
-    Resource,
     Rule,
     Schema,
     SecretKey,
@@ -479,7 +479,7 @@ class KafkaClusterStatus(Model):
     ReassignmentRecord."""
 
 
-class KafkaCluster(Resource):
+class KafkaCluster(CustomResource):
     """A Kafka cluster whose partitions may be moved: how to reach it, how much may move at once, and the
     emergency brake."""
 

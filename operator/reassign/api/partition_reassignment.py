@@ -12,6 +12,7 @@ from reassign.api.common import (
     BrokerId,
     Conditions,
     Count,
+    CustomResource,
     Model,
     NamespaceName,
     ObjectName,
@@ -22,7 +23,6 @@ from reassign.api.common import (
     Rate,
     RecordedTime,
     Replicas,
-    Resource,
     Schema,
     Seconds,
     ShortText,
@@ -92,7 +92,7 @@ class ClusterRef(Model):
     allowed by the KafkaCluster's spec.allowedNamespaces."""
 
 
-LogDir = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
+LogDirPath = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
 
 
 class PartitionEntry(Model):
@@ -116,7 +116,7 @@ class PartitionEntry(Model):
     """Guard: the partition is moved only if it is on exactly these brokers, in any order, when its move
     begins. Replicas that are still being added do not count. Compared once; a mismatch blocks this partition
     alone."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
+    log_dirs: Annotated[tuple[LogDirPath, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
     choose, or leave it where it is. A replica that is in another directory of its broker is copied."""
 
@@ -335,7 +335,7 @@ class RecordPartition(Model):
     """The last step that was begun or confirmed."""
     reason: ReasonText | None = None
     """Why it ended other than completed, as one word."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=MAX_REPLICAS)] | None = None
+    log_dirs: Annotated[tuple[LogDirPath, ...], Field(max_length=MAX_REPLICAS)] | None = None
     """The log directories that were named for the target replicas, or any."""
     via: BrokerId | None = None
     """The broker that the last request for it went to."""
@@ -391,7 +391,7 @@ class PartitionReassignmentStatus(Model):
     """What an earlier version recorded here. Read once, after an upgrade; the records are ReassignmentRecords now."""
 
 
-class PartitionReassignment(Resource):
+class PartitionReassignment(CustomResource):
     """Moves the replicas of partitions to the brokers that it names, and follows them until they are in sync. When it
     is deleted, what is still in flight goes back to its original replicas."""
 

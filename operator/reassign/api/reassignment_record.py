@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reassign.api.common import Model, NamespaceName, ObjectName, Resource, Seconds, ShortText
+from reassign.api.common import CustomResource, Model, NamespaceName, ObjectName, Seconds, ShortText
 from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS, MAX_PARTS
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
@@ -41,7 +41,7 @@ class ReassignmentRecordSpec(Model):
     PartitionReassignments by uid, and namespace/* for all of a namespace that could not be listed."""
 
 
-class ReassignmentRecord(Resource):
+class ReassignmentRecord(CustomResource):
     """The operator's own record of a PartitionReassignment or KafkaCluster. The operator writes it and believes it:
     do not edit it."""
 

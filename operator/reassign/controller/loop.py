@@ -36,11 +36,11 @@ from reassign.core.cluster import (
     cluster_status,
     hold_now,
     orphaned_throttles,
-    policy_of,
+    rules_of,
 )
 from reassign.core.duplicates import duplicate_of
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -200,7 +200,7 @@ class ClusterLoop:
         if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
-        sleep = await self._serve(obj, resources, observed, policy_of(cluster, hold, throttle))
+        sleep = await self._serve(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
@@ -225,12 +225,14 @@ class ClusterLoop:
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
 
-    async def _serve(self, obj: Object, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
+    async def _serve(
+        self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
+    ) -> float:
         """Decide, act and report; in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
         attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
         assert client is not None
-        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.reporter.now())
+        decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
@@ -239,7 +241,7 @@ class ClusterLoop:
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory, begins = decision.memory, decision.begins
         try:
-            written = await self.actor.record(decision, policy, attempts)
+            written = await self.actor.record(decision, rules, attempts)
         except ReassignError:  # nothing begins, and what is to be undone waits for no API server
             written = {}
         decision = recorded(decision, written, attempts.refused)
@@ -250,8 +252,8 @@ class ClusterLoop:
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
-        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
-        self.metrics.decided(self.name, decision, policy.limits.partitions_in_flight)
+        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, rules))
+        self.metrics.decided(self.name, decision, rules.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())

@@ -37,7 +37,7 @@ from reassign.core.model.permission import ALL_NAMESPACES, Namespaces
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 from reassign.errors import ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
 
@@ -61,7 +61,7 @@ class Store:
         self._parsed_parts: dict[str, tuple[int, Part | Problem]] = {}
         self._joined: dict[str, Resource | Settled | Problem] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
-        self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
+        self._parsed_plans: dict[str, tuple[int, PlanResource | Problem]] = {}
         self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
         self.turned: dict[str, datetime] = {}
@@ -238,20 +238,20 @@ class Store:
         """A GET has said so."""
         self._gone[owner.uid] = since
 
-    def plan(self, uid: str) -> Plan | None:
+    def plan(self, uid: str) -> PlanResource | None:
         """A ReassignmentPlan, parsed, if it is there."""
         if (obj := self.get(uid)) is None:
             return None
         parsed = once(self._parsed_plans, parse_plan, obj)
-        return parsed if isinstance(parsed, Plan) else None
+        return parsed if isinstance(parsed, PlanResource) else None
 
-    def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
+    def plans(self, key: ClusterKey) -> list[PlanResource | Unreadable]:
         """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
         referring = self._counting(key, Kind.REASSIGNMENT_PLAN)
         all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
-        return [parsed if isinstance(parsed, Plan) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
+        return [parsed if isinstance(parsed, PlanResource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
-    def waves(self, plan: Plan) -> list[Resource | Settled | Unreadable]:
+    def waves(self, plan: PlanResource) -> list[Resource | Settled | Unreadable]:
         """The PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
         labelled = [obj for obj in self._counting(key) if is_wave(obj, plan)]

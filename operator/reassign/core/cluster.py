@@ -1,4 +1,4 @@
-"""What is said of a KafkaCluster: identity, permission, policy, what holds it, and its status."""
+"""What is said of a KafkaCluster: identity, permission, rules, what holds it, and its status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from reassign.api.kafka_cluster import (
     KafkaCluster,
     KafkaClusterStatus,
     PacingStatus,
-    ReplicationFactorGuard,
     ThrottleStatus,
 )
 from reassign.api.limits import MAX_FOREIGN
 from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.permission import Permission, not_readable
-from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -179,7 +178,7 @@ def hold_now(
     )
 
 
-def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus | None = None) -> Policy:
+def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus | None = None) -> ClusterRules:
     """What the cluster says to its resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
     if hold.pacing:
@@ -187,13 +186,13 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
     execution = cluster.spec.execution
     if (hold.older or hold.claimed or hold.unseen) and execution is Execution.CANCEL_ALL:
         execution = Execution.CANCEL_OURS  # other clients' moves are the older one's, or of one that serves meanwhile
-    return Policy(
+    return ClusterRules(
         limits=limits,
         hold=hold.hold or hold.pause or (hold.claim.undecided if hold.claim else None),
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(
-            ThrottlePolicy.of(cluster.spec, throttle),
+            ThrottleRules.of(cluster.spec, throttle),
             older=hold.older or hold.restoring,
             younger=hold.younger,
             claimed=hold.claimed,
@@ -237,7 +236,7 @@ def cluster_status(
                 BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
             ),
-            "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
+            "replication_factor_guard": snapshot.guard,
             "pacing": hold.pacing,
             "throttle": throttle and throttle.model_copy(update={"brokers": (), "topics": ()}),
             "in_flight": len(snapshot.reassignments) - len(others),

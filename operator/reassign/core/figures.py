@@ -12,7 +12,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
-from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.diff import read_throttles
 from reassign.core.throttle.stage import ThrottleDecision, left_in_flight
 from reassign.core.tick import Decision
 
@@ -67,4 +67,4 @@ def _left_over(throttle: ThrottleDecision, snapshot: Snapshot) -> int:
     if throttle.untouched and left_in_flight(throttle.record, snapshot):
         return 0
     wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items)}
-    return len({key.resource for key in read_record(throttle.record)} - wanted)
+    return len({key.resource for key in read_throttles(throttle.record)} - wanted)

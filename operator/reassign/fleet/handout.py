@@ -24,7 +24,7 @@ from reassign.fleet.choose import File, Folder, Kind
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split, table_of
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from reassign.spark.executors import slots
 from reassign.spark.own_process import ProcessEndedError, in_own_process
 
@@ -63,7 +63,7 @@ def outcomes(
     inventory: Inventory,
     snapshots: Mapping[Folder, Sequence[File]],
     newest: Collection[Folder],
-    policy: Policy,
+    policy: FleetPolicy,
     own_process_from: int = LARGE,
 ) -> DataFrame:
     """Return rows of OUTCOMES that Spark keeps, of these snapshots; only the `newest` are planned.
@@ -127,7 +127,7 @@ def _function(
     At most `processes` of an executor's snapshots have processes of their own at the same time.
     """
 
-    def outcome_with(terms: Policy, folder: Folder, newest: bool, handed: Iterable[Handed]) -> Row:
+    def outcome_with(terms: FleetPolicy, folder: Folder, newest: bool, handed: Iterable[Handed]) -> Row:
         contents, unread = {}, list[File]()
         for each in handed:
             try:
@@ -142,7 +142,7 @@ def _function(
         return outcome_of(folder, contents, terms, newest, unread)
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, size, terms = list[Row](), 0, Policy.model_validate_json(policy)
+        rows, size, terms = list[Row](), 0, FleetPolicy.model_validate_json(policy)
         for folder, newest, handed in snapshots_of(files):
             outcome = partial(outcome_with, terms, folder, newest, handed)
             of_one = sum(each.length for each in handed)

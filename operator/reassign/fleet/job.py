@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 
 
 class Job(NamedTuple):
     """The input and output of a run: `snapshots` and `work` are folders of any file system that Spark knows."""
 
     snapshots: str
-    policy: Policy
+    policy: FleetPolicy
     work: str
     manifests: Path | None = None
     report: Path | None = None  # where links lead to

@@ -12,8 +12,8 @@ from reassign.fleet.outcomes import Row
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities
 from reassign.planning.problem.measures import what_counts
-from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Goal
-from reassign.planning.problem.problem import Problem
+from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem
 from reassign.planning.problem.racks import levels, names_of
 from reassign.planning.problem.shares import DISK, REPLICAS
 from reassign.planning.problem.spread import spread
@@ -21,7 +21,7 @@ from reassign.planning.problem.spread import spread
 WHATS = tuple(counted.what for counted in COUNTED.values())
 
 
-def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, list[Row]]:
+def assess(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem | None) -> dict[str, list[Row]]:
     """Return rows of loads. Without a problem, what it tells is null."""
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
@@ -37,7 +37,7 @@ def _lying(load: Bytes) -> Row:
     return dict(zip(WHATS, load.tolist(), strict=True))
 
 
-def _brokers(cluster: Cluster, load: Bytes, problem: Problem | None) -> Iterator[Row]:
+def _brokers(cluster: Cluster, load: Bytes, problem: PlacementProblem | None) -> Iterator[Row]:
     capacity, known = capacities(cluster.directories, len(cluster.brokers))
     for i, broker in enumerate(cluster.brokers.tolist()):
         shares = {}
@@ -54,7 +54,7 @@ def _brokers(cluster: Cluster, load: Bytes, problem: Problem | None) -> Iterator
         }
 
 
-def of_racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
+def of_racks(cluster: Cluster, goal: PlacementGoal, load: Bytes) -> Iterator[Row]:
     """One row for each rack of each level, a broker that is a child by itself too; none where they are unreadable."""
     try:
         groups = levels(cluster.racks, goal.awareness, cluster.brokers)
@@ -71,7 +71,7 @@ def of_racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
             }
 
 
-def _path(cluster: Cluster, goal: Goal, level: int, broker: int) -> str:
+def _path(cluster: Cluster, goal: PlacementGoal, level: int, broker: int) -> str:
     rack = cluster.racks[broker]
     names = names_of(rack) if goal.awareness is Awareness.TREE else (rack,)
     alone = f"broker {cluster.brokers[broker]}"
@@ -120,7 +120,7 @@ def _whole(cluster: Cluster, load: Bytes) -> Row:
     }
 
 
-def _of_goal(goal: Goal, problem: Problem | None) -> Row:
+def _of_goal(goal: PlacementGoal, problem: PlacementProblem | None) -> Row:
     if problem is None:
         return {}
     emptied = np.isin(problem.brokers, sorted(goal.drain))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import reassign
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import LOADS, Row, rows_of
-from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.policy import FleetPolicy, Terms
 from reassign.fleet.report.model import Cluster, Fleet, Problem, State
 
 TABLES = ("cluster_load", "plans", "topic_growth", "disk_growth", "leftovers")
@@ -38,7 +38,7 @@ def fleet(
     quarantine: Sequence[Verdict],
     tables: Mapping[str, pa.Table],
     details: Iterable[pa.Table],
-    policy: Policy,
+    policy: FleetPolicy,
 ) -> Fleet:
     """`tables` are TABLES, in order; `details` are parts of what executors keep, read when they are needed."""
     return Fleet(
@@ -51,7 +51,7 @@ def fleet(
 
 
 def _clusters(
-    seen: dict[str, Seen], tables: Mapping[str, pa.Table], details: Iterable[pa.Table], policy: Policy
+    seen: dict[str, Seen], tables: Mapping[str, pa.Table], details: Iterable[pa.Table], policy: FleetPolicy
 ) -> Iterator[Cluster]:
     rows_of_table = {table: by_cluster(tables[table]) for table in TABLES}
 

@@ -15,18 +15,11 @@ from typing import Any, TypeVar
 
 from kafka.errors import KafkaError
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import sizes
-from reassign.core.model.snapshot import (
-    LogDir,
-    LogDirs,
-    Reassignment,
-    ReplicationFactorGuard,
-    Snapshot,
-    Topic,
-    TopicPartition,
-)
+from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Outcome, Step
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles

@@ -28,8 +28,9 @@ from kafka.protocol.admin import (
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import MetadataRequest
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import MetadataOffsets
-from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
 from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from reassign.core.model.snapshot import Reassignment, ReplicationFactorGuard
+from reassign.api.kafka_cluster import ReplicationFactorGuard
+from reassign.core.model.snapshot import Reassignment
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
 from reassign.kafka import requests

@@ -22,7 +22,7 @@ def served(i: Input) -> Problem | None:
 
 def hold(i: Input) -> Problem | None:
     """The resource is suspended, cannot be done, or the cluster starts nothing new."""
-    return i.resource.unsupported or _suspended(i.resource) or i.policy.unseen(i.resource) or i.policy.hold
+    return i.resource.unsupported or _suspended(i.resource) or i.rules.unseen(i.resource) or i.rules.hold
 
 
 def idle(i: Input) -> Problem | None:

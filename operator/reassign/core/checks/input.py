@@ -8,10 +8,10 @@ from functools import cached_property
 
 from reassign.api.partition_reassignment import PartitionEntry, WhenInFlight
 from reassign.core.model.budget import Budget, slots_of
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Name
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
@@ -33,7 +33,7 @@ class Input:
     wanted: PartitionEntry
     resource: Resource
     snapshot: Snapshot
-    policy: Policy
+    rules: ClusterRules
     recent: Recent
     room: Room
     budget: Budget
@@ -100,14 +100,14 @@ class Input:
     @cached_property
     def slots(self) -> Collection[int]:
         """The brokers on which its move takes a slot."""
-        return slots_of(self.tp, self.added, self.snapshot, self.policy.small_move_bytes)
+        return slots_of(self.tp, self.added, self.snapshot, self.rules.small_move_bytes)
 
     @property
     def replaced_slots(self) -> Collection[int] | None:
         """The slots of the move in flight that makes way for it."""
         if self.in_flight is None:
             return None
-        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.policy.small_move_bytes)
+        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.rules.small_move_bytes)
 
     @cached_property
     def receivers(self) -> frozenset[int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import RecordState
-from reassign.core.model.progress import Bytes, leader_bytes, partition_bytes
+from reassign.core.model.progress import CopyProgress, leader_bytes, partition_bytes
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 
@@ -85,7 +85,7 @@ def bytes_to_copy(
     target: Sequence[int],
     named: Iterable[tuple[int, str]],
     snapshot: Snapshot,
-) -> Bytes | None:
+) -> CopyProgress | None:
     """Bytes that one partition's move copies, between brokers and between directories; None while not known."""
     between_brokers = partition_bytes(tp, entry, target, snapshot)
     if between_brokers is None or (entry and entry.state is RecordState.COMPLETED):
@@ -93,4 +93,4 @@ def bytes_to_copy(
     whole = leader_bytes(tp, snapshot) or 0
     copies = [p for p in placements(tp, named, snapshot) if p.copies]
     copied = sum(min(p.copied, max(whole - 1, 0)) for p in copies)
-    return Bytes(between_brokers.copied + copied, between_brokers.total + whole * len(copies))
+    return CopyProgress(between_brokers.copied + copied, between_brokers.total + whole * len(copies))

@@ -20,7 +20,7 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class CopyProgress:
     """Bytes that replicas being added hold, and will hold."""
 
     copied: int
@@ -35,26 +35,28 @@ def leader_bytes(tp: TopicPartition, snapshot: Snapshot) -> int | None:
     return sizes[leader] if leader is not None and leader in sizes else max(sizes.values())
 
 
-def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot) -> Bytes | None:
+def partition_bytes(
+    tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot
+) -> CopyProgress | None:
     """Bytes that one partition's move copies; None while sizes are not known."""
     partition, whole = snapshot.partition(tp), leader_bytes(tp, snapshot)
     if whole is None or partition is None:
         return None
     sizes = (snapshot.sizes or {})[tp]
     if entry is None:
-        return Bytes(0, whole * len(set(target) - set(partition.replicas)))
+        return CopyProgress(0, whole * len(set(target) - set(partition.replicas)))
     total = whole * len(entry.added)
     if entry.state is RecordState.COMPLETED:
-        return Bytes(total, total)
+        return CopyProgress(total, total)
     held = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
-    return Bytes(sum(held), total)
+    return CopyProgress(sum(held), total)
 
 
-def together(parts: Sequence[Bytes], reported: int) -> Bytes:
+def together(parts: Sequence[CopyProgress], reported: int) -> CopyProgress:
     """All parts. Copied is never less than what was reported before, and what is still to come stays what it is."""
     copied = sum(part.copied for part in parts)
     to_come = sum(part.total for part in parts) - copied
-    return Bytes(max(copied, reported), max(copied, reported) + to_come)
+    return CopyProgress(max(copied, reported), max(copied, reported) + to_come)
 
 
 def rate(samples: Sequence[tuple[float, int]]) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded
 
 
@@ -18,13 +18,6 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-
-class ReplicationFactorGuard(StrEnum):
-    """Who holds the replication factor (KIP-860): the broker, or we by looking right before the alter."""
-
-    NATIVE = "Native"
-    EMULATED = "Emulated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.checks.deadline import begins_anew, start_time
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import Bytes, completion_time, duration, percent, rate, together
+from reassign.core.model.progress import CopyProgress, completion_time, duration, percent, rate, together
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -109,7 +109,9 @@ def _progress(
     if before and not resource.dry_run and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
-    reported = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
+    reported = (
+        CopyProgress(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else CopyProgress(0, 0)
+    )
     shown = together(known, reported.copied) if known else reported
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
     to_come = sum(line.bytes.total - line.bytes.copied for line in lines if line.bytes and line.goes_on)

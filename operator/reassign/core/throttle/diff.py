@@ -50,7 +50,7 @@ class Ours:
     replacing: str | None = None
 
 
-Record = dict[ConfigKey, Ours]
+RecordedConfigs = dict[ConfigKey, Ours]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class ConfigDiff(NamedTuple):
 def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
     seen = recent.over(observed)
-    record = read_record(status)
-    after: Record = {}
+    record = read_throttles(status)
+    after: RecordedConfigs = {}
     changes: list[Change] = []
     drifts: dict[ConfigKey, str] = {}
     keys = record.keys() | aim.values.keys() | aim.items.keys()
@@ -91,7 +91,7 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
         if judged.drift:
             drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Diff(write_record(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
+    return Diff(write_throttles(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
 
 
 def _judge(
@@ -205,7 +205,7 @@ def fit(
 
     Those already recorded stay in any case; of the others the last ones are left out.
     """
-    record = read_record(status)
+    record = read_throttles(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
 
     between_dirs = log_dir_moves_of(status)
@@ -239,7 +239,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def read_record(status: ThrottleStatus | None) -> Record:
+def read_throttles(status: ThrottleStatus | None) -> RecordedConfigs:
     """The record as it stands in a status."""
     if status is None:
         return {}
@@ -253,7 +253,7 @@ def read_record(status: ThrottleStatus | None) -> Record:
     }
 
 
-def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
+def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> ThrottleStatus | None:
     """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record:
         return None

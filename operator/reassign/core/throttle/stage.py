@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.partition_reassignment import PartitionState
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.forwarding import LANDING_SECONDS, Write
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -26,7 +26,7 @@ from reassign.core.throttle.desired import (
     rate_keys,
     wanted_configs,
 )
-from reassign.core.throttle.diff import Diff, fit, read_record, write_record
+from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttles
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
@@ -90,21 +90,21 @@ def decide_throttles(
     read: ConfigRead,
     memory: ThrottleMemory,
     recent: Recent,
-    policy: ThrottlePolicy,
+    rules: ThrottleRules,
 ) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
     """Bring the throttles to where the verdicts want them; without the moves that have to wait for that."""
-    record = policy.record
+    record = rules.record
     if record and not memory.recent.now:
         sent_at = recent.clock.since(record.sent_at) if record.sent_at else memory.recent.started
         memory = replace(memory, recent=replace(memory.recent, earlier=Write(record.via, sent_at)))
     memory = replace(memory, recent=memory.recent.observe(read.began, recent.forwarding))
-    moves = desired(verdicts, snapshot, policy, recent)
-    if waits := policy.older or policy.younger or policy.claimed:
+    moves = desired(verdicts, snapshot, rules, recent)
+    if waits := rules.older or rules.younger or rules.claimed:
         verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
-    beside = policy.older or policy.claimed
+    beside = rules.older or rules.claimed
     if beside:  # what it has set stays until those moves have ended
-        moves = desired((), snapshot, policy, recent)
-    if policy.younger or (policy.claimed and moves):
+        moves = desired((), snapshot, rules, recent)
+    if rules.younger or (rules.claimed and moves):
         return list(verdicts), ThrottleDecision(record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
     reads = {
@@ -118,15 +118,15 @@ def decide_throttles(
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
         tps = {move.tp for move in unread}
         verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
-        moves = desired(() if beside else verdicts, snapshot, policy, recent)
-    recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
+        moves = desired(() if beside else verdicts, snapshot, rules, recent)
+    recorded = frozenset(key.resource for key in read_throttles(record) if _can_be_set(key.resource, live))
     wanted = recorded.union(*reads.values())
     warnings: tuple[Problem, ...] = ()
     if not memory.compared and not unread and recorded <= read.results.keys() and not read.problems:
         lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
         warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
     diff, kept = fit(record, moves, read.observed, memory.recent)
-    if policy.claimed:
+    if rules.claimed:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     decision = ThrottleDecision(
         record=_with_problem(_sent(diff, record, recent), {**memory.problems, **read.problems}),
@@ -195,7 +195,7 @@ def readable(
 ) -> set[ConfigResource]:
     """What is recorded, or was asked for by a decision, and can be read."""
     live = frozenset(b.id for b in brokers.values() if not b.fenced)
-    recorded = (key.resource for key in read_record(record))
+    recorded = (key.resource for key in read_throttles(record))
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 
 
@@ -234,9 +234,9 @@ def _with_overwritten(
 ) -> ThrottleStatus | None:
     """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
     that is what it found."""
-    old, new = read_record(before), read_record(after)
+    old, new = read_throttles(before), read_throttles(after)
     for key, ours in old.items():
         there = (observed.get(key.resource) or {}).get(key.config)
         if key.resource.type is ConfigResourceType.BROKER and there not in (None, ours.prior):
             new.setdefault(key, ours)
-    return write_record(new, WantedConfigs()) if new else None
+    return write_throttles(new, WantedConfigs()) if new else None

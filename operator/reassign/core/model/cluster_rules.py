@@ -17,7 +17,7 @@ from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottlePolicy:
+class ThrottleRules:
     """The throttle that a cluster gives to its resources, its bounds, and the record of what is set.
 
     `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one that is served, or
@@ -34,12 +34,12 @@ class ThrottlePolicy:
     claimed: Problem | None = None
 
     @classmethod
-    def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:
+    def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottleRules:
         return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ClusterRules:
     """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
 
     Without a `permission`, every namespace may move everything. What is in an `unreadable` namespace cannot be written.
@@ -49,7 +49,7 @@ class Policy:
     hold: Problem | None = None
     execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    throttle: ThrottleRules = field(default_factory=ThrottleRules)
     unreadable: Collection[str] = ()
 
     @property
