@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import MAX_NAMED, Name, Names, Problem, ids
+from reassign.core.model.problem import Name, Names, Problem, ids
 from reassign.errors import Reason
+from reassign.text import MAX_NAMED
 
 
 def unknown_broker(i: Input) -> Problem | None:

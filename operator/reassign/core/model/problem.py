@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from reassign.errors import Reason, ReassignError
-from reassign.text import listed
-
-MAX_NAMED = 20
-"""More than a partition's target can have."""
+from reassign.text import MAX_NAMED, listed
 
 
 @dataclass(frozen=True, slots=True)
