@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localplatform.brokers import Brokers
-from reassign.api.kafka_cluster import Limits, ThrottleStatus
+from reassign.api.kafka_cluster import Limits
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.record import active, read_record, write_record
@@ -31,7 +32,7 @@ class LiveOperator:
 
     client: KafkaClient
     resources: dict[str, Resource] = field(default_factory=dict)
-    throttle: ThrottleStatus | None = None
+    throttle: RecordedThrottles | None = None
     unanswered: int = 0
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     stage: str = ""
@@ -76,7 +77,7 @@ class LiveOperator:
         assert not decision.errors, decision.errors
         self.reads = decision.throttle.reads
         record = decision.throttle.record
-        self.throttle = record and ThrottleStatus.parse(record.wire())
+        self.throttle = record and RecordedThrottles.parse(record.wire())
         self.stage = "changes"
         changed = await client.change(decision.throttle.changes) if decision.throttle.changes else {}
         decision = gate(decision, changed, time.monotonic())

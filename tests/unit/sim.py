@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedThrottles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import Change, put
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
@@ -350,9 +350,9 @@ class Driver:
         """What observing shows of configurations."""
         return ConfigRead(self.now, copy(self.configs))
 
-    def record_throttles(self, record: ThrottleStatus | None) -> None:
+    def record_throttles(self, record: RecordedThrottles | None) -> None:
         """The record, as the API server reads it back from the wire."""
-        record = record and ThrottleStatus.parse(record.wire())
+        record = record and RecordedThrottles.parse(record.wire())
         self.throttle = replace(self.throttle, record=record)
 
     def change_configs(self, decision: Decision) -> dict[Change, Outcome]:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import RecordState
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.actor import Actor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -46,7 +47,7 @@ class ApiServer:
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
     told: list[Event] = field(default_factory=list)
-    recorded: ThrottleStatus | None = None
+    recorded: RecordedThrottles | None = None
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
@@ -73,17 +74,17 @@ class ApiServer:
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         self.status = status.wire()
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
         if self.refuses:
             raise ConflictError("another version")
-        self.recorded = throttle and ThrottleStatus.parse(throttle.wire())
+        self.recorded = throttle and RecordedThrottles.parse(throttle.wire())
 
     @property
     def records(self) -> ApiServer:
         return self
 
     def parts(self, uid: str) -> list[Any]:
-        return [SimpleNamespace(spec=SimpleNamespace(left_in_statuses=()))]
+        return [SimpleNamespace()]
 
     def has_record(self, uid: str) -> bool:
         return True
@@ -91,7 +92,7 @@ class ApiServer:
     async def look_for_owners(self, key: tuple[str, str], now: object) -> None:
         """Every resource is there."""
 
-    def throttle(self, uid: str) -> ThrottleStatus | None:
+    def throttle(self, uid: str) -> RecordedThrottles | None:
         return self.recorded
 
     async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:

@@ -36,11 +36,10 @@ from reassign.api.limits import (
     MAX_ID_CHARACTERS,
     MAX_LOG_DIR_CHARACTERS,
     MAX_MOVES_PER_BROKER,
+    MAX_PART_PARTITIONS,
     MAX_PARTITIONS,
     MAX_PARTITIONS_IN_FLIGHT,
     MAX_REASON_CHARACTERS,
-    MAX_RECORDED_PARTITIONS,
-    MAX_RECORDED_TOPICS,
     MAX_REPLICAS,
     MAX_SAMPLES,
     MAX_TOPIC_CHARACTERS,
@@ -357,7 +356,7 @@ class RecordTopic(Model):
     """Name of the topic."""
     topic_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
     """Kafka's id of the topic: a topic that was deleted and created again has another."""
-    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_RECORDED_PARTITIONS)]
+    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_PART_PARTITIONS)]
     """The partitions that were altered."""
 
 
@@ -387,8 +386,6 @@ class PartitionReassignmentStatus(Model):
     """Replicas being removed now, over all partitions."""
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
-    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] | None = None
-    """What an earlier version recorded here. Read once, after an upgrade; the records are ReassignmentRecords now."""
 
 
 class PartitionReassignment(CustomResource):

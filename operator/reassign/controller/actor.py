@@ -148,8 +148,6 @@ class Actor:
         """Write the status of the KafkaCluster."""
         record = self.throttle_record.recorded
         status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), record)
-        if not self.store.has_record(cluster.metadata.uid):  # the status has the only copy
-            status = status.model_copy(update={"throttle": record})
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, rules: ClusterRules) -> Resource | None:

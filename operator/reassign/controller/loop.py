@@ -19,7 +19,6 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import TakeOver
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
@@ -78,7 +77,6 @@ class ClusterLoop:
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
-    take_over: TakeOver = field(init=False)
     outage: Outage = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
@@ -94,7 +92,6 @@ class ClusterLoop:
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
-        self.take_over = TakeOver(self.key, self.store, self.reporter, self.health)
         self.outage = Outage(self.name, self.metrics)
 
     @property
@@ -158,7 +155,6 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        unmarked = await self._met(self.take_over.run(cluster))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
@@ -168,13 +164,11 @@ class ClusterLoop:
                 await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return None
-        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure or unmarked
+        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
-        if unmarked and cluster.status.cluster_id is None:  # with an id, statuses would count
-            return await self._stand_still(cluster, unmarked, resources)
         self.outage.begin()
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of

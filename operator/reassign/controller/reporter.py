@@ -18,7 +18,6 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import in_status
 from reassign.controller.reading import Unreadable, version, wish
 from reassign.controller.records import Records
 from reassign.controller.refresh import refresh
@@ -124,8 +123,6 @@ class Reporter:
         ConflictError when the object is not the one that was judged.
         """
         before, uid = resource.status, resource.uid
-        if before.record and in_status(self._store, self._object(resource)):
-            status = status.model_copy(update={"record": before.record})
         if status == before:
             return resource
         obj = self._object(resource)

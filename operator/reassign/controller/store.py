@@ -11,8 +11,8 @@ from datetime import datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
-from reassign.controller.migration import holds_in_status, throttle_in_status, with_status
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.packing import Packed
 from reassign.controller.reading import (
     Unreadable,
@@ -53,8 +53,6 @@ class Store:
         """The same by kind and cluster."""
         self._parts: dict[str, dict[str, Object]] = {}
         """The ReassignmentRecords of an owner's uid, by their own."""
-        self.marked: set[str] = set()
-        """The uids of the KafkaClusters that have, or had, a record."""
         self._gone: dict[str, datetime] = {}
         """The uids of owners that a GET did not find, and since when."""
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
@@ -86,8 +84,6 @@ class Store:
             owner = owner_of(obj)
             self._parts.setdefault(owner.uid, {})[uid] = obj
             self._joined.pop(owner.uid, None)
-            if owner.kind is Kind.KAFKA_CLUSTER:
-                self.marked.add(owner.uid)
         return True
 
     def drop(self, uid: str) -> None:
@@ -214,18 +210,12 @@ class Store:
         """The parts of the record of an owner, by its uid; those that can be read."""
         return in_order(self._read_parts(owner))
 
-    def parts_of(self, owner: str) -> int:
-        """How many parts there are of the record of an owner, by its uid, readable or not."""
-        return len(self._parts.get(owner, ()))
-
     def has_record(self, owner: str) -> bool:
         """Whether there is a record of an owner, by its uid, readable or not."""
         return owner in self._parts
 
-    def throttle(self, cluster: str) -> ThrottleStatus | None:
+    def throttle(self, cluster: str) -> RecordedThrottles | None:
         """The record of the throttles that are set on a KafkaCluster, by its uid."""
-        if not self.has_record(cluster):
-            return throttle_in_status(self.get(cluster))
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
@@ -278,8 +268,7 @@ class Store:
 
     def _unreadable(self, obj: Object, problem: Problem) -> Unreadable:
         parts = self._read_parts(obj["metadata"]["uid"])
-        holds = any(isinstance(part, Problem) or active(part.record) for part in parts)
-        return Unreadable(obj, problem, holds or holds_in_status(self, obj))
+        return Unreadable(obj, problem, any(isinstance(part, Problem) or active(part.record) for part in parts))
 
     def _counting(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
         return [obj for obj in self._referring.get((kind, key), {}).values() if counts(obj)]
@@ -289,8 +278,7 @@ class Store:
         uid = obj["metadata"]["uid"]
         if uid not in self._joined:
             self._joined[uid] = self._kept(obj) or self._whole(obj)
-        found = self._joined[uid]
-        return with_status(self, obj, found) if isinstance(found, Resource) else found
+        return self._joined[uid]
 
     def _kept(self, obj: Object) -> Settled | None:
         """What is kept of a settled one whose record is complete and settled too."""

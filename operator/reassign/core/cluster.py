@@ -14,9 +14,9 @@ from reassign.api.kafka_cluster import (
     KafkaCluster,
     KafkaClusterStatus,
     PacingStatus,
-    ThrottleStatus,
 )
 from reassign.api.limits import MAX_FOREIGN
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
@@ -35,7 +35,7 @@ from reassign.text import counted, listed
 def hold_of(
     cluster: KafkaCluster,
     unsettled: Collection[str],
-    throttle: ThrottleStatus | None = None,
+    throttle: RecordedThrottles | None = None,
     orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
     """Why this cluster is not served, given what is not settled on it; what is in flight goes on.
@@ -64,14 +64,14 @@ def hold_of(
     )
 
 
-def where_throttled(record: ThrottleStatus | None) -> str:
+def where_throttled(record: RecordedThrottles | None) -> str:
     """The brokers and topics on which a record has throttles."""
     brokers = [f"broker {throttle.broker}" for throttle in record.brokers] if record else []
     topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
     return listed([*brokers, *topics])
 
 
-def orphaned_throttles(throttle: ThrottleStatus) -> Event:
+def orphaned_throttles(throttle: RecordedThrottles) -> Event:
     """What is said of the throttles that a KafkaCluster leaves behind."""
     where = where_throttled(throttle)
     note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
@@ -178,7 +178,7 @@ def hold_now(
     )
 
 
-def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus | None = None) -> ClusterRules:
+def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
     """What the cluster says to its resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
     if hold.pacing:
@@ -222,7 +222,7 @@ def cluster_status(
     resources: Sequence[Resource],
     hold: ClusterHold,
     now: datetime,
-    throttle: ThrottleStatus | None = None,
+    throttle: RecordedThrottles | None = None,
 ) -> KafkaClusterStatus:
     """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
     others = foreign(partitions_held_by(resources), snapshot)
@@ -238,7 +238,7 @@ def cluster_status(
             ),
             "replication_factor_guard": snapshot.guard,
             "pacing": hold.pacing,
-            "throttle": throttle and throttle.model_copy(update={"brokers": (), "topics": ()}),
+            "throttle": throttle and throttle.shown,
             "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
                 count=len(others),

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from reassign.api.common import Condition, ConditionStatus
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.problem import Name, Names, Problem
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 
-Throttles = Callable[[str], ThrottleStatus | None]
+Throttles = Callable[[str], RecordedThrottles | None]
 """The record of the throttles of a KafkaCluster, by its uid."""
 HANDOVER = timedelta(seconds=90)
 """How long a KafkaCluster that is not Ready any more may still have a request under way: brokers hold one that they

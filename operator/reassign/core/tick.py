@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from reassign.api.kafka_cluster import Execution, ThrottleStatus
+from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import RecordState
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
@@ -94,7 +95,7 @@ class Decision:
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
 
 
-def doubts(resources: Sequence[Resource], throttle: ThrottleStatus | None, memory: Memory) -> Doubts:
+def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
     """What the next observation is to ask of the brokers that writes without an answer went to."""
     recent, changes = memory.recent, memory.throttle.recent
     entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from reassign.api.common import byte_limit_of
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -28,13 +29,13 @@ class ThrottleRules:
     default: Throttle = field(default_factory=Throttle)
     minimum: int | str | None = None
     maximum: int | str | None = None
-    record: ThrottleStatus | None = None
+    record: RecordedThrottles | None = None
     older: Problem | None = None
     younger: Problem | None = None
     claimed: Problem | None = None
 
     @classmethod
-    def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottleRules:
+    def of(cls, cluster: KafkaClusterSpec, record: RecordedThrottles | None = None) -> ThrottleRules:
         return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 

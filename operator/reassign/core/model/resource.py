@@ -133,7 +133,7 @@ class Settled:
         status = resource.status
         true = {condition.type for condition in status.conditions if condition.status is ConditionStatus.TRUE}
         ended = resource.settled and true & {"Succeeded", "Failed"}
-        if not ended or status.completion_time is None or status.record:
+        if not ended or status.completion_time is None:
             return None
         return cls(
             uid=resource.uid,

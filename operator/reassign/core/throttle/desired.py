@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, get_args
 
 from reassign.api.common import GREATEST_RATE, LEAST_RATE, bytes_per_second
-from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
+from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.limits import MAX_USERS
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, LOG_DIR_RATE, RATES
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType, items
@@ -166,7 +167,7 @@ def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[froze
     return frozenset(entry.original), entry.added
 
 
-def left_moves(record: ThrottleStatus, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
+def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
     """Moves in flight that we throttled and no resource holds any more: the throttle stays until they end."""
     ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
     for topic in record.topics:
@@ -184,7 +185,7 @@ def left_moves(record: ThrottleStatus, held: Set[TopicPartition], snapshot: Snap
 
 
 def _left_log_dir_moves(
-    record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
+    record: RecordedThrottles, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
 ) -> list[LogDirMove]:
     """The same of copies between directories; a broker that has not reported what it copies may copy it still."""
     left: dict[TopicPartition, set[int]] = defaultdict(set)
@@ -200,7 +201,7 @@ def _left_log_dir_moves(
     return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
 
 
-def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[TopicPartition]]:
+def log_dir_moves_of(record: RecordedThrottles | None) -> dict[int, frozenset[TopicPartition]]:
     """What a record has as copied between directories, by broker."""
     return {
         b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
@@ -214,7 +215,7 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
     return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
 
 
-def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> WantedConfigs:
+def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
     """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
     moves = list(moves)
     kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})

@@ -16,12 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
 from reassign.api.limits import (
     MAX_CONFIG_CHARACTERS,
     MAX_THROTTLE_RECORD_BYTES,
     MAX_THROTTLED_BROKERS,
     MAX_THROTTLED_TOPICS,
+)
+from reassign.api.reassignment_record import (
+    BrokerThrottle,
+    CopiedTopic,
+    RecordedThrottles,
+    ThrottleConfig,
+    TopicThrottle,
 )
 from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
@@ -60,7 +66,7 @@ class Diff:
     `drifted` is what of that is set again now.
     """
 
-    record: ThrottleStatus | None
+    record: RecordedThrottles | None
     changes: tuple[Change, ...] = ()
     drift: Problem | None = None
     drifted: frozenset[ConfigKey] = frozenset()
@@ -74,7 +80,7 @@ class ConfigDiff(NamedTuple):
     drift: str | None = None
 
 
-def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
+def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
     seen = recent.over(observed)
     record = read_throttles(status)
@@ -199,7 +205,7 @@ def _joined(those: Iterable[str]) -> str:
 
 
 def fit(
-    status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
+    status: RecordedThrottles | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
 ) -> tuple[Diff, Sequence[ThrottledMove]]:
     """A plan for as many moves as its record has room for, and the moves that it is for.
 
@@ -239,7 +245,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def read_throttles(status: ThrottleStatus | None) -> RecordedConfigs:
+def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
     """The record as it stands in a status."""
     if status is None:
         return {}
@@ -253,7 +259,7 @@ def read_throttles(status: ThrottleStatus | None) -> RecordedConfigs:
     }
 
 
-def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> ThrottleStatus | None:
+def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
     """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record:
         return None
@@ -264,7 +270,7 @@ def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> ThrottleStat
     brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
-    status = ThrottleStatus(
+    status = RecordedThrottles(
         users=aim.users,
         brokers=tuple(
             BrokerThrottle(

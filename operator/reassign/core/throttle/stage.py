@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.partition_reassignment import PartitionState
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.forwarding import LANDING_SECONDS, Write
@@ -69,7 +69,7 @@ class ThrottleDecision:
     configurations.
     """
 
-    record: ThrottleStatus | None = None
+    record: RecordedThrottles | None = None
     changes: tuple[Change, ...] = ()
     reads: frozenset[ConfigResource] = frozenset()
     awaited: bool = False
@@ -145,7 +145,7 @@ def decide_throttles(
     return list(verdicts), decision, memory
 
 
-def _sent(diff: Diff, before: ThrottleStatus | None, recent: Recent) -> ThrottleStatus | None:
+def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> RecordedThrottles | None:
     """The record with the broker that changes of topics go to, and the time; both stay until there are others.
 
     Where an earlier change may be in doubt at another broker, it says none: then only time ends the doubt.
@@ -191,7 +191,7 @@ def gate_throttles(
 
 
 def readable(
-    record: ThrottleStatus | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
+    record: RecordedThrottles | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
 ) -> set[ConfigResource]:
     """What is recorded, or was asked for by a decision, and can be read."""
     live = frozenset(b.id for b in brokers.values() if not b.fenced)
@@ -199,12 +199,12 @@ def readable(
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 
 
-def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
+def left_to_restore(record: RecordedThrottles | None, brokers: Mapping[int, Broker]) -> bool:
     """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
     return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
 
 
-def left_in_flight(record: ThrottleStatus | None, snapshot: Snapshot) -> Collection[TopicPartition]:
+def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Collection[TopicPartition]:
     """The moves in flight that a record has throttles for, with and without a resource."""
     if record is None:
         return ()
@@ -220,7 +220,9 @@ def _can_be_set(resource: ConfigResource, live: frozenset[int]) -> bool:
     return resource.type is ConfigResourceType.TOPIC or int(resource.name) in live
 
 
-def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResource, Problem]) -> ThrottleStatus | None:
+def _with_problem(
+    record: RecordedThrottles | None, problems: Mapping[ConfigResource, Problem]
+) -> RecordedThrottles | None:
     """The record says the first thing that could not be read or changed."""
     if record is None:
         return None
@@ -230,8 +232,8 @@ def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResourc
 
 
 def _with_overwritten(
-    before: ThrottleStatus | None, after: ThrottleStatus | None, observed: Observed
-) -> ThrottleStatus | None:
+    before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
+) -> RecordedThrottles | None:
     """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
     that is what it found."""
     old, new = read_throttles(before), read_throttles(after)
