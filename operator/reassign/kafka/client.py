@@ -35,18 +35,18 @@ from reassign.kafka.wire import Wire
 SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a snapshot by no more; its sizes are missing then."""
 EVERYTHING_SECONDS, TOGETHER_SECONDS = 20.0, 60.0
-"""For all that is in one broker's log directories, and in those of all, for a snapshot of the whole cluster."""
+"""For the log directories of one broker, and of all brokers together, in a snapshot of the whole cluster."""
 REFUSAL_SECONDS = 2.0
 """For asking whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # for requests to any broker; kafka-python takes five requests per broker
 BROKERS_AT_ONCE = 64
-"""Brokers that are asked side by side, each for what is its own: those that are down all cost one time-out together."""
+"""Brokers that are asked side by side, each about itself: all that are down cost one time-out together."""
 
 T = TypeVar("T")
 
 
 class KafkaClient:
-    """One cluster. Made with `connect`; one task observes and acts at a time."""
+    """A client of one cluster, made with `connect`; one task observes and acts at a time."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class KafkaClient:
     ) -> KafkaClient:
         """Connect within `timeout` seconds, and check that the cluster is one that the operator can serve.
 
-        `before_write` is called right before each request that changes something, in any thread; when it raises,
-        that request is not sent, and `perform` raises the same.
+        `before_write` is called right before each request that changes something, in any thread. When it raises, the
+        request is not sent, and `perform` raises that error.
 
-        A ClusterError says why not: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
-        ClusterNotSupported, or what `OAuth.renew` raises. Refused credentials stay refused: connect again, do not
-        keep the client.
+        Raises ClusterError: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
+        ClusterNotSupported, or what `OAuth.renew` raises. Refused credentials stay refused: connect again, do not keep
+        the client.
         """
         await connection.renew_token()
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
@@ -115,13 +115,14 @@ class KafkaClient:
     ) -> Snapshot:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
-        The list of what is in flight is asked of the brokers in doubt as well, and of one of these last: it comes from
-        behind the writes that they were sent.
+        Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
+        (`Forwarding`). The list that counts is asked of one of them, where one answers.
 
-        Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`).
-        With sizes come those of all that is in flight, and the log directories of the brokers concerned: those that
-        hold or get any of it, and the `destinations`. A broker that does not answer in time is left out of them.
-        Raises ClusterError when the cluster does not answer.
+        Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
+        `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
+        of the brokers that have or get a replica of a partition concerned, and of the `destinations`. A broker that
+        does not answer in time is left out of the log directories. Raises ClusterError when the cluster does not
+        answer.
         """
         return await self._observe(topics, sizes_of, destinations, doubts)
 
@@ -180,7 +181,7 @@ class KafkaClient:
         )
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
-        """Return what is in flight, and which brokers listed it; the last list counts."""
+        """Return the reassignments in flight, and which brokers forwarded a list; the last list counts."""
 
         async def answers(broker: int) -> bool:
             try:
@@ -205,9 +206,9 @@ class KafkaClient:
             return None  # the doubt ends later
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
-        """Whether the broker that writes go to lists any of these no more.
+        """Whether the broker that writes go to no longer lists one of these moves.
 
-        Only that broker is asked, and this list settles no doubt: writes go on to the broker of the last observation.
+        Only that broker is asked. Its list settles no doubt: writes go on to the broker of the last observation.
         """
         if self._via is None:
             return False
@@ -216,8 +217,8 @@ class KafkaClient:
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.
 
-        Replicas being added count as replicas here. All metadata is one request; min.insync.replicas are read for
-        these topics alone, and may be 30 s old. Topics that we may not see are left out.
+        Replicas being added count as replicas here. All metadata is one request; min.insync.replicas are read for the
+        topics concerned alone, and may be 30 s old. Topics that we may not see are left out.
         """
         return await self._call(self._shortages)
 
@@ -232,7 +233,7 @@ class KafkaClient:
         return {name: Topic(id, minima[name], ps) for name, (id, ps) in short.items() if name in minima}
 
     def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
-        """In batches: a broker that is down can leave every topic of a cluster short."""
+        """Ask for min.insync.replicas in batches: a broker that is down can leave every topic of a cluster short."""
         minima: dict[str, int] = {}
         withheld: set[str] = set()
         names = list(topics)
@@ -257,7 +258,7 @@ class KafkaClient:
         resources: Collection[ConfigResource],
         names: Mapping[ConfigResourceType, Sequence[str]] = throttles.THROTTLES,
     ) -> throttles.Read:
-        """The configurations of these names of brokers and topics; a problem of one hides no other."""
+        """Return these configurations of each broker and topic, or why one could not be read."""
         answers = [
             self._by_type(batch[0])(throttles.read, self._wire, batch, names, self._via)
             for batch in throttles.batches(resources)
@@ -276,7 +277,7 @@ class KafkaClient:
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
     def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], set[str]]:
-        """Return the topics that exist (of all, where none are named), and the names of those that we may not see."""
+        """Return these topics, or all (None), as far as they exist, and the names of topics that we may not see."""
         described, unseen = requests.topics(self._wire, names)
         minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
         topics = {
@@ -308,11 +309,11 @@ class KafkaClient:
         return await self._run(self._executor, function, *arguments)
 
     async def _ask(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The same for a call to one broker, which keeps no other from being asked."""
+        """Run a blocking call to one broker, beside the calls to other brokers; the library's errors become ours."""
         return await self._run(self._side_by_side, function, *arguments)
 
     def _by_type(self, resource: ConfigResource) -> Callable[..., Awaitable[Any]]:
-        """Any broker can be asked about topics, and only itself about a broker."""
+        """Return how to ask: any broker can be asked about topics, but only the broker itself about a broker."""
         return self._ask if resource.type is ConfigResourceType.BROKER else self._call
 
     async def _run(self, executor: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
