@@ -49,7 +49,7 @@ def outcome_of(
 ) -> Row:
     """Return the row of OUTCOMES of a snapshot with these files, by path below the root, and those that are `unread`.
 
-    Of those before the newest only the columns that history needs are read.
+    Of an older snapshot only the columns that history needs are read.
     """
     files, tables = open_files(contents, {} if newest else COLUMNS)
     files += unread
@@ -120,7 +120,7 @@ def open_files(
 ) -> tuple[list[File], dict[str, pa.Table]]:
     """Return the files, with their metadata and faults, and the tables of those that are whole.
 
-    Of a table that `columns` names only those are read.
+    Of a table in `columns` only the columns named there are read.
     """
     files, tables = [], {}
     for path, content in sorted(contents.items()):
@@ -202,7 +202,7 @@ def planned_load(cluster: Cluster, goal: PlacementGoal, problem: PlacementProble
 
 
 def _waves(cluster: Cluster, problem: PlacementProblem, plan: Plan, rate: int | None) -> Iterator[Row]:
-    """Of each wave the partitions that change, the bytes that are copied, and seconds, where there is a rate."""
+    """Yield for each wave how many partitions change, the bytes copied, and the seconds, where there is a rate."""
     changed = np.flatnonzero(plan.wave >= 0)
     waves = int(plan.wave.max(initial=-1)) + 1
     copied = np.zeros(waves, np.int64)

@@ -1,4 +1,4 @@
-"""How load lies on a cluster now, by the rules of the planner: on brokers, racks and directories, and in all."""
+"""The load of a cluster now, by the rules of the planner: on brokers, racks and directories, and in all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHATS = tuple(counted.what for counted in COUNTED.values())
 
 
 def assess(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem | None) -> dict[str, list[Row]]:
-    """Return rows of loads. Without a problem, what it tells is null."""
+    """Return rows of loads; without a problem, columns that need it are null."""
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
         "broker_load": list(_brokers(cluster, load, problem)),
@@ -33,7 +33,7 @@ def assess(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem | No
 
 
 def _lying(load: Bytes) -> Row:
-    """What lies where (K,) this is."""
+    """Return a load (K,) by the names of what is counted."""
     return dict(zip(WHATS, load.tolist(), strict=True))
 
 
@@ -55,7 +55,7 @@ def _brokers(cluster: Cluster, load: Bytes, problem: PlacementProblem | None) ->
 
 
 def of_racks(cluster: Cluster, goal: PlacementGoal, load: Bytes) -> Iterator[Row]:
-    """One row for each rack of each level, a broker that is a child by itself too; none where they are unreadable."""
+    """Yield a row for each rack of each level and each broker that is a child itself; none if racks are unreadable."""
     try:
         groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     except PlanningError:
@@ -82,7 +82,7 @@ def _path(cluster: Cluster, goal: PlacementGoal, level: int, broker: int) -> str
 
 
 def _directories(cluster: Cluster) -> Iterator[Row]:
-    """One row for each log directory, and one without a path for what lies in some of a broker's that is not known."""
+    """Yield a row for each log directory, and one without a path for a broker's replicas whose directory is unknown."""
     directories, each = cluster.directories, what_counts(cluster)
     place = cluster.directory if cluster.directory.size else np.full_like(cluster.replicas, UNKNOWN)
     inside = loads(place, each, len(directories.path))
