@@ -21,7 +21,7 @@ def unknown_broker(i: Input) -> Problem | None:
 
 
 def fenced_broker(i: Input) -> Problem | None:
-    """Brokers accept a fenced target, and the move then waits for it."""
+    """Refuse a fenced broker: brokers accept it in a target, and the move then waits for it."""
     fenced = {b for b in i.target if (broker := i.snapshot.brokers.get(b)) and broker.fenced}
     if not fenced:
         return None
