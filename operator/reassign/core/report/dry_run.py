@@ -1,6 +1,6 @@
 """A dry run: every entry is judged as if it were to start now, all together, and nothing is written to Kafka.
 
-It has no record, needs no finalizer and claims no partition. What it says is rounded to two digits, so that topics
+A dry run has no record, needs no finalizer and claims no partition. Its bytes are rounded to two digits, so that topics
 that grow do not have its status written all the time.
 """
 
@@ -18,7 +18,7 @@ from reassign.core.report.waits import NEEDS_USER
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a dry run comes to: the reason is of the condition Checked."""
+    """The conclusion of a dry run; the reason is that of the condition Checked."""
 
     passed: bool
     reason: str
@@ -27,7 +27,7 @@ class Conclusion:
 
 
 def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
-    """From what each partition would come to."""
+    """Return the conclusion from what each partition would come to."""
     waiting = sorted(verdict.waiting.items())
     counts = Counter(state for _, (state, _) in waiting)
     summary = f"{counts[PartitionState.PENDING]} of {len(waiting)} partitions would move"
@@ -46,7 +46,7 @@ def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
 
 
 def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
-    """Bytes by the broker that would get them, where their sizes are known."""
+    """Return the bytes by the broker that would get them, where their sizes are known."""
     to_come: Counter[int] = Counter()
     for tp, (state, _) in verdict.waiting.items():
         partition, size = snapshot.partition(tp), leader_bytes(tp, snapshot)
@@ -59,7 +59,7 @@ def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
 def unless_only_grown(
     before: PartitionReassignmentStatus, after: PartitionReassignmentStatus
 ) -> PartitionReassignmentStatus:
-    """The status to be written: as it was, where only exact numbers of bytes differ."""
+    """Return the status to be written: the one before, where only exact numbers of bytes differ."""
     return before if _rounded(before) == _rounded(after) else after
 
 

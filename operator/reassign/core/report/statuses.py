@@ -49,7 +49,7 @@ def comes_first(resource: Resource) -> bool:
 def report(
     verdict: Verdict, snapshot: Snapshot, samples: Sequence[tuple[float, int]], now: datetime
 ) -> PartitionReassignmentStatus:
-    """The status of a resource. `samples` are (seconds, bytes copied), oldest first, for the rate."""
+    """Return the status of a resource; `samples` are (seconds, bytes copied), oldest first, for the rate."""
     resource, before = verdict.resource, verdict.resource.status
     held = active(verdict.record)
     targets = targets_of(verdict)
@@ -80,7 +80,7 @@ def report(
 
 
 def targets_of(verdict: Verdict) -> Mapping[TopicPartition, Sequence[int]]:
-    """The target replicas of each partition that a resource names, or has named."""
+    """Return the target replicas of each partition that a resource names, or has named."""
     recorded = {tp: entry.target for tp, entry in verdict.record.items()}
     return recorded | dict(verdict.resource.wanted)
 
@@ -127,8 +127,10 @@ def _progress(
 
 
 def _sampled(resource: Resource, progress: Progress, now: datetime) -> tuple[CopiedSample, ...]:
-    """The samples with one more, where the bytes have changed, or moves have begun or ended: then the status is written
-    in any case. Of too many, the one whose neighbours are nearest to each other goes.
+    """Return the samples, with one more where the bytes have changed, or moves have begun or ended.
+
+    The status is written then in any case. Of too many samples, the one whose neighbours are nearest to each other
+    goes.
     """
     status, copied = resource.status, progress.bytes_copied
     samples = () if begins_anew(resource) else status.samples
@@ -206,7 +208,7 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
 
 
 def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReassignmentStatus:
-    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
+    """Return the status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
     before = resource.status
     return before.model_copy(
         update={
