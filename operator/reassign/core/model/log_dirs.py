@@ -1,11 +1,11 @@
 """Log directories that entries name (KIP-113): where the replicas are, and what to send so that they get there.
 
-A replica that is there is copied to another directory of its broker: a future log, which replaces the main one when
-it has caught up. For a replica that is not there yet the broker remembers the directory, in memory; should it forget,
-the replica is copied once it is there. Sending the directory that a replica is in ends a copy to another one.
+A replica that is there is copied to another directory of its broker: a future log, which replaces the main one when it
+has caught up. For a replica that is not there yet the broker remembers the directory, in memory; should it forget, the
+replica is copied once it is there. Sending the directory that a replica is in ends a copy to another one.
 
-What is known of a broker can be older than what it was told last: nothing is told again, and nothing taken for done,
-before it has answered since.
+A broker's report can be older than what it was told last. Until it has reported since, it is told nothing again, and
+nothing counts as done.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class LogDirPlacement:
-    """The directory that an entry names for a replica, and those that its log and its future log are in.
-
-    `known` is whether the broker has said so.
-    """
+    """The directory that an entry names for a replica, and the directories of its log and its future log."""
 
     broker: int
     path: str
     known: bool = False
+    """Whether the broker has reported them."""
     online: bool = True
     current: str | None = None
     future: str | None = None
@@ -59,7 +57,7 @@ class LogDirPlacement:
 
 
 def placements(tp: TopicPartition, named: Iterable[tuple[int, str]], snapshot: Snapshot) -> list[LogDirPlacement]:
-    """Of each replica for which a directory is named."""
+    """Return the placement of each replica for which a directory is named."""
     return [_placement(tp, broker, path, snapshot) for broker, path in named]
 
 
@@ -86,7 +84,7 @@ def bytes_to_copy(
     named: Iterable[tuple[int, str]],
     snapshot: Snapshot,
 ) -> CopyProgress | None:
-    """Bytes that one partition's move copies, between brokers and between directories; None while not known."""
+    """Return the bytes that a partition's move copies, between brokers and between directories; None while unknown."""
     between_brokers = partition_bytes(tp, entry, target, snapshot)
     if between_brokers is None or (entry and entry.state is RecordState.COMPLETED):
         return between_brokers

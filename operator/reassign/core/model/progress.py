@@ -28,7 +28,7 @@ class CopyProgress:
 
 
 def leader_bytes(tp: TopicPartition, snapshot: Snapshot) -> int | None:
-    """Bytes of a partition's leader, else of its largest replica; None while sizes are not known."""
+    """Return the bytes of a partition's leader, else of its largest replica; None while sizes are not known."""
     sizes, leader = (snapshot.sizes or {}).get(tp), snapshot.leader(tp)
     if not sizes:
         return None
@@ -38,7 +38,7 @@ def leader_bytes(tp: TopicPartition, snapshot: Snapshot) -> int | None:
 def partition_bytes(
     tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot
 ) -> CopyProgress | None:
-    """Bytes that one partition's move copies; None while sizes are not known."""
+    """Return the bytes that one partition's move copies; None while sizes are not known."""
     partition, whole = snapshot.partition(tp), leader_bytes(tp, snapshot)
     if whole is None or partition is None:
         return None
@@ -53,14 +53,17 @@ def partition_bytes(
 
 
 def together(parts: Sequence[CopyProgress], reported: int) -> CopyProgress:
-    """All parts. Copied is never less than what was reported before, and what is still to come stays what it is."""
+    """Return the sum of all parts.
+
+    Copied is never less than was reported before, and what is still to come stays as it is.
+    """
     copied = sum(part.copied for part in parts)
     to_come = sum(part.total for part in parts) - copied
     return CopyProgress(max(copied, reported), max(copied, reported) + to_come)
 
 
 def rate(samples: Sequence[tuple[float, int]]) -> int | None:
-    """Bytes per second over a window of (seconds, bytes copied); None until it is known."""
+    """Return bytes per second over a window of (seconds, bytes copied); None until it is known."""
     if len(samples) < 2:
         return None
     (start, first), (end, last) = samples[0], samples[-1]
@@ -70,7 +73,7 @@ def rate(samples: Sequence[tuple[float, int]]) -> int | None:
 
 
 def percent(copied: int, total: int, completed: int, partitions: int) -> int:
-    """Of the bytes, or of the partitions where there are none; 100 only when every partition is completed."""
+    """Return the percentage of bytes, or of partitions where there are none; 100 only when all are completed."""
     if completed == partitions:
         return 100
     share = copied / total if total else completed / partitions
@@ -78,14 +81,14 @@ def percent(copied: int, total: int, completed: int, partitions: int) -> int:
 
 
 def completion_time(remaining: int, bytes_per_second: int | None, now: datetime) -> datetime | None:
-    """When the remaining bytes are copied at this rate; None where that is too far off."""
+    """Return when the remaining bytes are copied at this rate; None where that is too far off."""
     if not bytes_per_second or remaining / bytes_per_second > MAX_SECONDS_LEFT:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
 
 
 def amount(size: float) -> str:
-    """Bytes for people, two digits of them: `1.2 GiB`, `340 MiB`, `0 B`."""
+    """Return bytes for people, to two digits: `1.2 GiB`, `340 MiB`, `0 B`."""
     unit = 0
     while size >= 1000 and unit < len(UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -94,7 +97,7 @@ def amount(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration for people: `40 s`, `4 min`, `2.5 h`."""
+    """Return a duration for people: `40 s`, `4 min`, `2.5 h`."""
     if seconds < 90:
         return f"{round(seconds)} s"
     if seconds < 5400:
