@@ -1,4 +1,4 @@
-"""What is measured of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
+"""The figures of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Counts of one Kafka cluster. Partitions are those of resources that are neither suspended nor ended.
-
-    `blocked` and `stalled` are partitions by reason. `remaining_bytes` are known bytes that are not copied yet.
-    `throttles` are rates by the field of spec.throttle, in bytes per second, 0 for none. `left_over` counts the brokers
-    and topics whose throttle no move needs any more.
-    """
+    """Counts of one Kafka cluster. Partitions are those of resources that are neither suspended nor ended."""
 
     partitions: Mapping[str, int]
+    """Partitions by state."""
     blocked: Mapping[str, int]
+    """Blocked partitions by reason."""
     stalled: Mapping[str, int]
+    """Stalled partitions by reason."""
     remaining_bytes: int
+    """Known bytes that are not copied yet."""
     foreign: int
+    """Partitions that other clients move."""
     throttles: Mapping[str, int]
+    """Rates by the field of spec.throttle, in bytes per second; 0 for none."""
     left_over: int
+    """Brokers and topics whose throttle no move needs any more."""
 
 
 def figures_of(decision: Decision) -> Figures:
-    """Count what a settled decision leaves of a cluster."""
+    """Count partitions, bytes and throttles of a cluster, as a settled decision leaves them."""
     snapshot, verdicts = decision.snapshot, [v for v in decision.verdicts if _counts(v)]
     lines = [line for v in verdicts for line in lines_of(v, targets_of(v), snapshot)]
     states = Counter(line.state for line in lines)
