@@ -85,10 +85,12 @@ def _serves(other: KafkaCluster, now: datetime) -> bool:
     ready = _ready(other)
     if ready is None or ready.status is ConditionStatus.TRUE:
         return ready is not None
-    return ready.reason not in HELD and now - ready.last_transition_time < HANDOVER
+    return ready.reason not in STARTS_NOTHING and now - ready.last_transition_time < HANDOVER
 
 
-HELD = frozenset({Reason.CLUSTER_DELETED, Reason.RESTORING_THROTTLES, Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_CLAIMED})
+STARTS_NOTHING = frozenset(
+    {Reason.CLUSTER_DELETED, Reason.RESTORING_THROTTLES, Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_CLAIMED}
+)
 """Why a KafkaCluster whose brokers are reached starts nothing new: it only ends what it has begun."""
 
 
@@ -115,7 +117,7 @@ def older_throttles(
     An older one that does not reach the brokers now waits later, until this one has restored its own.
     """
     those = _with_throttles(cluster, snapshot, others, throttles)
-    those = (other for other in those if (ready := _ready(other)) and ready.reason in HELD)
+    those = (other for other in those if (ready := _ready(other)) and ready.reason in STARTS_NOTHING)
     return next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
 
 

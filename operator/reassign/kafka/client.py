@@ -164,7 +164,7 @@ class KafkaClient:
         if topics is None:
             log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
         elif sizes_of is not None:
-            asked = _holders({*sizes_of, *reassignments}, described, reassignments)
+            asked = _by_broker({*sizes_of, *reassignments}, described, reassignments)
             for broker in destinations:
                 asked.setdefault(broker, [])
             log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in alive}, SIZES_SECONDS)
@@ -286,7 +286,7 @@ class KafkaClient:
         return topics, unseen | withheld
 
     async def _log_dirs(
-        self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
+        self, asked: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
     ) -> LogDirs:
         """Ask the brokers side by side; each may take `seconds`, and all of them `together`."""
         deadline = time.monotonic() + together
@@ -301,8 +301,8 @@ class KafkaClient:
             except ClusterError:
                 return None  # one broker that is down or slow hides its own directories only
 
-        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in holders.items()))
-        return {broker: dirs for broker, dirs in zip(holders, answers, strict=True) if dirs is not None}
+        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in asked.items()))
+        return {broker: dirs for broker, dirs in zip(asked, answers, strict=True) if dirs is not None}
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking call in a thread of the adapter; the library's errors become ours."""
@@ -346,17 +346,17 @@ def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     return error
 
 
-def _holders(
+def _by_broker(
     partitions: Collection[TopicPartition],
     topics: Mapping[str, Topic],
     reassignments: Mapping[TopicPartition, Reassignment],
 ) -> dict[int, list[TopicPartition]]:
     """Return the partitions of which each broker has a replica, or gets one."""
-    holders: dict[int, list[TopicPartition]] = {}
+    by_broker: dict[int, list[TopicPartition]] = {}
     for tp in partitions:
         replicas = set(reassignments[tp].replicas) if tp in reassignments else set()
         if tp.topic in topics and (partition := topics[tp.topic].partitions.get(tp.partition)):
             replicas |= set(partition.replicas)
         for broker in replicas:
-            holders.setdefault(broker, []).append(tp)
-    return holders
+            by_broker.setdefault(broker, []).append(tp)
+    return by_broker

@@ -48,8 +48,8 @@ def partition_bytes(
     total = whole * len(entry.added)
     if entry.state is RecordState.COMPLETED:
         return CopyProgress(total, total)
-    held = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
-    return CopyProgress(sum(held), total)
+    copied = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
+    return CopyProgress(sum(copied), total)
 
 
 def together(parts: Sequence[CopyProgress], reported: int) -> CopyProgress:
