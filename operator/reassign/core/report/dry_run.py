@@ -31,15 +31,15 @@ def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
     waiting = sorted(verdict.waiting.items())
     counts = Counter(state for _, (state, _) in waiting)
     summary = f"{counts[PartitionState.PENDING]} of {len(waiting)} partitions would move"
-    if counts[PartitionState.BLOCKED]:
-        summary += f", {counts[PartitionState.BLOCKED]} are blocked"
-    if counts[PartitionState.COMPLETED]:
-        summary += f", {counts[PartitionState.COMPLETED]} are at their target"
+    if blocked := counts[PartitionState.BLOCKED]:
+        summary += f", {blocked} {'is' if blocked == 1 else 'are'} blocked"
+    if completed := counts[PartitionState.COMPLETED]:
+        summary += f", {completed} {'is at its' if completed == 1 else 'are at their'} target"
     moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
     message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
-    blocked = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
+    problems = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
     # it does not pass before a user has done his part
-    if first := next((b for b in blocked if b[1].reason in NEEDS_USER), next(iter(blocked), None)):
+    if first := next((p for p in problems if p[1].reason in NEEDS_USER), next(iter(problems), None)):
         tp, problem = first
         return Conclusion(False, problem.reason, f"{message}; {tp}: {problem.message}", summary)
     return Conclusion(True, "ChecksPassed", message, summary)

@@ -13,7 +13,7 @@ from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.model.record import Record, active, recorded
 from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
-from reassign.text import listed
+from reassign.text import counted, listed, plural
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
 """Reasons of Reconciling."""
@@ -104,8 +104,8 @@ def rebuilt(record: Record) -> Event:
     """Return the event of a record that was lost, with what counts as the resource's own since."""
     adopted = [e for e in active(record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
     note = (
-        f"its ReassignmentRecords were lost; {len(adopted)} partitions that are in flight to the replicas asked for "
-        "count as its own now, and the order that they came from is not known"
+        f"its ReassignmentRecords were lost; {counted(len(adopted), 'partition')} in flight to the replicas asked for "
+        f"{plural(adopted, 'counts', 'count')} as its own now, and the original order is not known"
     )
     return Event(True, Happened.RECORD_REBUILT, note)
 
