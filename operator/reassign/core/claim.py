@@ -75,7 +75,7 @@ class ClaimState:
     """Since when the group cannot be read."""
 
     def connected(self) -> ClaimState:
-        """Return the state over a new line: failures on the last one say nothing of it."""
+        """Return the state over a new line: failures of the last line do not count."""
         return replace(self, failing=None)
 
     def read(self, other: Claim | None, at: float) -> ClaimState:

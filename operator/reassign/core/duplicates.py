@@ -114,7 +114,7 @@ def older_throttles(
 ) -> Problem | None:
     """Return why this one sets no throttle: an older KafkaCluster that is not served any more restores some.
 
-    An older one that does not reach the brokers now waits later, until this one has restored its own.
+    If the older one cannot reach the brokers now, it waits, once it can, until this one has restored its own throttles.
     """
     those = _with_throttles(cluster, snapshot, others, throttles)
     those = (other for other in those if (ready := _ready(other)) and ready.reason in STARTS_NOTHING)

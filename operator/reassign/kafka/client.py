@@ -63,7 +63,7 @@ class KafkaClient:
         self._before_write = before_write
         self._steps = StepWriter(wire, before_write)
         self._via: int | None = None
-        """The broker that writes go to: the one that listed what is in flight last, which an observation says."""
+        """The broker that writes go to: the last that listed the reassignments in flight (`Snapshot.forwarded`)."""
 
     @classmethod
     async def connect(

@@ -102,7 +102,7 @@ def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, sma
 
 
 def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
-    """Return the leaders of moves that stand still: of these, and of those that hang or wait for a broker."""
+    """Return the leaders of partitions whose moves stand still: of these, and where a move hangs or waits."""
     alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
     waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
     return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)

@@ -26,7 +26,7 @@ class LogDirPlacement:
     broker: int
     path: str
     known: bool = False
-    """Whether the broker has reported them."""
+    """Whether the broker has reported these directories."""
     online: bool = True
     current: str | None = None
     future: str | None = None

@@ -55,7 +55,7 @@ def partition_bytes(
 def together(parts: Sequence[CopyProgress], reported: int) -> CopyProgress:
     """Return the sum of all parts.
 
-    Copied is never less than was reported before, and what is still to come stays as it is.
+    The bytes copied are never fewer than were reported before, and the bytes still to come stay as they are.
     """
     copied = sum(part.copied for part in parts)
     to_come = sum(part.total for part in parts) - copied

@@ -80,7 +80,7 @@ class Reassignment:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log directory of a broker: its volume's bytes (None: not known), and bytes by partition of those asked for.
+    """A log directory of a broker: bytes of its volume (None: not known), and of the partitions that were asked for.
 
     Directories on one volume repeat its numbers.
     """

@@ -22,12 +22,12 @@ COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
 
 
 class Happened(StrEnum):
-    """What has happened. A resource that begins to wait or to stall has an event with the reason of that."""
+    """What has happened. A resource that begins to wait or to stall has an event with the reason of its condition."""
 
     REASSIGNMENT_STARTED = "ReassignmentStarted"
     """Partitions of a PartitionReassignment are in flight."""
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
-    """Every partition of it has its target replicas, in order and in sync."""
+    """Every partition has its target replicas, in order and in sync."""
     REASSIGNMENT_FAILED = "ReassignmentFailed"
     """All that is not settled has failed. The note says why."""
     REASSIGNMENT_DRIFTED = "ReassignmentDrifted"
@@ -43,7 +43,7 @@ class Happened(StrEnum):
     REASSIGNMENT_ORPHANED = "ReassignmentOrphaned"
     """The resource was deleted, and the moves that the note names go on."""
     REASSIGNMENT_RELEASED = "ReassignmentReleased"
-    """The resource was deleted, and nothing of it is in flight."""
+    """The resource was deleted, and none of its moves is in flight."""
     RECORD_REBUILT = "RecordRebuilt"
     """Its ReassignmentRecords were removed. Moves in flight count as another client's, unless the process has seen that
     they are the resource's own. `whenInFlight: Supersede` takes them over. Find out who removed the records."""

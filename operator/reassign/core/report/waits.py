@@ -52,7 +52,7 @@ WISHED = frozenset({Reason.SUSPENDED, Reason.PAUSED, Reason.CANCELLED_BY_BRAKE, 
 """Waits that a user asked for: they never time out."""
 
 BRAKE = frozenset({Reason.PAUSED, Reason.CANCELLED_BY_BRAKE})
-"""Those that the KafkaCluster's spec.execution asks for; a condition says Suspended."""
+"""Waits that spec.execution of the KafkaCluster asks for; a condition says Suspended."""
 
 NEEDS_USER = frozenset(
     {
