@@ -34,11 +34,12 @@ up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then
 down: $(VENV)  ## stop the local platform and leave nothing running
 	@$(PLATFORM_COMMAND) down
 
-check: $(VENV)  ## formatter, linter, types, layers
+check: $(VENV)  ## formatter, linter, types, layers, names
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	PYTHONPATH=operator .venv/bin/lint-imports --no-logo
+	$(PYTHON) -m tests.names
 
 format: $(VENV)  ## format, and correct what the linter can
 	$(PYTHON) -m ruff format .

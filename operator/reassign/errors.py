@@ -1,10 +1,11 @@
 """The errors of this package: one small tree, each with the reason that becomes a condition's reason.
 
 ReassignError
-├── ClusterError     the Kafka cluster as a whole cannot be used now
-├── PlanningError    a goal that cannot be planned: contradictory, too large, or from an unusable snapshot
-├── MissingReferenceError something that a resource names (a KafkaCluster, a Secret, a key in it) is missing
-└── ConflictError    an object of the API server changed since it was last read; it is read again
+├── ClusterError           the Kafka cluster as a whole cannot be used now
+├── PlanningError          a goal that cannot be planned: contradictory, too large, or from an unusable snapshot
+├── MissingReferenceError  something that a resource names (a KafkaCluster, a Secret, a key in it) is missing
+├── ApiServerError         the API server did not answer, or not now: unreachable, too slow, overloaded, failing
+└── ConflictError          an object of the API server changed since it was last read; it is read again
 
 A problem of one partition is not an exception but an `Outcome` or a `Problem`: the others go on.
 """

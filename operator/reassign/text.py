@@ -1,13 +1,19 @@
-"""What messages have in common: a list cut short, a number of things, an object's first error, what can be printed."""
+"""What messages have in common: lists cut short, numbers and plurals, an object's first error, what can be printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+MAX_NAMED = 20
+"""Brokers that a sentence names: more than a partition's target can have."""
+
+Verb = Literal["", "is", "has", "copies"]
+_PLURALS: dict[Verb, str] = {"": "", "is": "are", "has": "have", "copies": "copy"}
 
 
 def listed(items: Iterable[object], total: int | None = None, *, most: int = 5, separator: str = ", ") -> str:
@@ -28,6 +34,21 @@ def source(file: Path) -> str:
 def counted(number: int, noun: str) -> str:
     """Return "1 partition", or "2 partitions"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def named_brokers(ids: Iterable[int], verb: Verb = "") -> str:
+    """Return "broker 1" or "brokers 1, 2 and 3"; with the verb "is", "broker 1 is" or "brokers 1, 2 and 3 are"."""
+    shown = [str(broker) for broker in sorted(ids)]
+    if len(shown) < 2:
+        return f"broker {shown[0] if shown else '-'} {verb}".rstrip()
+    if len(shown) > MAX_NAMED:
+        shown[MAX_NAMED:] = [f"{len(shown) - MAX_NAMED} more"]
+    return f"brokers {', '.join(shown[:-1])} and {shown[-1]} {_PLURALS[verb]}".rstrip()
+
+
+def plural(things: Collection[object], one: str, many: str) -> str:
+    """Return the words for one thing, or the words for several."""
+    return one if len(things) == 1 else many
 
 
 def printable(text: str) -> str:

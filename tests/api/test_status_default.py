@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localplatform.controlplane import ApiServer
-from reassign.api.common import NEVER_WRITTEN, Resource
+from reassign.api.common import NEVER_WRITTEN, CustomResource
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
@@ -41,7 +41,7 @@ KINDS = pytest.mark.parametrize(
 
 @KINDS
 def test_a_new_object_was_observed_at_generation_minus_one(
-    sandbox: Kubectl, manifest: Object, kind: str, model: type[Resource]
+    sandbox: Kubectl, manifest: Object, kind: str, model: type[CustomResource]
 ) -> None:
     created = sandbox.apply(manifest)
     assert created["status"] == NEVER
@@ -54,7 +54,7 @@ def test_a_new_object_was_observed_at_generation_minus_one(
 
 @KINDS
 def test_a_status_in_an_applied_manifest_is_ignored(
-    sandbox: Kubectl, manifest: Object, kind: str, model: type[Resource]
+    sandbox: Kubectl, manifest: Object, kind: str, model: type[CustomResource]
 ) -> None:
     name = manifest["metadata"]["name"]
     assert sandbox.apply({**manifest, "status": {"observedGeneration": 7}})["status"] == NEVER

@@ -11,7 +11,7 @@ import pytest
 
 from localplatform.controlplane import api_server
 from reassign.api.crd import definitions
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
 from tests.api.kubectl import Kubectl, RefusedError, cluster, plan, reassignment
 
 Object = dict[str, Any]
@@ -19,7 +19,10 @@ SASL = {"mechanism": "PLAIN", "username": "mover", "passwordSecretRef": {"name":
 
 
 def older(definition: Object) -> Object:
-    """A definition as it was before: no rules on KafkaCluster's spec, no default of status, a default of exclude."""
+    """A definition as it was before: no rules on KafkaCluster's spec, no default of status, a default of exclude.
+
+    Statuses had a record, and the throttles of brokers.
+    """
     before = deepcopy(definition)
     properties = before["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     spec, status = properties["spec"], properties["status"]
@@ -28,6 +31,10 @@ def older(definition: Object) -> Object:
     if "sasl" in spec["properties"]:
         del spec["x-kubernetes-validations"]
         del spec["properties"]["sasl"]["properties"]["allowPlaintext"]
+    anything = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    status["properties"]["record"] = anything
+    if "throttle" in status["properties"]:
+        status["properties"]["throttle"]["properties"]["brokers"] = anything
     if "topics" in spec["properties"]:
         spec["properties"]["topics"]["properties"]["exclude"]["default"] = ["__*"]
     return before
@@ -49,9 +56,13 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         throttled = {"limits": {"maxThrottle": "1Mi"}, "throttle": {"interBroker": "2Mi", "logDir": "1Ki"}}
         kubectl.apply(cluster(sasl=SASL))
         kubectl.apply(cluster("throttled", **throttled))
+        kubectl.apply(cluster("rated"))
         kubectl.apply(reassignment("never-seen"))
         kubectl.apply(reassignment("seen"))
-        kubectl.write_status("kpr", "seen", {"observedGeneration": 1})
+        kubectl.write_status("kpr", "seen", {"observedGeneration": 1, "record": [{"topic": "orders"}]})
+        rate = {"broker": 1, "configs": [{"name": "follower.replication.throttled.rate", "value": "1024"}]}
+        kubectl.write_status("kcl", "rated", {"throttle": {"interBroker": 1024, "brokers": [rate]}})
+        assert "record" in kubectl.read("kpr", "seen")["status"]
         kubectl.apply(plan())
         assert "status" not in kubectl.read("kpr", "never-seen")
         for definition in definitions().values():
@@ -95,7 +106,12 @@ def test_an_edit_of_what_breaks_the_rule_is_refused(upgraded: Kubectl) -> None:
 
 def test_a_stored_object_without_a_status_gets_the_default(upgraded: Kubectl) -> None:
     assert upgraded.read("kpr", "never-seen")["status"] == {"observedGeneration": -1}
+
+
+def test_fields_that_have_left_a_status_are_not_served(upgraded: Kubectl) -> None:
     assert upgraded.read("kpr", "seen")["status"] == {"observedGeneration": 1}
+    cluster = KafkaCluster.parse(upgraded.read("kcl", "rated"))
+    assert cluster.status.throttle == ThrottleStatus(inter_broker=1024)
 
 
 def test_a_stored_plan_keeps_the_default_that_was_written_into_it(upgraded: Kubectl) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from aiohttp import web
 
 from reassign.api.common import API_VERSION, GROUP, VERSION
-from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.kafka_cluster import KafkaCluster, ReplicationFactorGuard
 from reassign.controller.handlers import Supervisor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
@@ -36,9 +36,9 @@ from reassign.controller.reporter import Reporter
 from reassign.controller.server import Health
 from reassign.controller.store import Store
 from reassign.controller.watches import Watches
-from reassign.core.cluster import ClusterHold, policy_of
+from reassign.core.cluster import ClusterHold, rules_of
 from reassign.core.model.forwarding import Forwarded
-from reassign.core.model.snapshot import Broker, Partition, ReplicationFactorGuard, Snapshot, Topic
+from reassign.core.model.snapshot import Broker, Partition, Snapshot, Topic
 from reassign.core.report.statuses import report
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
@@ -64,7 +64,7 @@ def objects(waves: int) -> Iterator[Object]:
     throttle = _object("ReassignmentRecord", "made-0", {"clusterRef": _ref(), "part": 0})
     throttle["metadata"]["ownerReferences"] = [_owner(cluster)]
     yield throttle
-    seen, policy = cluster_of(waves), policy_of(KafkaCluster.parse(cluster), ClusterHold(), None)
+    seen, rules = cluster_of(waves), rules_of(KafkaCluster.parse(cluster), ClusterHold(), None)
     for number in range(waves):
         entries = [_entry(p) for p in range(number * EACH, (number + 1) * EACH)]
         wave = _object("PartitionReassignment", f"wave-{number:04}", {"clusterRef": _ref(), "partitions": entries})
@@ -76,8 +76,8 @@ def objects(waves: int) -> Iterator[Object]:
             resource = replace(resource, has_finalizer=False)
             topics = {tp.topic: seen.topics[tp.topic] for tp in resource.asked}
             memory = Memory.begin(float("-inf"))
-            [verdict] = decide([resource], replace(seen, topics=topics), ConfigRead(), memory, policy, now).verdicts
-            resource = replace(resource, status=report(*policy.view(verdict, seen), (), now))
+            [verdict] = decide([resource], replace(seen, topics=topics), ConfigRead(), memory, rules, now).verdicts
+            resource = replace(resource, status=report(*rules.view(verdict, seen), (), now))
         wave["status"] = resource.status.wire()
         wave["metadata"]["managedFields"] = _managed(wave)
         yield wave

@@ -26,7 +26,7 @@ from reassign.fleet import choose
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.cluster import outcome_of
 from reassign.fleet.handout import TASKS_PER_CORE, packed
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from tests.benchmarks.fleets import write_fleet
 
 CORES = (1, 2, 4, 8, 16, 32, 64)
@@ -53,7 +53,7 @@ def timed(root: Path) -> list[Timed]:
 def _timed(root: Path, folder: Folder, files: Iterable[File]) -> Timed:
     contents = {file.path: pa.py_buffer((root / file.path).read_bytes()) for file in files}
     began = time.perf_counter()
-    outcome_of(folder, contents, Policy(), newest=True)
+    outcome_of(folder, contents, FleetPolicy(), newest=True)
     return Timed(sum(content.size for content in contents.values()), time.perf_counter() - began)
 
 

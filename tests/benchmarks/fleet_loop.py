@@ -13,13 +13,13 @@ from reassign.files.snapshots import tables_in
 from reassign.files.tables import snapshot_of
 from reassign.files.whole import write
 from reassign.fleet.emit import rendered
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
 
 
-def main(snapshots: Path, manifests: Path, policy: Policy) -> None:
+def main(snapshots: Path, manifests: Path, policy: FleetPolicy) -> None:
     newest = {folder.name.removeprefix("cluster="): folder for folder in sorted(snapshots.glob("date=*/cluster=*"))}
     for name, folder in sorted(newest.items()):
         about, tables = tables_in(folder)
@@ -32,4 +32,4 @@ def main(snapshots: Path, manifests: Path, policy: Policy) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]), Policy())
+    main(*map(Path, sys.argv[1:]), FleetPolicy())

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reassign.api.goal import By
-from reassign.planning.problem.model import Bools, Bytes, Cluster, Directories, Goal, Ints
+from reassign.planning.problem.model import Bools, Bytes, Cluster, Directories, Ints, PlacementGoal
 
 SKEW = 0.3
 LEADER_SKEW = 0.5
@@ -79,9 +79,9 @@ def cluster(made: Made) -> Cluster:
     )
 
 
-def goal(made: Made, balance: frozenset[By] = frozenset(By)) -> Goal:
+def goal(made: Made, balance: frozenset[By] = frozenset(By)) -> PlacementGoal:
     """Balance of all resources inside ±10 %; the broker to drain lies in the middle of the ids."""
-    return Goal(drain=frozenset({made.brokers // 2} if made.drained else ()), balance=balance)
+    return PlacementGoal(drain=frozenset({made.brokers // 2} if made.drained else ()), balance=balance)
 
 
 def _racks(rng: np.random.Generator, made: Made) -> Ints:

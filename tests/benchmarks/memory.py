@@ -129,7 +129,7 @@ def plan(brokers: Any) -> None:
     from reassign.api.kafka_cluster import KafkaCluster
     from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
     from reassign.controller import planning
-    from reassign.core.plans.model import Plan
+    from reassign.core.plans.model import PlanResource
 
     async def connect(connection: Connection, timeout: float) -> KafkaClient:  # noqa: ASYNC109
         return KafkaClient(connection, brokers, ThreadPoolExecutor(4), lambda: None)
@@ -137,7 +137,7 @@ def plan(brokers: Any) -> None:
     planning.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "made"}, "goal": {"drainBrokers": [0]}})
     of = {"metadata": {"name": "made", "namespace": "made", "uid": "made"}, "spec": {"bootstrapServers": "made:9092"}}
-    asked = Plan("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
+    asked = PlanResource("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
     planning.work_out(planning.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from reassign.planning.bounds import certificates, exact
 from reassign.planning.problem.model import Certificate, Ints
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import SIZES, Made, cluster, goal
 from tests.benchmarks.placer import place
@@ -78,7 +78,7 @@ def made(size: str, kind: str, seed: int) -> Made:
     return replace(KINDS[kind], replicas=replicas, brokers=brokers, seed=seed)
 
 
-def judge(problem: Problem, target: Ints, said: bool = False) -> Result:
+def judge(problem: PlacementProblem, target: Ints, said: bool = False) -> Result:
     load = problem.loads(target)
     low, high = certificates.limits(problem)
     met = bool(((load >= low) & (load <= high)).all())

@@ -1,4 +1,4 @@
-"""Versions of the operator to install: this checkout's, and the last one that kept its records in statuses."""
+"""Versions of the operator to install: this checkout's, and an earlier one from the history of the repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from localplatform.processes import run
 from tests.e2e.world import World
 
 REPOSITORY = "localhost/kafka-reassign-operator"
-RECORDS = "operator/reassign/api/reassignment_record.py"
+EARLIER = "bb9eb4b03d3970341bed014fda196ee4b59e663a"
+"""The commit that the tests of the upgrade begin with."""
 PARTS = ("operator", "charts", "deploy", "pyproject.toml", "requirements.lock")
 BUILD = "from localplatform.image import operator_image as built; i = built(); print(i.tag); print(i.archive)"
 
@@ -39,13 +40,13 @@ def current() -> Version:
     return Version(operator_image(), operator_.CHART)
 
 
-def before_records() -> Version:
-    """The version of the commit before ReassignmentRecords, with an image that its own sources build."""
-    commit = _commit_before(RECORDS)
+def earlier() -> Version:
+    """The version of an earlier commit, with an image that its own sources build."""
+    _check_history()
 
     def build(place: Path) -> None:
-        say("building the version before ReassignmentRecords: once, about a minute")
-        run(["git", "-C", CHECKOUT, "archive", f"--output={place / 'tree.tar'}", commit, *PARTS])
+        say("building the version to upgrade from: once, about a minute")
+        run(["git", "-C", CHECKOUT, "archive", f"--output={place / 'tree.tar'}", EARLIER, *PARTS])
         with tarfile.open(place / "tree.tar") as tree:
             tree.extractall(place, filter="data")
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -54,22 +55,19 @@ def before_records() -> Version:
         os.link(archive, place / "image.tar")  # its own place is one of a few that are kept
         (place / "image.json").write_text(json.dumps({"tag": tag}))
 
-    place = cache.entry("before-records", [commit], build)
+    place = cache.entry("earlier", [EARLIER], build)
     image = Image(REPOSITORY, json.loads((place / "image.json").read_text())["tag"], place / "image.tar")
     if image.name not in node.images():
         node.import_image(image.archive)
     return Version(image, place / "charts" / operator_.CHART.name)
 
 
-def _commit_before(added: str) -> str:
-    """The commit before the one that added this file."""
+def _check_history() -> None:
+    """Raise PlatformError where the checkout does not have the earlier commit, as a shallow clone has not."""
     try:
-        parents = run(["git", "-C", CHECKOUT, "log", "--diff-filter=A", "--format=%P", "--", added]).split()
+        run(["git", "-C", CHECKOUT, "cat-file", "-e", f"{EARLIER}^{{commit}}"])
     except PlatformError:
-        parents = []
-    if not parents:
         raise PlatformError(
-            f"the test of the upgrade needs the commit before the one that added {added}, "
-            "which this checkout does not have: clone the whole history, or run git fetch --unshallow"
-        )
-    return parents[-1]
+            f"the test of the upgrade needs the commit {EARLIER}, which this checkout does not have: "
+            "clone the whole history, or run git fetch --unshallow"
+        ) from None

@@ -11,7 +11,7 @@ from reassign.fleet import choose
 from reassign.fleet.choose import Checked, File, Folder, Verdict
 from reassign.fleet.cluster import file_of, outcome_of
 from reassign.fleet.outcomes import batch_of, of_kind
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 
 
 class Judged(NamedTuple):
@@ -21,7 +21,7 @@ class Judged(NamedTuple):
     checked: Checked
 
 
-def judged(root: Path, policy: Policy | None = None) -> Judged:
+def judged(root: Path, policy: FleetPolicy | None = None) -> Judged:
     """Ask of each snapshot below the root, of the newest of each cluster all of it."""
     files = {str(file.relative_to(root)): file for file in sorted(root.rglob("*.parquet"))}
     wanted = choose.wanted(File(path, file.stat().st_size) for path, file in files.items())
@@ -35,8 +35,8 @@ def judged(root: Path, policy: Policy | None = None) -> Judged:
     return Judged(rows, choose.checked(chosen, (*chosen.verdicts, *by_rows)))
 
 
-def ask(root: Path, folder: Folder, newest: bool = True, policy: Policy | None = None) -> pa.Table:
+def ask(root: Path, folder: Folder, newest: bool = True, policy: FleetPolicy | None = None) -> pa.Table:
     """The row of OUTCOMES about one snapshot."""
     place = root / f"date={folder.date}" / f"cluster={folder.cluster}"
     contents = {str(file.relative_to(root)): pa.py_buffer(file.read_bytes()) for file in place.glob("*.parquet")}
-    return pa.Table.from_batches([batch_of([outcome_of(folder, contents, policy or Policy(), newest)])])
+    return pa.Table.from_batches([batch_of([outcome_of(folder, contents, policy or FleetPolicy(), newest)])])

@@ -26,7 +26,7 @@ from reassign.fleet.handout import LARGE, outcomes
 from reassign.fleet.job import Job
 from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import KINDS, Row, of_kind
-from reassign.fleet.policy import Policy, parse
+from reassign.fleet.policy import FleetPolicy, parse
 from reassign.fleet.stages import run, summaries_of
 from reassign.spark import session
 from reassign.spark.executors import has_crashed
@@ -113,7 +113,7 @@ def test_a_file_that_a_worker_may_not_read_is_a_fault_of_its_cluster(
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    job = Job(str(root), Policy(), str(tmp_path))
+    job = Job(str(root), FleetPolicy(), str(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(handout, "content_at", refusing)
         result = run(spark, job, lambda: None)
@@ -138,7 +138,7 @@ def test_a_file_that_changes_meanwhile_ends_the_run(
 
     monkeypatch.setattr(one_pass, "wanted", changing)
     with pytest.raises(PlanningError, match="have changed or gone meanwhile") as error:
-        run(spark, Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work")), lambda: None)
+        run(spark, Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work")), lambda: None)
     assert error.value.reason is Reason.SPARK_FAILED
 
 
@@ -156,7 +156,7 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     copy.parent.mkdir()
     folder.rename(copy)
     broken.good(tmp_path / "snapshots", "main", days_ago=1)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
+    job = Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work"))
     result = run(spark, job, lambda: None)
     assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
@@ -228,7 +228,7 @@ def test_a_cluster_that_is_lost_is_asked_again_by_the_next_run(
             raise MemoryError
         return real(folder, *about)
 
-    job = Job(str(root), Policy(), str(tmp_path / "work"))
+    job = Job(str(root), FleetPolicy(), str(tmp_path / "work"))
     with monkeypatch.context() as patch:
         patch.setattr(handout, "outcome_of", dying)
         lost = run(spark, job, lambda: None)
@@ -312,7 +312,7 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
     os.truncate(folder / "cluster=larger" / "partitions.parquet", 1 << 31)  # a hole, which takes no room
     for file in (folder / "cluster=large").iterdir():
         os.truncate(file, inventory.LARGEST + 1)
-    job = Job(str(tmp_path / "snapshots"), Policy(), str(tmp_path / "work"))
+    job = Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work"))
     result = run(spark, job, lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == dict.fromkeys(
         ("large", "larger"), "UnreadableFile"
@@ -324,7 +324,7 @@ def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSessi
 def test_more_than_the_driver_takes_is_one_sentence(spark: SparkSession, root: Path) -> None:
     listing = inventory.take(spark, str(root))
     folders = one_pass.wanted(listing.files)
-    found = outcomes(listing, folders, folders.keys(), Policy())
+    found = outcomes(listing, folders, folders.keys(), FleetPolicy())
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.driver.maxResultSize", "1k")
     try:

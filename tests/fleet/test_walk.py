@@ -16,7 +16,7 @@ from reassign.files.schema import SCHEMAS
 from reassign.fleet import choose, inventory, stages
 from reassign.fleet.choose import Folder
 from reassign.fleet.job import Job
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from tests.fleet import broken
 
 
@@ -69,7 +69,7 @@ def test_a_clusters_newest_folder_without_a_table_leaves_it_out(spark: SparkSess
     folder = tmp_path / f"date={broken.DAY}" / "cluster=main"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("")
-    result = stages.run(spark, Job(str(tmp_path), Policy(), str(tmp_path / "work")), lambda: None)
+    result = stages.run(spark, Job(str(tmp_path), FleetPolicy(), str(tmp_path / "work")), lambda: None)
     assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"main": "MissingTable"}
 
 

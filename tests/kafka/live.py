@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localplatform.brokers import Brokers
-from reassign.api.kafka_cluster import Limits, ThrottleStatus
+from reassign.api.kafka_cluster import Limits
+from reassign.api.reassignment_record import RecordedThrottles
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
-from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.record import active, read_record, write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
@@ -31,7 +32,7 @@ class LiveOperator:
 
     client: KafkaClient
     resources: dict[str, Resource] = field(default_factory=dict)
-    throttle: ThrottleStatus | None = None
+    throttle: RecordedThrottles | None = None
     unanswered: int = 0
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     stage: str = ""
@@ -71,12 +72,12 @@ class LiveOperator:
         self.memory = replace(self.memory, recent=recent)
         wanted = readable(self.throttle, self.reads, snapshot.brokers)
         read = ConfigRead(time.monotonic(), await client.configs(sorted(wanted)) if wanted else {})
-        policy = Policy(Limits(), throttle=ThrottlePolicy(record=self.throttle))
-        decision = decide(resources, snapshot, read, self.memory, policy, datetime.now(UTC))
+        rules = ClusterRules(Limits(), throttle=ThrottleRules(record=self.throttle))
+        decision = decide(resources, snapshot, read, self.memory, rules, datetime.now(UTC))
         assert not decision.errors, decision.errors
         self.reads = decision.throttle.reads
         record = decision.throttle.record
-        self.throttle = record and ThrottleStatus.parse(record.wire())
+        self.throttle = record and RecordedThrottles.parse(record.wire())
         self.stage = "changes"
         changed = await client.change(decision.throttle.changes) if decision.throttle.changes else {}
         decision = gate(decision, changed, time.monotonic())

@@ -10,7 +10,8 @@ from localplatform.brokers import Brokers, libs, running
 from localplatform.java import JVM
 from localplatform.ports import free_base_port
 from localplatform.processes import Processes
-from reassign.core.model.snapshot import ReplicationFactorGuard, TopicPartition
+from reassign.api.kafka_cluster import ReplicationFactorGuard
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Outcome, Result
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import wire

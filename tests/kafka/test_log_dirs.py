@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.policy import Policy
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
 from reassign.core.throttle.stage import ConfigRead
@@ -53,10 +53,10 @@ def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs
     """Why an entry may not start, judged on what the brokers show now; empty when it may."""
     entry = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     asked = resource({}, partitions=[entry | ({"logDirs": list(log_dirs)} if log_dirs else {})])
-    policy = Policy(Limits(min_free_disk_percent=0))
+    rules = ClusterRules(Limits(min_free_disk_percent=0))
     snapshot, memory = observe(kafka, tp, *replicas), Memory.begin(0.0)
     recent = memory.recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
-    [verdict] = decide([asked], snapshot, ConfigRead(), replace(memory, recent=recent), policy, START).verdicts
+    [verdict] = decide([asked], snapshot, ConfigRead(), replace(memory, recent=recent), rules, START).verdicts
     _, problem = verdict.waiting.get(tp, (None, None))
     assert (problem is None) == bool(verdict.steps)
     return str(problem.reason) if problem else ""

@@ -4,8 +4,9 @@ import asyncio
 from shutil import disk_usage
 
 from localplatform.brokers import rack
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import Doubts, Forwarded
-from reassign.core.model.snapshot import Broker, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import Alter
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 

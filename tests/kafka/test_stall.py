@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.policy import Policy
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
@@ -65,7 +65,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         in_flight = snapshot.reassignments.keys()
         recent = memory.recent.observe(began, time.monotonic(), in_flight, snapshot.log_dirs)
         memory = replace(memory, recent=recent)
-        decision = decide([moving], snapshot, ConfigRead(), memory, Policy(Limits()), datetime.now(UTC))
+        decision = decide([moving], snapshot, ConfigRead(), memory, ClusterRules(Limits()), datetime.now(UTC))
         memory = decision.memory
         return decision.verdicts[0].stalls.get(tp)
 

@@ -23,7 +23,7 @@ from reassign.files import snapshots
 from reassign.files import tables as snapshot_tables
 from reassign.inspect import cluster
 from reassign.kafka.throttles import Read
-from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal, Plan, Unmet
+from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal, Plan, UnmetGoal
 from tests.unit.sim import SimKafka, partitions
 
 TAKEN = datetime(2026, 1, 31, tzinfo=UTC)
@@ -74,12 +74,12 @@ def taken(folder: Path, kafka: SimKafka | None = None) -> Path:
 class Planner:
     """In place of the planner: from broker 1 to broker 2, and what it was asked."""
 
-    def __init__(self, *unmet: Unmet) -> None:
+    def __init__(self, *unmet: UnmetGoal) -> None:
         self.unmet = unmet
-        self.goal = Goal()
+        self.goal = PlacementGoal()
         self.waves: tuple[int, int | None, int | None] = (0, None, None)
 
-    def make(self, cluster: Cluster, goal: Goal, *waves: int | None, exact: bool = False) -> Plan:
+    def make(self, cluster: Cluster, goal: PlacementGoal, *waves: int | None, exact: bool = False) -> Plan:
         self.goal, self.waves = goal, waves  # type: ignore[assignment]
         target = np.where(cluster.replicas == 1, 2, cluster.replicas).astype(np.int32)
         balance = Balance(By.DISK, (0.0, 1.5), (0.9, 1.1), 1.05, (0.9, 1.1))

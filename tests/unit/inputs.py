@@ -9,9 +9,9 @@ from typing import Any
 from reassign.api.kafka_cluster import Limits
 from reassign.core.checks.input import Input
 from reassign.core.model.budget import Budget
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent, Refusal, Request
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Name, Problem
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Broker, LogDir, Reassignment, TopicPartition
@@ -91,7 +91,7 @@ def an_input(
         wanted,
         asked,
         snapshot,
-        Policy(Limits(), hold=cluster_hold, permission=None if allowed is None else Permission(allowed)),
+        ClusterRules(Limits(), hold=cluster_hold, permission=None if allowed is None else Permission(allowed)),
         recent or Recent(now=NOW),
         Room.of(snapshot, 10, snapshot.log_dirs.keys() if answered is None else answered),
         budget or Budget(None, None),

@@ -11,12 +11,11 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import (
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
-    RecordState,
 )
 from reassign.api.reassignment_plan import (
     BalanceStatus,
     LowerBound,
-    Moves,
+    PlanMoves,
     ReassignmentPlanSpec,
     ReassignmentPlanStatus,
     Unmet,
@@ -27,19 +26,20 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
-    Decision,
     DeleteWave,
     MakePlan,
     Manifest,
-    Plan,
+    PlanDecision,
     Planned,
+    PlanResource,
+    PlanStep,
     RemoveFinalizer,
     StartWave,
-    Step,
     SuspendWave,
     manifest_digest,
 )
@@ -67,7 +67,7 @@ class SimWave:
         return {TopicPartition(e.topic, e.partition): e.replicas for e in self.spec.partitions}
 
     def resource(self) -> Resource:
-        states = {None: RecordState.IN_FLIGHT, "Succeeded": RecordState.COMPLETED, "Failed": RecordState.FAILED}
+        states = {None: State.IN_FLIGHT, "Succeeded": State.COMPLETED, "Failed": State.FAILED}
         known = self.targets if self.moving or self.outcome else {}
         record = {tp: Entry("id", OLD, target, states[self.outcome]) for tp, target in known.items()}
         said = [condition(self.outcome)] if self.outcome else []
@@ -113,9 +113,9 @@ class Stage:
         self.spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}} | self.spec
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> PlanResource:
         spec = ReassignmentPlanSpec.parse(self.spec)
-        return Plan(
+        return PlanResource(
             "uid", 1, "kafka", "drain", self.generation, spec, self.status, self.has_finalizer, deleted=self.deleted
         )
 
@@ -131,7 +131,7 @@ class Stage:
     def approve(self) -> None:
         self.edit(approvedDigest=self.status.digest)
 
-    def tick(self, times: int = 1, die_after: int | None = None) -> Decision:
+    def tick(self, times: int = 1, die_after: int | None = None) -> PlanDecision:
         """Look, decide and act; `die_after` so many steps the process ends and what it knew is lost."""
         for _ in range(times):
             self.now += 1
@@ -154,10 +154,10 @@ class Stage:
             kstatus.check(kstatus.seen(self.status, plan.generation, plan.deleted))
         return decision
 
-    def _made_for(self, plan: Plan) -> bool:
+    def _made_for(self, plan: PlanResource) -> bool:
         return isinstance(self.made, Planned) and self.made.input_hash == plan.input_hash
 
-    def _perform(self, step: Step) -> None:
+    def _perform(self, step: PlanStep) -> None:
         match step:
             case AddFinalizer():
                 self.has_finalizer = True
@@ -196,13 +196,13 @@ class Stage:
             manifests=tuple(manifests),
             waves=waves,
             digest=f"sha256:{self.plans_made:064x}",
-            moves=Moves(replicas=len(manifests), bytes=2**30, leaders=0),
+            moves=PlanMoves(replicas=len(manifests), bytes=2**30, leaders=0),
             lower_bound=LowerBound(replicas=1, bytes=2**29, waves=1),
             balance=BalanceStatus(),
             unmet=self.unmet,
         )
 
-    def _manifest(self, plan: Plan, number: int, target: Target) -> Manifest:
+    def _manifest(self, plan: PlanResource, number: int, target: Target) -> Manifest:
         entries = [
             {"topic": tp.topic, "partition": tp.partition, "replicas": new, "expectedReplicas": self.kafka.replicas[tp]}
             for tp, new in target.items()

@@ -9,15 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from reassign.api.kafka_cluster import Execution, Limits, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedThrottles
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import Change, put
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import remembered
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, read_record, spread, write_record
 from reassign.core.model.resource import Resource
@@ -27,7 +27,6 @@ from reassign.core.model.snapshot import (
     LogDirs,
     Partition,
     Reassignment,
-    ReplicationFactorGuard,
     Snapshot,
     Topic,
     TopicPartition,
@@ -35,7 +34,7 @@ from reassign.core.model.snapshot import (
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
-from reassign.core.throttle.diff import read_record as read_throttles
+from reassign.core.throttle.diff import read_throttles as read_throttles
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import Reason
@@ -260,7 +259,7 @@ class Driver:
     hold: Problem | None = None
     execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    throttle: ThrottleRules = field(default_factory=ThrottleRules)
     configs: Store = field(default_factory=dict)
     now: float = 100.0
     memory: Memory = field(default_factory=lambda: Memory.begin(0.0))
@@ -280,8 +279,8 @@ class Driver:
         return START + timedelta(seconds=self.now)
 
     @property
-    def policy(self) -> Policy:
-        return Policy(self.limits, self.hold, self.execution, self.permission, self.throttle)
+    def rules(self) -> ClusterRules:
+        return ClusterRules(self.limits, self.hold, self.execution, self.permission, self.throttle)
 
     def restart(self) -> None:
         """The process is new: what it knew of its last seconds is lost."""
@@ -306,7 +305,7 @@ class Driver:
         snapshot = replace(snapshot, log_dirs=self._log_dirs)
         left = die_after
         resources = list(self.resources.values())
-        decision = decide(resources, snapshot, self.read_configs(), self.memory, self.policy, self.time)
+        decision = decide(resources, snapshot, self.read_configs(), self.memory, self.rules, self.time)
         for _, error in decision.errors:
             raise error
         self.verdicts |= {verdict.resource.uid: verdict for verdict in decision.verdicts}
@@ -351,9 +350,9 @@ class Driver:
         """What observing shows of configurations."""
         return ConfigRead(self.now, copy(self.configs))
 
-    def record_throttles(self, record: ThrottleStatus | None) -> None:
+    def record_throttles(self, record: RecordedThrottles | None) -> None:
         """The record, as the API server reads it back from the wire."""
-        record = record and ThrottleStatus.parse(record.wire())
+        record = record and RecordedThrottles.parse(record.wire())
         self.throttle = replace(self.throttle, record=record)
 
     def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
@@ -418,7 +417,7 @@ class Driver:
         self.resources[uid] = replace(old, spec=spec(entries, **fields), generation=old.generation + 1)
 
     def _report(self, verdict: Verdict, snapshot: Snapshot) -> PartitionReassignmentStatus:
-        status = report(*self.policy.view(verdict, snapshot), (), self.time)
+        status = report(*self.rules.view(verdict, snapshot), (), self.time)
         return PartitionReassignmentStatus.parse(status.wire())
 
     def _write(self, verdict: Verdict, snapshot: Snapshot) -> None:

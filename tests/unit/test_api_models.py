@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from reassign.api.common import Condition, ConditionStatus, Model, byte_limit_of, bytes_of, bytes_per_second
 from reassign.api.goal import Awareness, By
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec, KafkaClusterStatus
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec, KafkaClusterStatus, ThrottleStatus
 from reassign.api.partition_reassignment import (
     DeletionPolicy,
     Mode,
@@ -16,11 +16,10 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
     PartitionState,
-    RecordPartition,
     RecordState,
-    RecordTopic,
 )
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec, ReassignmentPlanStatus
+from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.planning.problem import model
 
 SPEC = {"clusterRef": {"name": "main"}, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1, 2]}]}
@@ -31,8 +30,24 @@ def test_an_object_without_a_status_reads_as_one_with_an_empty_status() -> None:
     bare = PartitionReassignment.parse({"metadata": metadata, "spec": SPEC})
     empty = PartitionReassignment.parse({"metadata": metadata, "spec": SPEC, "status": {}})
     assert bare == empty
-    assert bare.status.record is None
     assert bare.metadata.resource_version == "7"
+
+
+def test_fields_that_earlier_versions_stored_are_left_out() -> None:
+    metadata = {"name": "main", "namespace": "kafka", "uid": "u", "resourceVersion": "7"}
+    entry = {"partition": 0, "originalReplicas": [1], "targetReplicas": [2], "state": "InFlight"}
+    record = [{"topic": "orders", "topicId": "id", "partitions": [entry]}]
+    status = {"observedGeneration": 1, "record": record}
+    move = PartitionReassignment.parse({"metadata": metadata, "spec": SPEC, "status": status})
+    assert move.status == PartitionReassignmentStatus(observed_generation=1)
+    rate = {"name": "follower.replication.throttled.rate", "value": "1024"}
+    throttle = {"interBroker": 1024, "brokers": [{"broker": 1, "configs": [rate]}], "topics": []}
+    spec = {"bootstrapServers": "b0:9092"}
+    cluster = KafkaCluster.parse({"metadata": metadata, "spec": spec, "status": {"throttle": throttle}})
+    assert cluster.status.throttle == ThrottleStatus(inter_broker=1024)
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 0, "leftInStatuses": ["u"], "topics": record}
+    [topic] = ReassignmentRecord.parse({"metadata": metadata, "spec": spec}).spec.topics
+    assert topic.partitions[0].state is RecordState.IN_FLIGHT
 
 
 def test_a_minimal_spec_gets_the_defaults_of_the_contract() -> None:
@@ -131,26 +146,13 @@ def test_a_status_is_written_in_camel_case_and_reads_back_the_same() -> None:
                 message="1 of 2 partitions",
             ),
         ),
-        record=(
-            RecordTopic(
-                topic="orders",
-                topic_id="x",
-                partitions=(
-                    RecordPartition(
-                        partition=0,
-                        original_replicas=(0, 1, 2),
-                        target_replicas=(3, 1, 2),
-                        state=RecordState.IN_FLIGHT,
-                    ),
-                ),
-            ),
+        partitions=(
+            PartitionDetail(topic="orders", partition=0, state=PartitionState.PENDING, target_replicas=(3, 1)),
         ),
     )
     wire = status.wire()
     assert wire["conditions"][0]["lastTransitionTime"] == "2026-01-02T03:04:05Z"
-    assert wire["record"][0]["partitions"] == [
-        {"partition": 0, "originalReplicas": [0, 1, 2], "targetReplicas": [3, 1, 2], "state": "InFlight"}
-    ]
+    assert wire["partitions"] == [{"topic": "orders", "partition": 0, "state": "Pending", "targetReplicas": [3, 1]}]
     assert "progress" not in wire
     assert PartitionReassignmentStatus.parse(wire) == status
 

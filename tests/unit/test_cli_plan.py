@@ -13,7 +13,7 @@ from reassign.api.goal import Awareness, By
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.files import rules
-from reassign.planning.problem.model import Goal, Unmet
+from reassign.planning.problem.model import PlacementGoal, UnmetGoal
 from tests.fleet import broken
 from tests.unit.cli import GIB, P1, Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli_verify import kafka_cluster
@@ -41,7 +41,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         *("--throttle", "50Mi", "--min-free-disk", 0),
     )
     assert ran.code == 0, ran
-    assert planner.goal == Goal(
+    assert planner.goal == PlacementGoal(
         include=("a*", "b"),
         exclude=("c",),
         drain=frozenset({5}),
@@ -57,7 +57,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
 
 def test_without_options_everything_is_as_a_plan_of_the_operator_has_it(folder: Path, planner: Planner) -> None:
     assert run("plan", "--snapshot", folder, *GOAL).code == 0
-    assert planner.goal == Goal(brokers=frozenset({0, 1, 2}))
+    assert planner.goal == PlacementGoal(brokers=frozenset({0, 1, 2}))
     assert planner.waves == (200, None, None)
 
 
@@ -167,7 +167,7 @@ def test_json_is_all_that_is_on_stdout(folder: Path, planner: Planner) -> None:
 
 
 def test_an_unmet_goal_is_shown_with_the_nearest_and_exits_with_no(folder: Path, planner: Planner) -> None:
-    planner.unmet = (Unmet("broker 1 has 2 GiB too much", "12 % over"),)
+    planner.unmet = (UnmetGoal("broker 1 has 2 GiB too much", "12 % over"),)
     ran = run("plan", "--snapshot", folder, *GOAL)
     assert ran.code == 1
     assert "NOT MET\n  broker 1 has 2 GiB too much; the nearest that is reached: 12 % over\n" in ran.out

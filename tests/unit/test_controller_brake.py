@@ -16,8 +16,8 @@ from reassign.api.limits import MAX_BRAKE_COPIES
 from reassign.controller import brake_copies
 from reassign.controller.actor import Actor
 from reassign.controller.observer import SURVEY_SECONDS, Survey
-from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, policy_of
-from reassign.core.model.policy import Policy
+from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, rules_of
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Topic, TopicPartition
@@ -68,8 +68,8 @@ class Braked:
 
     def tick(self, kafka: SimKafka, *steps: Step) -> Decision:
         """Keep and gate what is decided, and these steps of a resource."""
-        policy = Policy(Limits(), execution=self.execution)
-        decision = decide([], kafka.snapshot(), ConfigRead(), self.memory, policy, NOW)
+        rules = ClusterRules(Limits(), execution=self.execution)
+        decision = decide([], kafka.snapshot(), ConfigRead(), self.memory, rules, NOW)
         ours = Verdict(resource({P1: (1, 2, 3)}), {}, steps)
         decision = gate(replace(decision, verdicts=(ours,)), {}, 0.0)
         decision = recorded(decision, {ours.resource.uid: ours.resource})
@@ -193,9 +193,9 @@ def cluster(**spec: Any) -> KafkaCluster:
 
 def test_the_brake_decides_hold_and_undo_of_the_resources() -> None:
     found = {
-        execution: (policy.hold and policy.hold.reason, policy.undo)
+        execution: (rules.hold and rules.hold.reason, rules.undo)
         for execution in Execution
-        for policy in [policy_of(cluster(execution=execution), ClusterHold(pause=brake_of(execution)))]
+        for rules in [rules_of(cluster(execution=execution), ClusterHold(pause=brake_of(execution)))]
     }
     assert found == {
         Execution.RUN: (None, False),

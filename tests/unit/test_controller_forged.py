@@ -126,16 +126,6 @@ def test_a_forged_time_of_a_cluster_stops_neither_undo_nor_brake(world: World, f
     world.tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 
 
-@pytest.mark.parametrize("time", [TOO_LATE, TOO_EARLY])
-def test_a_forged_throttle_stops_no_undo_before_the_cluster_has_a_record(world: World, time: str) -> None:
-    del world.kube.objects["uid-uid-main-0"]
-    world.change_status("main", lambda status: set_throttle(status, time))
-    world.restart()
-    world.delete("move")
-    world.tick(until=lambda: OURS not in world.kafka.reassignments)
-    assert "uid-uid-main-0" in world.kube.objects
-
-
 @forged_times
 def test_a_forged_status_of_another_cluster_stops_nothing(world: World, time: str) -> None:
     other = _object("KafkaCluster", "other", {"bootstrapServers": "elsewhere:9092"})

@@ -9,8 +9,8 @@ import pytest
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
@@ -82,7 +82,7 @@ def judged(asks: Resource, kafka: SimKafka, recent: Recent | None = None) -> Ver
     """As it is judged when all configurations have been read."""
     memory = replace(Memory.begin(0.0), recent=recent or running(kafka))
     read = ConfigRead(1.0, {topic(): {}, **{broker(b): {} for b in kafka.brokers}})
-    [verdict] = decide([asks], kafka.snapshot(), read, memory, Policy(Limits()), START).verdicts
+    [verdict] = decide([asks], kafka.snapshot(), read, memory, ClusterRules(Limits()), START).verdicts
     return verdict
 
 

@@ -17,7 +17,7 @@ from reassign.controller.planning import Job, plan_of, work_out
 from reassign.controller.subprocess import run_in_subprocess
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
-from reassign.core.plans.model import Plan, Planned
+from reassign.core.plans.model import Planned, PlanResource
 from reassign.core.survey import survey
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
@@ -71,7 +71,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 def job(*, cluster_id: str = "sim", **spec: object) -> Job:
     parsed = ReassignmentPlanSpec.parse(SPEC | spec)
-    plan = Plan("uid", 1, "team-a", "drain", 3, parsed, ReassignmentPlanStatus(), True)
+    plan = PlanResource("uid", 1, "team-a", "drain", 3, parsed, ReassignmentPlanStatus(), True)
     cluster = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}) | {"status": {"clusterId": cluster_id}}
     return Job(plan, KafkaCluster.parse(cluster), WAY, ("*",))
 
@@ -81,7 +81,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What the planner was asked; it moves A and B off broker 1 and adds a replica, in a wave each."""
     seen: list[tuple[object, ...]] = []
 
-    def make(cluster: model.Cluster, goal: model.Goal, *limits: object) -> model.Plan:
+    def make(cluster: model.Cluster, goal: model.PlacementGoal, *limits: object) -> model.Plan:
         seen.append((goal, *limits))
         at = {broker: index for index, broker in enumerate(cluster.brokers.tolist())}
         moved = [at[3], at[2], at[4]]
@@ -95,7 +95,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
             balance=(model.Balance(By.LEADERS, (0.0, float("inf")), (0.5, 1.5), 1.0, (0.9, 1.1)),),
             waves=2,
             waves_bound=2,
-            unmet=(model.Unmet("broker 5 is not registered", "nothing is put there"),),
+            unmet=(model.UnmetGoal("broker 5 is not registered", "nothing is put there"),),
         )
         return model.Plan(rows, np.full_like(rows, -1), np.array([1, 0, -1], np.int32), certificate)
 
@@ -105,7 +105,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 
 def test_the_planner_is_asked_what_the_spec_says(seen: Seen, asked: list[tuple[object, ...]]) -> None:
     work_out(job())
-    goal = model.Goal(
+    goal = model.PlacementGoal(
         drain=frozenset({1}),
         replication_factor=3,
         balance=frozenset({By.DISK}),

@@ -24,7 +24,7 @@ from reassign.controller.plans import PlanInputs
 from reassign.controller.store import Store
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.plans.model import Plan, Planned
+from reassign.core.plans.model import Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
 from reassign.kube.lease import LeaseLost
@@ -203,7 +203,7 @@ def test_whether_topics_are_allowed_is_asked_of_a_failed_wave_too(world: Plannin
     assert [kept.name for kept in world.store.settled(("kafka", "main"))] == [wave["name"]]
     asked: list[Resource | None] = []
 
-    def seen(plan: Plan, wave: Resource | None) -> Snapshot:
+    def seen(plan: PlanResource, wave: Resource | None) -> Snapshot:
         asked.append(wave)
         return world.kafka.snapshot()
 

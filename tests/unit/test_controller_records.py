@@ -13,7 +13,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World, forget
+from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
 
 Edit = Callable[[Object], None]
 
@@ -292,40 +292,23 @@ def test_a_copied_manifest_is_carried_out_as_any_other(world: World) -> None:
     assert set(world.kafka.reassignments) == {OURS}
 
 
-def as_before(world: World) -> None:
-    """The objects as the version before left them: records in statuses, no ReassignmentRecords."""
-    for name in ("move", "main"):
-        for part in parts(world, name):
-            del world.kube.objects[part["metadata"]["uid"]]
-    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "InFlight"}
-    topic = {"topic": OURS.topic, "topicId": f"id-{OURS.topic}", "partitions": [entry]}
-    world.kube.objects["uid-move"]["status"]["record"] = [topic]
+def test_nothing_that_an_earlier_version_kept_in_statuses_counts(world: World) -> None:
     rate = {"name": "follower.replication.throttled.rate", "value": "1048576"}
-    throttle = {"interBroker": 1048576, "brokers": [{"broker": 9, "configs": [rate]}]}
-    world.kube.objects["uid-main"]["status"]["throttle"] = throttle
+    throttle = {"interBroker": 1048576, "brokers": [{"broker": 4, "configs": [rate]}]}
+    world.change_status("main", lambda status: status.update(throttle=throttle))
+    world.add("other", THEIRS, (5, 2, 3))
+    world.change_status("other", lambda status: status.update(in_flight_before()))
     world.restart()
-
-
-def test_records_of_the_version_before_are_taken_over_once(world: World) -> None:
-    as_before(world)
-    world.tick()
-    assert record(world)[OURS.topic]["state"] == "InFlight"
-    [cluster] = parts(world, "main")
-    assert cluster["spec"]["throttle"]["brokers"][0]["broker"] == 9
-    assert held(world, "main")
+    world.tick(3)
+    assert "throttle" not in world.kube.objects["uid-main"]["status"]
+    assert "record" not in world.kube.objects["uid-other"]["status"]
+    for name in ("other", "main"):
+        world.delete(name)
+    world.tick(until=lambda: world.store.get("uid-other") is None)
+    assert set(world.kafka.reassignments) == {OURS, THEIRS}
     world.delete("move")
-    world.tick(until=lambda: world.store.get("uid-move") is None)
-    assert world.kafka.replicas[OURS] == (1, 2, 3)
-    assert "RecordRebuilt" not in world.kube.events
-
-
-def test_no_status_of_a_cluster_that_is_new_is_taken_over(world: World) -> None:
-    as_before(world)
-    del world.kube.objects["uid-main"]["status"]["clusterId"]
-    world.restart()
-    world.tick(2)
-    [cluster] = parts(world, "main")
-    assert "throttle" not in cluster["spec"]
+    world.tick(until=lambda: world.store.get("uid-main") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
 
 
 def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> None:
@@ -378,36 +361,11 @@ def refuse_to_make(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_namespace_being_deleted_stops_no_undo(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in parts(world, "main"):  # it has no throttles, so nothing holds it back
-        del world.kube.objects[part["metadata"]["uid"]]
-        world.store.drop(part["metadata"]["uid"])
     refuse_to_make(world, monkeypatch)
     world.delete("main")
     world.delete("move")
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
     world.safe_tick(until=lambda: world.store.get("uid-main") is None)
-
-
-def test_records_taken_over_in_part_are_taken_over_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_before(world)
-    done = {"originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "Completed"}
-    topic = {"topic": "aaa", "topicId": "id-aaa", "partitions": [{"partition": n, **done} for n in range(150)]}
-    world.kube.objects["uid-move"]["status"]["record"].insert(0, topic)
-    world.restart()
-    create, made = world.kube.create, []
-
-    async def fails_once(obj: Object) -> Object:
-        made.append(obj["metadata"]["name"])
-        if len(made) == 2:
-            raise ApiServerError("500")
-        return await create(obj)
-
-    monkeypatch.setattr(world.kube, "create", fails_once)
-    world.safe_tick(until=lambda: len(parts(world)) == 1)
-    world.loop.take_over._refused.clear()  # some seconds later
-    world.safe_tick(until=lambda: len(parts(world)) == 2)
-    world.delete("move")
-    world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
 
 
 def test_a_record_that_a_backup_brought_back_undoes_nothing(world: World) -> None:
@@ -444,9 +402,9 @@ def test_a_dry_run_that_is_carried_out_takes_nothing_over(world: World) -> None:
 
 
 def test_the_record_of_a_cluster_without_its_finalizer_is_released(world: World) -> None:
-    as_before(world)
-    world.tick()
-    assert held(world, "main")
+    record = throttle_record("main")
+    record["metadata"]["finalizers"] = [FINALIZER]
+    world.put(record)
     main = world.kube.objects.pop("uid-main")
     world.store.drop("uid-main")
     world.put({**main, "metadata": {**main["metadata"], "uid": "uid-main-again", "finalizers": []}, "status": {}})
@@ -456,8 +414,9 @@ def test_the_record_of_a_cluster_without_its_finalizer_is_released(world: World)
 
 
 def test_a_record_of_a_cluster_that_cannot_be_read_stops_no_undo(world: World) -> None:
-    [part] = parts(world, "main")
-    world.store.put(world.kube.write(part["metadata"]["uid"], lambda obj: obj["spec"].update(part="first")))
+    record = throttle_record("main")
+    record["spec"]["part"] = "first"
+    world.put(record)
     world.delete("move")
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
     world.safe_tick(until=lambda: world.store.get("uid-move") is None)

@@ -25,8 +25,8 @@ from reassign.controller.planner import Planner
 from reassign.controller.plans import PlanInputs
 from reassign.controller.store import Store
 from reassign.core import tick
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import PLANNED, Audience, Name, Names, Problem, error_problem, render
 from reassign.core.model.snapshot import Broker, Partition, Topic, TopicPartition
 from reassign.core.model.steps import Outcome, Result
@@ -282,8 +282,8 @@ def test_no_reason_carries_a_foreign_name_into_a_status(reason: Reason) -> None:
     asks = {MINE[0]: (4, 2, 3), MINE[1]: (5, 2, 3)}
     for options in (
         {"hold": problem},
-        {"throttle": ThrottlePolicy(older=problem)},
-        {"throttle": ThrottlePolicy(younger=problem)},
+        {"throttle": ThrottleRules(older=problem)},
+        {"throttle": ThrottleRules(younger=problem)},
     ):
         mine = resource(asks, throttle={"interBroker": "1Mi"})
         for namespace in (TENANT, "kafka"):

@@ -16,9 +16,9 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.observer import Observer
 from reassign.controller.planner import Planner
 from reassign.controller.plans import Plans
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
 from reassign.core.model.memory import Instructed
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
@@ -310,25 +310,25 @@ def test_drift_is_reported_with_the_config_and_its_resource(operator: Operator, 
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
 
 
-def policy(**fields: object) -> ThrottlePolicy:
-    return ThrottlePolicy.of(KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields}))
+def rules(**fields: object) -> ThrottleRules:
+    return ThrottleRules.of(KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields}))
 
 
 @pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
 def test_the_clusters_rate_is_the_default_and_the_maximum_bounds_both(field: str, which: int) -> None:
     own, none = resource({P0: NEW}, throttle={field: "3Mi"}), resource({P0: NEW})
     default, tight = {"throttle": {field: "2Mi"}}, {"limits": {"maxThrottle": "1Mi"}}
-    found = [rates_of(r.spec.throttle, policy(**default))[which] for r in (own, none)]
+    found = [rates_of(r.spec.throttle, rules(**default))[which] for r in (own, none)]
     assert found == [3 * 2**20, 2 * 2**20]
-    assert rates_of(none.spec.throttle, policy()) == (None, None)
-    assert [rates_of(r.spec.throttle, policy(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
+    assert rates_of(none.spec.throttle, rules()) == (None, None)
+    assert [rates_of(r.spec.throttle, rules(**default, **tight))[which] for r in (own, none)] == [2**20, 2**20]
 
 
 @pytest.mark.parametrize("field", ["interBroker", "logDir"])
 def test_a_throttle_above_the_maximum_is_refused_by_name(field: str) -> None:
     asks = resource({P0: NEW}, throttle={field: "3Mi"})
-    assert bounded(asks, policy(limits={"maxThrottle": "3Mi"})) is asks
-    refused = bounded(asks, policy(limits={"maxThrottle": "2Mi"}))
+    assert bounded(asks, rules(limits={"maxThrottle": "3Mi"})) is asks
+    refused = bounded(asks, rules(limits={"maxThrottle": "2Mi"}))
     assert refused.unsupported is not None
     assert f"spec.throttle.{field}: 3Mi is above limits.maxThrottle: 2Mi" in refused.unsupported.message
     driver = drive(SimKafka({P0: OLD}), refused)
@@ -340,8 +340,8 @@ def test_a_throttle_above_the_maximum_is_refused_by_name(field: str) -> None:
 @pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])
 def test_a_throttle_below_the_minimum_is_refused_and_raised_in_flight(field: str, which: int) -> None:
     asks = resource({P0: NEW}, throttle={field: "1Ki"})
-    assert bounded(asks, policy(limits={"minThrottle": 1024})) is asks
-    least = policy(limits={"minThrottle": "2Mi"})
+    assert bounded(asks, rules(limits={"minThrottle": 1024})) is asks
+    least = rules(limits={"minThrottle": "2Mi"})
     refused = bounded(asks, least)
     assert refused.unsupported is not None
     assert f"spec.throttle.{field}: 1Ki is below limits.minThrottle: 2Mi" in refused.unsupported.message
@@ -356,7 +356,7 @@ def test_a_throttle_below_the_minimum_is_refused_and_raised_in_flight(field: str
 def test_only_copying_partitions_of_a_resource_with_a_rate_are_throttled(operator: Operator) -> None:
     throttled = operator.verdict("a", {P0: (OLD, (1, 0)), P1: (OLD, (2, 1, 0))}, "5Ki")
     free = operator.verdict("b", {TopicPartition("orders", 2): (OLD, NEW)}, None)
-    [move] = desired([throttled, free, ended(throttled)], snapshot(), policy(), operator.recent)
+    [move] = desired([throttled, free, ended(throttled)], snapshot(), rules(), operator.recent)
     assert isinstance(move, InterBrokerMove)
     assert (move.tp, move.sources, move.adding, move.rate) == (P1, {0, 1}, {2}, 5120)
     assert move.items()[ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), FOLLOWER_REPLICAS)] == {"1:2"}
@@ -528,7 +528,7 @@ def test_the_rate_stays_on_a_broker_that_does_not_describe_its_log_dirs(operator
 
 def test_one_partition_can_need_both_rates(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, "5Ki", log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    moves = desired([verdict], shown({**dirs(), 2: {}}), policy(), operator.recent)
+    moves = desired([verdict], shown({**dirs(), 2: {}}), rules(), operator.recent)
     assert [(type(m), m.brokers, m.rate) for m in moves] == [
         (InterBrokerMove, {0, 1, 2}, 5120),
         (LogDirMove, {0}, 7168),

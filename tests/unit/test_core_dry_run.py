@@ -38,7 +38,7 @@ def test_a_dry_run_reports_moves_by_partition_and_broker_without_writes() -> Non
     ]
     assert true_conditions(driver) == {"Ready": "ChecksPassed", "Checked": "ChecksPassed"}
     assert condition(driver, "Checked")[2] == (
-        "2 of 3 partitions would move, 1 are at their target; to broker 2: 1.0 GiB, to broker 3: 3.0 GiB"
+        "2 of 3 partitions would move, 1 is at its target; to broker 2: 1.0 GiB, to broker 3: 3.0 GiB"
     )
     assert (driver.resources["a"].record, status.completion_time, status.start_time) == ({}, None, None)
     assert status.progress is not None

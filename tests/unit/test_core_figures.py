@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from reassign.api.kafka_cluster import BrokerThrottle, Execution, ThrottleConfig, ThrottleStatus
+from reassign.api.kafka_cluster import Execution
+from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
 from reassign.core.figures import figures_of
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.snapshot import TopicPartition
@@ -22,9 +23,9 @@ def decision(throttle: ThrottleDecision) -> Decision:
     return Decision(snapshot, ConfigRead(), Execution.RUN, (), Memory.begin(time.monotonic()), throttle)
 
 
-def recorded(*brokers: int) -> ThrottleStatus:
+def recorded(*brokers: int) -> RecordedThrottles:
     rate = (ThrottleConfig(name=RATE, value="1000"),)
-    return ThrottleStatus(inter_broker=1000, brokers=tuple(BrokerThrottle(broker=b, configs=rate) for b in brokers))
+    return RecordedThrottles(inter_broker=1000, brokers=tuple(BrokerThrottle(broker=b, configs=rate) for b in brokers))
 
 
 def test_a_throttle_that_no_move_needs_is_left_over() -> None:

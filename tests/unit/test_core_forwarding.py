@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reassign.api.kafka_cluster import Execution, ThrottleStatus
+from reassign.api.kafka_cluster import Execution
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -267,12 +268,12 @@ def test_a_record_names_no_broker_while_another_may_hold_a_change(
 ) -> None:
     clock = Clock(1000.0, datetime(2026, 1, 1, tzinfo=UTC))
     recent = Recent(started=0.0, clock=clock, forwarding=Forwarding(via=2))
-    before = ThrottleStatus(via=via, sent_at=clock.of(1000.0 - seconds_ago))
+    before = RecordedThrottles(via=via, sent_at=clock.of(1000.0 - seconds_ago))
     change = Change(ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), "rate"), Op.SET, "1")
-    sent = _sent(Diff(ThrottleStatus(), (change,)), before, recent)
+    sent = _sent(Diff(RecordedThrottles(), (change,)), before, recent)
     assert sent
     assert (sent.via, sent.sent_at) == (named, clock.time)
-    assert _sent(Diff(ThrottleStatus(), ()), before, recent) == before, "nothing is sent"
+    assert _sent(Diff(RecordedThrottles(), ()), before, recent) == before, "nothing is sent"
 
 
 def test_a_new_process_goes_on_at_the_broker_that_topics_were_changed_through() -> None:

@@ -273,7 +273,7 @@ def test_places_are_taken_by_what_is_about_to_start_too() -> None:
     driver = drive(kafka, resource(dict.fromkeys(moved, (2, 3))), limits=limits)
     driver.observe((), kafka.brokers)
     resources, configs = list(driver.resources.values()), driver.read_configs()
-    decision = decide(resources, kafka.snapshot(), configs, driver.memory, driver.policy, driver.time)
+    decision = decide(resources, kafka.snapshot(), configs, driver.memory, driver.rules, driver.time)
     assert kafka.reassignments == {}
     assert places_taken(decision.verdicts, kafka.snapshot()) == (3, 0)
 

@@ -16,7 +16,7 @@ from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPla
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.plans.decide import WRITES, decide_plan
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START
@@ -507,7 +507,7 @@ PLANNED_INPUT_HASHES = [
 @pytest.mark.parametrize(("topics", "digest"), PLANNED_INPUT_HASHES)
 def test_input_hashes_of_stored_plans_stay_as_they_are(topics: dict[str, list[str]], digest: str) -> None:
     spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}, "topics": topics}
-    plan = Plan(
+    plan = PlanResource(
         uid="u",
         version=1,
         namespace="kafka",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import Progress
-from reassign.core.model.progress import Bytes, completion_time, together
+from reassign.core.model.progress import CopyProgress, completion_time, together
 from reassign.core.report.statuses import report
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states
 
@@ -81,10 +81,10 @@ def test_copied_bytes_never_decrease_and_are_whole_only_in_sync(
 
 
 @given(
-    st.lists(st.builds(lambda a, b: Bytes(min(a, b), max(a, b)), st.integers(0, 9), st.integers(0, 9))),
+    st.lists(st.builds(lambda a, b: CopyProgress(min(a, b), max(a, b)), st.integers(0, 9), st.integers(0, 9))),
     st.integers(0, 99),
 )
-def test_remaining_bytes_do_not_depend_on_reported_copied_bytes(parts: list[Bytes], said: int) -> None:
+def test_remaining_bytes_do_not_depend_on_reported_copied_bytes(parts: list[CopyProgress], said: int) -> None:
     shown = together(parts, said)
     assert shown.copied >= said
     assert shown.total - shown.copied == sum(part.total - part.copied for part in parts)

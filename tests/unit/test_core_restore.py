@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reassign.core.model.snapshot import ReplicationFactorGuard
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.steps import Alter, Cancel
 from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
 

@@ -33,7 +33,7 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.diff import read_throttles
 from reassign.core.throttle.missing import missing_configs
 from reassign.errors import Reason
 from tests.unit.configs import Store, Throttler, broker, copy, topic
@@ -415,7 +415,7 @@ class Throttles(RuleBasedStateMachine):
     def what_is_ours_is_recorded(self) -> None:
         if not hasattr(self, "throttler"):
             return
-        record = read_record(self.throttler.status)
+        record = read_throttles(self.throttler.status)
         for key in TOPICS:
             ours = {item for item in items(self.throttler.at(key)) if not item.startswith("9") and item != "*"}
             assert ours <= set(items(record[key].value) if key in record else ())

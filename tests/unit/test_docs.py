@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/README.md")])
 MAX_WORDS = 30
 WITH_TESTS = ["built/behaviour.md", "comparison/pains.md", "comparison/peers.md", "security/threats.md"]
+KIND_OF_THROTTLE = re.compile(r'\b(?<!directory\.)log_dir\b|LOG_DIR_RATE|LogDirMove|log_dir_moves|"logDir"')
+"""How code names the throttle between log directories, the second kind that there is."""
 PRIVATE_WORDS = re.compile(
     r"\b((some|no|any|every)body|whoever|mend(s|ed|ing)?|let(s|ting)? go|own(s|ed)? up|t(ake|akes|aken|aking|ook) away"
     r"|mistakes?|look(s|ed|ing)?|ticks?|lack(s|ed|ing)?|(is|are|was|were) over)\b",
@@ -93,3 +95,11 @@ def test_the_pages_of_claims_are_complete() -> None:
     rows = {page: len(claims(page)) for page in WITH_TESTS}
     assert rows.pop("built/behaviour.md") > 200
     assert rows == {"comparison/pains.md": 18, "comparison/peers.md": 23, "security/threats.md": 14}
+
+
+def test_the_row_of_a_kind_of_throttle_names_every_file_that_knows_one() -> None:
+    table = (ROOT / "docs/built/developing.md").read_text().splitlines()
+    [row] = [line for line in table if line.startswith("| a kind of throttle |")]
+    package = ROOT / "operator/reassign"
+    knowing = [file for file in package.rglob("*.py") if KIND_OF_THROTTLE.search(file.read_text())]
+    assert sorted(re.findall(r"`([\w/]+\.py)`", row)) == sorted(str(file.relative_to(package)) for file in knowing)

@@ -17,7 +17,7 @@ from reassign.fleet import cluster as of_cluster
 from reassign.fleet import outcomes
 from reassign.fleet.choose import File, Folder
 from reassign.fleet.outcomes import HISTORY, KINDS, OUTCOMES, batch_of, of_kind
-from reassign.fleet.policy import Policy, parse
+from reassign.fleet.policy import FleetPolicy, parse
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster
@@ -29,10 +29,10 @@ FOLDER = Folder("2026-01-31", "main")
 POLICY = "defaults: {goal: {drainBrokers: [2]}, template: {throttle: {interBroker: 1Mi}}, waves: {maxBytes: 100Gi}}"
 
 
-def ask(root: Path, made: Cluster, policy: Policy | None = None, newest: bool = True) -> pa.Table:
+def ask(root: Path, made: Cluster, policy: FleetPolicy | None = None, newest: bool = True) -> pa.Table:
     place = root / f"date={FOLDER.date}" / f"cluster={FOLDER.cluster}"
     snapshots.write(place, in_sync(made, TAKEN))
-    outcome = of_cluster.outcome_of(FOLDER, contents_of(root), policy or Policy(), newest)
+    outcome = of_cluster.outcome_of(FOLDER, contents_of(root), policy or FleetPolicy(), newest)
     return pa.Table.from_batches([batch_of([outcome])])
 
 
@@ -107,7 +107,7 @@ def test_of_an_older_snapshot_no_column_is_read_that_history_does_without(
     begin = chunk.dictionary_page_offset or chunk.data_page_offset
     content[begin + chunk.total_compressed_size - 1] ^= 0xFF
     file.write_bytes(content)
-    outcome = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), Policy(), newest)
+    outcome = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), FleetPolicy(), newest)
     found = {row["kind"] for row in outcome["files"]}
     assert found == ({None, "DamagedPage"} if newest else kinds)
 
@@ -206,7 +206,7 @@ def test_a_name_that_is_no_text_is_a_fault_of_its_file(tmp_path: Path, newest: b
     names = pa.array([b"\xff\xfe", *rows["topic"].cast(pa.binary()).to_pylist()[1:]], pa.binary())
     no_text = pa.StringArray.from_buffers(len(names), *names.buffers()[1:])
     pq.write_table(rows.set_column(at, rows.schema.field(at), no_text), file, write_page_checksum=True)
-    found = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), Policy(), newest)
+    found = of_cluster.outcome_of(FOLDER, contents_of(tmp_path), FleetPolicy(), newest)
     assert {row["path"].rpartition("/")[2]: row["kind"] for row in found["files"] if row["kind"]} == {
         "partitions.parquet": "DamagedPage"
     }

@@ -14,8 +14,8 @@ from reassign.fleet.loads import assess
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import volumes
 from reassign.planning.problem.measures import sizes_or_means, what_counts
-from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.problem.racks import levels
 from tests.spread import spread
 
@@ -37,8 +37,8 @@ Assessed = dict[str, dict[Any, dict[str, Any]]]
 class Case:
     name: str
     cluster: Cluster
-    goal: Goal
-    problem: Problem | None  # None: it cannot be planned
+    goal: PlacementGoal
+    problem: PlacementProblem | None  # None: it cannot be planned
 
 
 def case(seed: int) -> Case:
@@ -58,7 +58,7 @@ def case(seed: int) -> Case:
         **_partitions(rng, brokers),
     )
     cluster = replace(cluster, directory=_places(rng, cluster))
-    goal = Goal(
+    goal = PlacementGoal(
         include=tuple(rng.choice(["*", "a*", "[ab]-?", "c-1"], int(rng.integers(1, 3)))),
         exclude=tuple(rng.choice(["__*", "*-2", "[!a]*"], int(rng.integers(0, 2)))) or (None if seed % 2 else ()),
         drain=frozenset(rng.choice(ids, int(rng.integers(0, 2))).tolist()),
@@ -211,7 +211,7 @@ def test_racks_are_those_of_the_tree_at_each_level(cases: list[Case], assessed: 
 
 
 def test_a_broker_that_is_a_child_by_itself_is_named_below_its_rack() -> None:
-    rows = assess(Cluster("id", **_of_brokers("/a/x", "/a", "", "/b")), Goal(), None)["rack_load"]
+    rows = assess(Cluster("id", **_of_brokers("/a/x", "/a", "", "/b")), PlacementGoal(), None)["rack_load"]
     assert sorted((row["level"], row["path"]) for row in rows) == [
         (1, "/a"), (1, "/b"), (1, "broker 3"),
         (2, "/a/broker 2"), (2, "/a/x"), (2, "/b/broker 4"), (2, "broker 3"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reassign.fleet.outcomes import KINDS
 from reassign.fleet.overview import MOST, OF_DETAILS, TABLES, Seen, by_cluster, fleet
-from reassign.fleet.policy import Policy, parse
+from reassign.fleet.policy import FleetPolicy, parse
 from reassign.fleet.report.model import Cluster
 
 COLUMNS = {
@@ -23,7 +23,7 @@ SEEN = Seen("main", "id", datetime(2026, 1, 31, tzinfo=UTC), None)
 
 
 def clusters(
-    seen: Sequence[Seen], details: Iterable[pa.Table], policy: Policy | None = None, **rows: list[dict[str, Any]]
+    seen: Sequence[Seen], details: Iterable[pa.Table], policy: FleetPolicy | None = None, **rows: list[dict[str, Any]]
 ) -> list[Cluster]:
     """What is shown where the tables have these rows, all of the cluster main."""
     tables = {}
@@ -31,10 +31,10 @@ def clusters(
         found = [{"cluster": "main", **row} for row in rows.get(name, [])]
         columns = ("cluster", *COLUMNS.get(name, ()))
         tables[name] = pa.table({column: [row[column] for row in found] for column in columns})
-    return [*fleet(seen, [], tables, details, policy or Policy()).clusters]
+    return [*fleet(seen, [], tables, details, policy or FleetPolicy()).clusters]
 
 
-def cluster(policy: Policy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
+def cluster(policy: FleetPolicy | None = None, **rows: list[dict[str, Any]]) -> Cluster:
     [shown] = clusters([SEEN], [], policy, **rows)
     return shown
 

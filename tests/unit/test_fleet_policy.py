@@ -6,7 +6,7 @@ import pytest
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
-from reassign.fleet.policy import Policy, parse
+from reassign.fleet.policy import FleetPolicy, parse
 
 TEXT = """
 defaults:
@@ -32,7 +32,7 @@ def refusal(text: str) -> str:
 
 
 def test_without_a_file_every_cluster_is_to_be_in_balance() -> None:
-    goal = Policy().terms("any").planner_goal()
+    goal = FleetPolicy().terms("any").planner_goal()
     assert (goal.balance, goal.tolerance, goal.exclude) == (frozenset(By), 0.1, None)
     assert goal.excluded == ("__*",)
 

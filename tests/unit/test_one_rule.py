@@ -16,7 +16,7 @@ from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
 from reassign.fleet.choose import Folder
 from reassign.fleet.outcomes import batch_of, of_kind
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from reassign.planning.problem import problem
 from reassign.planning.problem.model import Bools, Bytes, Cluster
 from tests.benchmarks.instances import Made, cluster
@@ -50,7 +50,7 @@ def _of_specs(manifests: Iterable[Any]) -> Moves:
 
 def _outcome(root: Path) -> pa.Table:
     contents = {f"date={TAKEN:%Y-%m-%d}/cluster=main/{f.name}": pa.py_buffer(f.read_bytes()) for f in root.iterdir()}
-    outcome = of_cluster.outcome_of(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, Policy(), newest=True)
+    outcome = of_cluster.outcome_of(Folder(f"{TAKEN:%Y-%m-%d}", "main"), contents, FleetPolicy(), newest=True)
     return pa.Table.from_batches([batch_of([outcome])])
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from reassign.api.goal import By
-from reassign.planning.problem.model import Bytes, Cluster, Goal
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import Bytes, Cluster, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 from reassign.planning.solve import outside_bands, solve
 from tests.unit.test_planning_kernel import NEVER, cluster, directories
@@ -18,9 +18,9 @@ COUNTED = frozenset({By.DISK, By.REPLICAS})
 SKEWED = [0.1, 0.5, 0.3, 0.1]
 
 
-def planned(made: Cluster, *balance: By, **goal: object) -> tuple[Problem, Bytes, list[str]]:
+def planned(made: Cluster, *balance: By, **goal: object) -> tuple[PlacementProblem, Bytes, list[str]]:
     """The problem, the loads (3, B) after it is solved, and which bands are missed."""
-    problem = pose(made, Goal(balance=frozenset(balance), **goal))  # type: ignore[arg-type]
+    problem = pose(made, PlacementGoal(balance=frozenset(balance), **goal))  # type: ignore[arg-type]
     solution = solve(problem)
     assert solution.unmet == ()
     missed = [unmet.what.split()[0] for unmet in outside_bands(problem, solution.target)]
@@ -135,7 +135,9 @@ def test_brokers_are_asked_for_no_more_bytes_together_than_there_are() -> None:
         rows = [random.permutation(brokers)[: random.integers(1, 4)].tolist() for _ in range(random.integers(1, 8))]
         sizes = random.lognormal(14, random.choice([1, 3]), len(rows)).astype(int).tolist()
         drained = frozenset({100}) if seed % 2 else frozenset[int]()
-        problem = pose(cluster(rows, sizes, ("",) * brokers), Goal(balance=COUNTED, tolerance=0.1, drain=drained))
+        problem = pose(
+            cluster(rows, sizes, ("",) * brokers), PlacementGoal(balance=COUNTED, tolerance=0.1, drain=drained)
+        )
         assert problem.low[DISK].sum() <= problem.target[DISK].sum() <= problem.load[DISK].sum(), seed
 
 
@@ -165,7 +167,7 @@ def test_racks_count_in_what_the_others_share() -> None:
 
 
 def test_ordinary_sizes_are_asked_of_each_broker_alike() -> None:
-    problem = pose(replace(cluster(skewed(400, 2), lognormal(400))), Goal(balance=COUNTED, tolerance=0.1))
+    problem = pose(replace(cluster(skewed(400, 2), lognormal(400))), PlacementGoal(balance=COUNTED, tolerance=0.1))
     mean = 2 * problem.size.sum() // 4
     assert (np.abs(problem.target[DISK] - mean) <= 1).all()
     assert (np.abs(problem.low[DISK] - 0.9 * mean) <= 1).all()

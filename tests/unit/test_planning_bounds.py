@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from reassign.api.goal import By
 from reassign.planning.bounds import certificates, counting, exact, exchange
 from reassign.planning.problem.legality import done
-from reassign.planning.problem.model import Floats, Goal
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import Floats, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.problem.tree import grow
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import Made, cluster, goal
@@ -24,7 +24,9 @@ from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, t
 
 @settings(max_examples=300, deadline=None)
 @given(problems(), st.data())
-def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(problem: Problem, data: st.DataObject) -> None:
+def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(
+    problem: PlacementProblem, data: st.DataObject
+) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
     after = problem.loads(target)
     load, bytes_, moves = every_plan(problem)
@@ -40,7 +42,7 @@ def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(problem:
 
 @settings(max_examples=200, deadline=None)
 @given(problems(), st.data())
-def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: Problem, data: st.DataObject) -> None:
+def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: PlacementProblem, data: st.DataObject) -> None:
     price = st.sampled_from([-100.0, -1.0, -0.5, 0.0, 0.3, 1.0, 1.7, 100.0])
     drawn = data.draw(st.lists(price, min_size=10, max_size=10))
     load, bytes_, _ = every_plan(problem)
@@ -68,7 +70,7 @@ def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_no_legal_plan_has_a_smaller_greatest_share_than_is_reachable(problem: Problem) -> None:
+def test_no_legal_plan_has_a_smaller_greatest_share_than_is_reachable(problem: PlacementProblem) -> None:
     of = problem.allowed
     aim = np.maximum(problem.target[:, of], 1)
     least = certificates.reachable(problem)
@@ -98,7 +100,7 @@ def test_what_can_stay_is_counted_from_nothing_that_was_in_memory_before() -> No
 
 def test_what_balancing_one_broker_costs_is_its_excess() -> None:
     made = tiny(("", "", ""), [[0], [0], [0], [0], [1], [2]], [10] * 6, [1, 1, 1])
-    problem = pose(made, Goal(balance=frozenset({By.DISK, By.REPLICAS}), tolerance=0.1))
+    problem = pose(made, PlacementGoal(balance=frozenset({By.DISK, By.REPLICAS}), tolerance=0.1))
     assert certificates.bound(problem) == certificates.Cost(bytes=20, moves=2)
     assert problem.target.tolist()[:2] == [[20, 20, 20], [2, 2, 2]]
     target = np.array([[1], [2], [0], [0], [1], [2]], np.int32)
@@ -111,31 +113,31 @@ def test_what_balancing_one_broker_costs_is_its_excess() -> None:
 
 def test_what_a_plan_leaves_undone_is_not_counted_in_its_bounds() -> None:
     made = tiny(("a", "b", "c"), [[0], [1]], [5, 7], [1] * 3)
-    problem = pose(made, Goal(drain=frozenset({1, 2})))
+    problem = pose(made, PlacementGoal(drain=frozenset({1, 2})))
     certificate = certificates.certify(problem, np.array([[2], [1]], np.int32))
     assert (certificate.bytes, certificate.bytes_bound) == (5, 5)
 
 
 def test_a_drained_broker_costs_all_that_lies_on_it() -> None:
     made = tiny(("a", "b", "c", "c"), [[0, 1, 2], [3, 0, 1]], [5, 7], [1] * 4)
-    problem = pose(made, Goal(drain=frozenset({4})))
+    problem = pose(made, PlacementGoal(drain=frozenset({4})))
     assert certificates.bound(problem) == certificates.Cost(bytes=7, moves=1)
 
 
 def test_more_replicas_cost_their_bytes_and_fewer_cost_nothing() -> None:
     made = tiny(("a", "b", "c"), [[0, 1], [1, 2]], [5, 7], [1] * 3)
-    assert certificates.bound(pose(made, Goal(replication_factor=3))) == certificates.Cost(bytes=12, moves=2)
-    assert certificates.bound(pose(made, Goal(replication_factor=1))) == certificates.Cost(bytes=0, moves=0)
+    assert certificates.bound(pose(made, PlacementGoal(replication_factor=3))) == certificates.Cost(bytes=12, moves=2)
+    assert certificates.bound(pose(made, PlacementGoal(replication_factor=1))) == certificates.Cost(bytes=0, moves=0)
 
 
 def test_unspread_replicas_cost_those_that_no_legal_placement_keeps() -> None:
     made = tiny(("a", "a", "b", "c"), [[0, 1, 2], [0, 2, 3]], [5, 7], [1] * 4)
-    assert certificates.bound(pose(made, Goal())) == certificates.Cost(bytes=5, moves=1)
+    assert certificates.bound(pose(made, PlacementGoal())) == certificates.Cost(bytes=5, moves=1)
 
 
 def test_racks_with_a_replica_each_are_bounded_one_by_one() -> None:
     made = tiny(("a", "a", "b", "b"), [[0, 2], [0, 2], [1, 3], [0, 3], [0, 2], [1, 2]], [10] * 6, [1] * 4)
-    problem = pose(made, Goal(balance=frozenset({By.DISK}), tolerance=0.01))
+    problem = pose(made, PlacementGoal(balance=frozenset({By.DISK}), tolerance=0.01))
     assert problem.load[0].tolist() == [40, 20, 40, 20]
     assert certificates.bound(problem).moves == 2
 

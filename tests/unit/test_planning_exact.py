@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reassign.api.goal import By
 from reassign.errors import PlanningError
 from reassign.planning.bounds import certificates, exact
-from reassign.planning.problem.model import Goal
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.spread import spread
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
@@ -22,7 +22,7 @@ from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, t
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
-def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Problem) -> None:
+def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: PlacementProblem) -> None:
     assume(problem.movable.any())
     problem = replace(problem, balanced=problem.balanced & [True, True, False])
     found = exact.optimum(problem)
@@ -40,7 +40,7 @@ def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Pr
 
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.data())
-def test_a_polished_plan_balances_as_well_and_costs_no_more(problem: Problem, data: st.DataObject) -> None:
+def test_a_polished_plan_balances_as_well_and_costs_no_more(problem: PlacementProblem, data: st.DataObject) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))
     polished = exact.polish(problem, target)
     before, after = (problem.loads(plan) for plan in (target, polished))
@@ -54,7 +54,7 @@ def test_a_polished_plan_balances_as_well_and_costs_no_more(problem: Problem, da
 
 def test_leaders_are_brought_inside_their_band_by_reordering() -> None:
     made = tiny(("a", "b", "c"), [[0, 1], [0, 1], [0, 2], [0, 2], [0, 1], [0, 2]], [1] * 6, [1, 1, 1])
-    found = exact.optimum(pose(made, Goal(balance=frozenset({By.LEADERS}), tolerance=0.01)))
+    found = exact.optimum(pose(made, PlacementGoal(balance=frozenset({By.LEADERS}), tolerance=0.01)))
     assert found.target is not None
     assert np.bincount(found.target[:, 0]).max() <= 3
     assert found.bytes_bound == 0

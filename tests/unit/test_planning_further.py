@@ -8,7 +8,7 @@ from reassign.planning.kernel.further import Loads, exchange_leaders, exchange_r
 from reassign.planning.kernel.rows import greatest_first
 from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.solve import _state, solve
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.spread import spread
@@ -16,7 +16,7 @@ from tests.spread import spread
 BROKERS = 12
 
 
-def balanced() -> tuple[Problem, Ints, Bytes]:
+def balanced() -> tuple[PlacementProblem, Ints, Bytes]:
     """A problem whose bytes, replicas and leaders are inside their bands, its replicas, and another measure (P,)."""
     made = Made(900, BROKERS)
     problem = pose(cluster(made), goal(made))
@@ -26,7 +26,7 @@ def balanced() -> tuple[Problem, Ints, Bytes]:
     return problem, target[order], measure
 
 
-def of(problem: Problem, row: Ints, measure: Bytes, leaders: bool) -> Loads:
+def of(problem: PlacementProblem, row: Ints, measure: Bytes, leaders: bool) -> Loads:
     """The loads of the problem's rows, and of the measure below them, which is to be within 10 % of its mean."""
     order = greatest_first(problem.size)
     rows = np.flatnonzero(leaders == OF_LEADERS)

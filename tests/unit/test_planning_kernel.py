@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.solve import Solution, outside_bands, solve
 from tests.spread import spread
 
@@ -67,7 +67,7 @@ def cluster(
 
 
 def plan(made: Cluster, **goal: object) -> list[list[int]]:
-    rows = solve(pose(made, Goal(**goal))).target.tolist()  # type: ignore[arg-type]
+    rows = solve(pose(made, PlacementGoal(**goal))).target.tolist()  # type: ignore[arg-type]
     return [[b for b in row if b >= 0] for row in rows]
 
 
@@ -113,7 +113,7 @@ def test_a_lower_replication_factor_balances_by_what_it_removes() -> None:
     rows = [chance.choice(5, 3, False, [0.24, 0.22, 0.2, 0.18, 0.16]).tolist() for _ in range(200)]
     sizes = [int(size) for size in chance.lognormal(0, 1, 200) * 1000]
     made = cluster(rows, sizes, racks=("",) * 5)
-    solution = solve(pose(made, Goal(replication_factor=2, balance=ALL)))
+    solution = solve(pose(made, PlacementGoal(replication_factor=2, balance=ALL)))
     assert solution.unmet == ()
     after = [[b for b in row if b >= 0] for row in solution.target.tolist()]
     assert all(set(row) <= set(before) for row, before in zip(after, rows, strict=True)), "nothing is copied"
@@ -124,7 +124,7 @@ def test_replicas_of_a_dead_broker_are_made_anew_in_their_place() -> None:
 
 
 def test_a_partition_without_a_live_replica_stays_and_is_reported() -> None:
-    problem = pose(cluster([[1], [0]], dead=(1,)), Goal())
+    problem = pose(cluster([[1], [0]], dead=(1,)), PlacementGoal())
     solution = solve(problem)
     assert solution.target.tolist() == [[1], [0]]
     assert solution.unmet[0].what == "a-0 has no replica on a live broker or directory"
@@ -177,18 +177,18 @@ def test_disk_is_balanced_with_the_fewest_bytes() -> None:
 def test_sizes_that_do_not_fit_into_a_number_are_refused() -> None:
     for sizes in ([2**62, 1], [2**50 + 1, 1]):
         with pytest.raises(PlanningError, match=f"a-0 has {sizes[0]} bytes") as refusal:
-            pose(cluster([[0, 1], [1, 2]], sizes), Goal(balance=ALL))
+            pose(cluster([[0, 1], [1, 2]], sizes), PlacementGoal(balance=ALL))
         assert refusal.value.reason is Reason.INVALID_SNAPSHOT
     with pytest.raises(PlanningError, match=r"all replicas together have 1.689e\+18 bytes"):
-        pose(cluster([[0, 1]] * 500, [2**50] * 500), Goal(replication_factor=3, balance=ALL))
+        pose(cluster([[0, 1]] * 500, [2**50] * 500), PlacementGoal(replication_factor=3, balance=ALL))
     unknown = replace(cluster([[0, 1]] * 3), sizes=np.array([2**63 - 1, 2**63 - 1, UNKNOWN]))
     with pytest.raises(PlanningError, match="bytes, more than"):
-        pose(unknown, Goal())
+        pose(unknown, PlacementGoal())
 
 
 def test_the_largest_sizes_that_are_planned_do_not_wrap() -> None:
     rows = [[p % 3] for p in range(1000)]
-    problem = pose(cluster(rows, [2**50] * 1000), Goal(balance=ALL, tolerance=1.0))
+    problem = pose(cluster(rows, [2**50] * 1000), PlacementGoal(balance=ALL, tolerance=1.0))
     solution = solve(replace(problem, low=problem.target, high=problem.target))
     assert np.bincount(solution.target[:, 0]).tolist() == [250] * 4
 
@@ -199,7 +199,7 @@ def test_volumes_of_the_largest_number_count_for_the_same() -> None:
         np.array([2**63 - 1] * 5), np.array([2**63 - 1, 2**62, *[2**63 - 1] * 3]),
         np.zeros(5, bool), np.ones(5, bool),
     )  # fmt: skip
-    problem = pose(cluster([[0]] * 10, disks=several), Goal(balance=ALL))
+    problem = pose(cluster([[0]] * 10, disks=several), PlacementGoal(balance=ALL))
     assert problem.weight.tolist() == [2 * problem.weight[1], *[problem.weight[1]] * 3]
     assert problem.target[1].tolist() == [4, 2, 2, 2]
 
@@ -211,7 +211,7 @@ def test_topics_that_are_not_selected_stay_where_they_are() -> None:
 
 def test_a_partition_in_flight_is_planned_around_and_reported() -> None:
     made = replace(cluster([[0], [0]]), in_flight=np.array([True, False]))
-    solution = solve(pose(made, Goal(drain=frozenset({100}))))
+    solution = solve(pose(made, PlacementGoal(drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0]
     assert solution.target[1].tolist() != [0]
     assert solution.unmet[0].what == "1 partition in flight to brokers that the goal does not allow"
@@ -224,7 +224,7 @@ def test_a_disk_takes_no_more_than_leaves_the_share_free() -> None:
 
 def test_a_replica_without_room_elsewhere_stays_and_is_reported() -> None:
     made = cluster([[0], [0]], sizes=[50, 40], disks=directories(4, 100, [0, 45, 10, 10]))
-    solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
+    solution = solve(pose(made, PlacementGoal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0], [1]]
     assert solution.unmet[0].what == "no place with room on disk that racks allow for 1 partition"
 
@@ -250,7 +250,7 @@ def two_each(totals: list[int], usable: list[int], **fields: object) -> Director
 
 def test_the_room_of_directories_on_one_volume_counts_once() -> None:
     made = cluster([[0]], racks=("",) * 2, disks=two_each([100, 100, 100, 100], [40, 40, 40, 60]))
-    problem = pose(made, Goal(min_free=0.1))
+    problem = pose(made, PlacementGoal(min_free=0.1))
     assert (problem.room - problem.load[0]).tolist() == [30 * GB, 30 * GB + 50 * GB]
     assert problem.weight.tolist() == [100 * GB, 200 * GB]
 
@@ -258,47 +258,47 @@ def test_the_room_of_directories_on_one_volume_counts_once() -> None:
 def test_a_volume_takes_replicas_when_one_of_its_directories_does() -> None:
     cordoned = np.array([True, False, True, True])
     disks = two_each([100, 100, 100, 100], [40, 40, 40, 40], cordoned=cordoned)
-    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), Goal(min_free=0.0))
+    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), PlacementGoal(min_free=0.0))
     assert (problem.room - problem.load[0]).tolist() == [40 * GB, 0]
 
 
 def test_an_offline_directory_is_no_capacity_and_hides_that_of_no_other() -> None:
     disks = two_each([100, -1, 100, 300], [40, -1, 40, 60], online=np.array([True, False, True, True]))
     disks = replace(disks, total=np.where(disks.total < 0, UNKNOWN, disks.total))
-    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), Goal())
+    problem = pose(cluster([[0]], racks=("",) * 2, disks=disks), PlacementGoal())
     assert problem.weight.tolist() == [100 * GB, 400 * GB]
 
 
 def test_topics_are_selected_by_name_and_by_pattern() -> None:
     made = cluster([[0]] * 4, topics=("a", "ab", "b", "c"), topic=[0, 1, 2, 3])
-    assert pose(made, Goal(include=("a", "b*"))).movable.tolist() == [True, False, True, False]
-    assert pose(made, Goal(exclude=("?b", "c"))).movable.tolist() == [True, False, True, False]
+    assert pose(made, PlacementGoal(include=("a", "b*"))).movable.tolist() == [True, False, True, False]
+    assert pose(made, PlacementGoal(exclude=("?b", "c"))).movable.tolist() == [True, False, True, False]
 
 
 def test_a_size_that_is_not_known_is_the_mean_of_its_topic_or_of_all() -> None:
     made = cluster([[0]] * 5, [10, 30, -1, -1, 200], topics=("a", "b", "c"), topic=[0, 0, 0, 1, 2])
-    problem = pose(made, Goal())
+    problem = pose(made, PlacementGoal())
     assert problem.size.tolist() == [10, 30, 20, 80, 200]
 
 
 @pytest.mark.parametrize(
     ("goal", "reason"),
     [
-        (Goal(replication_factor=5), Reason.NOT_ENOUGH_BROKERS),
-        (Goal(drain=frozenset({100, 101}), replication_factor=3), Reason.NOT_ENOUGH_BROKERS),
-        (Goal(brokers=frozenset({100}), replication_factor=2), Reason.NOT_ENOUGH_BROKERS),
-        (Goal(include=("b*",)), Reason.NOTHING_SELECTED),
-        (Goal(exclude=("*",)), Reason.NOTHING_SELECTED),
-        (Goal(drain=frozenset({7})), Reason.INVALID_GOAL),
-        (Goal(brokers=frozenset({7})), Reason.INVALID_GOAL),
-        (Goal(drain=frozenset({100, 101, 102, 103})), Reason.INVALID_GOAL),
-        (Goal(replication_factor=0), Reason.INVALID_GOAL),
-        (Goal(tolerance=0.0), Reason.INVALID_GOAL),
-        (Goal(tolerance=1.01), Reason.INVALID_GOAL),
-        (Goal(min_free=1.0), Reason.INVALID_GOAL),
+        (PlacementGoal(replication_factor=5), Reason.NOT_ENOUGH_BROKERS),
+        (PlacementGoal(drain=frozenset({100, 101}), replication_factor=3), Reason.NOT_ENOUGH_BROKERS),
+        (PlacementGoal(brokers=frozenset({100}), replication_factor=2), Reason.NOT_ENOUGH_BROKERS),
+        (PlacementGoal(include=("b*",)), Reason.NOTHING_SELECTED),
+        (PlacementGoal(exclude=("*",)), Reason.NOTHING_SELECTED),
+        (PlacementGoal(drain=frozenset({7})), Reason.INVALID_GOAL),
+        (PlacementGoal(brokers=frozenset({7})), Reason.INVALID_GOAL),
+        (PlacementGoal(drain=frozenset({100, 101, 102, 103})), Reason.INVALID_GOAL),
+        (PlacementGoal(replication_factor=0), Reason.INVALID_GOAL),
+        (PlacementGoal(tolerance=0.0), Reason.INVALID_GOAL),
+        (PlacementGoal(tolerance=1.01), Reason.INVALID_GOAL),
+        (PlacementGoal(min_free=1.0), Reason.INVALID_GOAL),
     ],
 )
-def test_a_goal_that_cannot_be_planned_is_refused(goal: Goal, reason: Reason) -> None:
+def test_a_goal_that_cannot_be_planned_is_refused(goal: PlacementGoal, reason: Reason) -> None:
     with pytest.raises(PlanningError) as refused:
         pose(cluster([[0, 1]]), goal)
     assert refused.value.reason is reason
@@ -306,19 +306,19 @@ def test_a_goal_that_cannot_be_planned_is_refused(goal: Goal, reason: Reason) ->
 
 def test_a_goal_that_leaves_only_dead_brokers_is_refused() -> None:
     with pytest.raises(PlanningError, match=r"none of the brokers that the goal leaves is alive \(100\):") as refused:
-        pose(cluster([[0]], dead=(0,)), Goal(brokers=frozenset({100}), balance=ALL))
+        pose(cluster([[0]], dead=(0,)), PlacementGoal(brokers=frozenset({100}), balance=ALL))
     assert refused.value.reason is Reason.NOT_ENOUGH_BROKERS
 
 
 def test_a_tolerance_of_all_lets_a_broker_have_nothing_or_twice_its_share() -> None:
-    problem = pose(cluster([[0, 1], [2, 3]]), Goal(balance=ALL, tolerance=1.0))
+    problem = pose(cluster([[0, 1], [2, 3]]), PlacementGoal(balance=ALL, tolerance=1.0))
     assert (problem.low[1].tolist(), problem.high[1].tolist()) == ([0] * 4, [2] * 4)
 
 
 def test_targets_follow_what_racks_force() -> None:
     """With as many racks as replicas each rack holds one of each, however few brokers it has."""
     rows = [[0, 1 + i % 2, 3 + i % 4] for i in range(40)]
-    problem = pose(cluster(rows, racks=("x", "y", "y", "z", "z", "z", "z")), Goal(balance=ALL))
+    problem = pose(cluster(rows, racks=("x", "y", "y", "z", "z", "z", "z")), PlacementGoal(balance=ALL))
     assert problem.target[1].tolist() == [40, 20, 20, 10, 10, 10, 10]
 
 
@@ -355,10 +355,10 @@ def made_clusters(draw: st.DrawFn) -> Cluster:
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[Cluster, Goal]:
+def problems(draw: st.DrawFn) -> tuple[Cluster, PlacementGoal]:
     made = draw(made_clusters())
     ids = made.brokers.tolist()
-    return made, Goal(
+    return made, PlacementGoal(
         exclude=draw(st.sampled_from([None, ("__*",), (), ("a",)])),
         drain=frozenset(draw(st.lists(st.sampled_from(ids), max_size=1))),
         brokers=draw(st.sampled_from([None, frozenset(ids[1:])])),
@@ -370,7 +370,7 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, Goal]:
     )
 
 
-def posed(made: Cluster, goal: Goal) -> tuple[Problem, Solution] | None:
+def posed(made: Cluster, goal: PlacementGoal) -> tuple[PlacementProblem, Solution] | None:
     """None when the goal is refused."""
     try:
         problem = pose(made, goal)
@@ -383,7 +383,7 @@ def row_of(rows: np.ndarray[tuple[int, ...], np.dtype[np.int32]], p: int) -> lis
     return [b for b in rows[p].tolist() if b >= 0]
 
 
-def emptied(made: Cluster, goal: Goal) -> set[int]:
+def emptied(made: Cluster, goal: PlacementGoal) -> set[int]:
     """The ids of the brokers that are drained."""
     return set(goal.drain) | (set() if goal.brokers is None else set(made.brokers.tolist()) - goal.brokers)
 
@@ -394,7 +394,7 @@ def stuck(solution: Solution) -> bool:
 
 @settings(max_examples=300, deadline=None)
 @given(problems())
-def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
+def test_every_plan_is_sound(given_: tuple[Cluster, PlacementGoal]) -> None:
     made, goal = given_
     if (found := posed(made, goal)) is None:
         return
@@ -429,7 +429,7 @@ def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
             )
 
 
-def carried_out(made: Cluster, problem: Problem, solution: Solution) -> Cluster:
+def carried_out(made: Cluster, problem: PlacementProblem, solution: Solution) -> Cluster:
     """The cluster that a plan makes."""
     again = replace(made, replicas=solution.target, sizes=problem.size)
     disks = made.directories
@@ -441,7 +441,7 @@ def carried_out(made: Cluster, problem: Problem, solution: Solution) -> Cluster:
 
 @settings(max_examples=200, deadline=None, derandomize=False, print_blob=True)
 @given(problems())
-def test_a_second_plan_moves_nothing(given_: tuple[Cluster, Goal]) -> None:
+def test_a_second_plan_moves_nothing(given_: tuple[Cluster, PlacementGoal]) -> None:
     """On fresh examples in every run: what the bands are made from differs before and after a plan."""
     made, goal = given_
     if (found := posed(made, goal)) is None:
@@ -459,16 +459,16 @@ def one_replica_each() -> Cluster:
 
 
 def test_a_second_plan_of_few_large_partitions_moves_nothing() -> None:
-    problem = pose(one_replica_each(), Goal(balance=ALL))
+    problem = pose(one_replica_each(), PlacementGoal(balance=ALL))
     solution = solve(problem)
     again = carried_out(one_replica_each(), problem, solution)
     assert outside_bands(problem, solution.target) == []
-    assert solve(pose(again, Goal(balance=ALL))).target.tolist() == solution.target.tolist()
+    assert solve(pose(again, PlacementGoal(balance=ALL))).target.tolist() == solution.target.tolist()
 
 
 @settings(max_examples=30, deadline=None)
 @given(problems())
-def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> None:
+def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, PlacementGoal]) -> None:
     first, second = posed(*given_), posed(*given_)
     if first is not None and second is not None:
         assert first[1].target.tobytes() == second[1].target.tobytes()
@@ -476,15 +476,15 @@ def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> N
 
 def test_replicas_of_excluded_topics_on_a_drained_broker_are_reported() -> None:
     made = cluster([[0, 1], [0, 1]], racks=("",) * 3, topics=("__a", "b"), topic=[0, 1])
-    solution = solve(pose(made, Goal(exclude=("__*",), drain=frozenset({100}))))
+    solution = solve(pose(made, PlacementGoal(exclude=("__*",), drain=frozenset({100}))))
     assert solution.target[0].tolist() == [0, 1]
     assert solution.unmet[0].what == "1 replica of excluded topics on brokers to be emptied: 100 (topics: __a)"
-    assert solve(pose(made, Goal(include=("b",), drain=frozenset({100})))).unmet == ()
+    assert solve(pose(made, PlacementGoal(include=("b",), drain=frozenset({100})))).unmet == ()
 
 
 def test_of_many_excluded_topics_on_a_drained_broker_some_are_named() -> None:
     made = cluster([[0, 1]] * 8 + [[1, 2]], topics=tuple("abcdefghi"), topic=list(range(9)))
-    solution = solve(pose(made, Goal(exclude=tuple("abcdefg"), drain=frozenset({100}))))
+    solution = solve(pose(made, PlacementGoal(exclude=tuple("abcdefg"), drain=frozenset({100}))))
     assert solution.unmet[0].what == (
         "7 replicas of excluded topics on brokers to be emptied: 100 (topics: a, b, c, d, e and 2 more)"
     )
@@ -495,7 +495,7 @@ INTERNAL = ("__consumer_offsets", "orders")
 
 def test_topics_excluded_by_default_leave_a_drained_broker() -> None:
     made = cluster([[0, 1], [2, 1], [0, 1]], topics=INTERNAL, topic=[0, 0, 1])
-    problem = pose(made, Goal(drain=frozenset({100})))
+    problem = pose(made, PlacementGoal(drain=frozenset({100})))
     solution = solve(problem)
     assert solution.target[:2].tolist() == [[3, 1], [2, 1]], "one replica moves, into its slot"
     assert 0 not in solution.target
@@ -527,7 +527,7 @@ def test_small_internal_partitions_do_not_all_go_to_one_broker() -> None:
 
 def test_a_drain_balances_around_topics_excluded_by_default() -> None:
     made = cluster([[0, 1]] * 6 + [[0, 1]] * 30, racks=("",) * 4, topics=INTERNAL, topic=[0] * 6 + [1] * 30)
-    problem = pose(made, Goal(drain=frozenset({100}), balance=ALL))
+    problem = pose(made, PlacementGoal(drain=frozenset({100}), balance=ALL))
     solution = solve(problem)
     assert outside_bands(problem, solution.target) == []
     assert (solution.target[:6] == 1).any(axis=1).all(), "what need not move stays"
@@ -535,14 +535,14 @@ def test_a_drain_balances_around_topics_excluded_by_default() -> None:
 
 def test_an_internal_topic_without_room_elsewhere_stays_and_is_reported() -> None:
     made = cluster([[0]], [50], topics=INTERNAL[:1], disks=directories(4, total=100, usable=[100, 10, 10, 10]))
-    solution = solve(pose(made, Goal(drain=frozenset({100}), min_free=0.0)))
+    solution = solve(pose(made, PlacementGoal(drain=frozenset({100}), min_free=0.0)))
     assert solution.target.tolist() == [[0]]
     assert [unmet.what for unmet in solution.unmet] == ["no place with room on disk that racks allow for 1 partition"]
 
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_a_drain_leaves_nothing_that_is_not_excluded(given_: tuple[Cluster, Goal]) -> None:
+def test_a_drain_leaves_nothing_that_is_not_excluded(given_: tuple[Cluster, PlacementGoal]) -> None:
     made, goal = given_
     if (found := posed(made, goal)) is None or stuck(found[1]):
         return

@@ -7,12 +7,12 @@ import numpy as np
 from reassign.api.goal import By
 from reassign.core.plans.conditions import EXCLUDED
 from reassign.planning.plan import make
-from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal, Plan
+from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, PlacementGoal, Plan
 
 MB = 10**6
 SKEWED = ([0, 1], [4, 1], [0, 3], [1, 4], [0, 1], [4, 3], [2, 1])
 TOPICS = (("audit", 12, 2), ("orders", 12, 12), ("payments", 16, 5))
-GOAL = Goal(drain=frozenset({4}), balance=frozenset(By))
+GOAL = PlacementGoal(drain=frozenset({4}), balance=frozenset(By))
 
 
 def two_sites() -> Cluster:
@@ -64,7 +64,7 @@ def test_an_exact_plan_copies_no_more_and_meets_the_same_bands() -> None:
 
 
 def test_a_partition_larger_than_a_wave_is_a_wave_alone_and_reported() -> None:
-    plan = make(two_sites(), Goal(drain=frozenset({4})), max_bytes=10 * MB)
+    plan = make(two_sites(), PlacementGoal(drain=frozenset({4})), max_bytes=10 * MB)
     assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more"
     waves, counts = np.unique(plan.wave[plan.wave != UNKNOWN], return_counts=True)
     assert counts[:5].tolist() == [1] * 5
@@ -86,5 +86,5 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
 
 
 def test_excluded_topics_that_a_drain_leaves_match_the_condition() -> None:
-    left = make(two_sites(), Goal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
+    left = make(two_sites(), PlacementGoal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
     assert [EXCLUDED in part.what for part in left] == [True]

@@ -1,8 +1,12 @@
-"""Lists that messages cut short, and numbers of things."""
+"""Lists that messages cut short, numbers of things, and plurals."""
 
 from __future__ import annotations
 
-from reassign.text import counted, listed
+from collections.abc import Iterable
+
+import pytest
+
+from reassign.text import counted, listed, named_brokers, plural
 
 
 def test_listed_names_all_items_up_to_the_limit() -> None:
@@ -22,3 +26,22 @@ def test_listed_counts_items_that_are_not_given() -> None:
 
 def test_one_thing_is_counted_in_the_singular() -> None:
     assert [counted(number, "partition") for number in (0, 1, 2)] == ["0 partitions", "1 partition", "2 partitions"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ([3], "broker 3 is"),
+        ([2, 1], "brokers 1 and 2 are"),
+        ([3, 1, 2], "brokers 1, 2 and 3 are"),
+        (range(20), f"brokers {', '.join(map(str, range(19)))} and 19 are"),
+        (range(23), f"brokers {', '.join(map(str, range(20)))} and 3 more are"),
+    ],
+)
+def test_brokers_are_named_in_order_and_agree_with_the_verb(ids: Iterable[int], said: str) -> None:
+    assert named_brokers(ids, "is") == said
+    assert named_brokers(ids) == said.removesuffix(" is").removesuffix(" are")
+
+
+def test_words_are_plural_for_all_numbers_but_one() -> None:
+    assert [plural(range(number), "it", "them") for number in (1, 2, 0)] == ["it", "them", "them"]

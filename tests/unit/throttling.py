@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.actor import Actor
 from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.throttle_record import ThrottleRecord
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -46,7 +47,7 @@ class ApiServer:
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
     told: list[Event] = field(default_factory=list)
-    recorded: ThrottleStatus | None = None
+    recorded: RecordedThrottles | None = None
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
@@ -73,17 +74,17 @@ class ApiServer:
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         self.status = status.wire()
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
         if self.refuses:
             raise ConflictError("another version")
-        self.recorded = throttle and ThrottleStatus.parse(throttle.wire())
+        self.recorded = throttle and RecordedThrottles.parse(throttle.wire())
 
     @property
     def records(self) -> ApiServer:
         return self
 
     def parts(self, uid: str) -> list[Any]:
-        return [SimpleNamespace(spec=SimpleNamespace(left_in_statuses=()))]
+        return [SimpleNamespace()]
 
     def has_record(self, uid: str) -> bool:
         return True
@@ -91,7 +92,7 @@ class ApiServer:
     async def look_for_owners(self, key: tuple[str, str], now: object) -> None:
         """Every resource is there."""
 
-    def throttle(self, uid: str) -> ThrottleStatus | None:
+    def throttle(self, uid: str) -> RecordedThrottles | None:
         return self.recorded
 
     async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:
@@ -167,12 +168,12 @@ class Operator:
 
     async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
         self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
-        policy = ThrottlePolicy.of(self.api.parsed.spec, self.api.recorded)
-        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, policy)
+        rules = ThrottleRules.of(self.api.parsed.spec, self.api.recorded)
+        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
         wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
         began = time.monotonic()
         read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
-        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, policy)
+        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, rules)
         assert not decision.awaited
         self.memory = memory
         await self.actor.throttle_record.write(decision)
@@ -209,8 +210,8 @@ class Operator:
         """
         throttle = {name: value for name, value in (("interBroker", rate), ("logDir", log_dir)) if value}
         fields = {"throttle": throttle} if throttle else {}
-        policy = ThrottlePolicy.of(self.api.parsed.spec)
-        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), policy)
+        rules = ThrottleRules.of(self.api.parsed.spec)
+        judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), rules)
         state = State.IN_FLIGHT if begun else State.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
         ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import By
 from reassign.errors import PlanningError
-from reassign.planning.problem.model import Bytes, Cluster, Directories, Goal, Ints
-from reassign.planning.problem.problem import Problem, pose
+from reassign.planning.problem.model import Bytes, Cluster, Directories, Ints, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, pose
 from tests.spread import spread
 
 RACKS = (
@@ -51,7 +51,7 @@ def tiny(racks: tuple[str, ...], rows: list[list[int]], sizes: list[int], capaci
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
+def problems(draw: st.DrawFn) -> PlacementProblem:
     racks = draw(st.sampled_from(RACKS))
     count = draw(st.integers(1, 4))
     factor = draw(st.integers(1, 3))
@@ -60,7 +60,7 @@ def problems(draw: st.DrawFn) -> Problem:
     sizes = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
     made = tiny(racks, rows, sizes, draw(st.lists(st.sampled_from([1, 1, 2]), min_size=5, max_size=5)))
     in_flight = np.array(draw(st.lists(st.sampled_from([False, False, True]), min_size=count, max_size=count)))
-    wanted = Goal(
+    wanted = PlacementGoal(
         drain=frozenset(draw(st.sets(st.integers(1, 5), max_size=2))),
         replication_factor=draw(st.none() | st.integers(1, 4)),
         balance=draw(st.frozensets(st.sampled_from(By))),
@@ -73,7 +73,7 @@ def problems(draw: st.DrawFn) -> Problem:
         raise
 
 
-def choices(problem: Problem) -> list[list[tuple[int, ...]]]:
+def choices(problem: PlacementProblem) -> list[list[tuple[int, ...]]]:
     """Per partition all legal sets of brokers."""
     found = []
     for row, movable, factor in zip(problem.current, problem.movable, problem.rf, strict=True):
@@ -90,7 +90,7 @@ def as_target(sets: tuple[tuple[int, ...], ...]) -> Ints:
     return np.array([[*s, *[-1] * (width - len(s))] for s in sets], np.int32)
 
 
-def every_plan(problem: Problem) -> tuple[Bytes, Bytes, Bytes]:
+def every_plan(problem: PlacementProblem) -> tuple[Bytes, Bytes, Bytes]:
     """Loads (N, 2, B), bytes and moves (N,) of all legal plans."""
     options = choices(problem)
     lies = [np.array([[b in s for b in range(len(problem.alive))] for s in sets], np.int64) for sets in options]

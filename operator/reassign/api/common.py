@@ -205,7 +205,7 @@ Rate = Annotated[
     ),
 ]
 """Bytes per second as an integer or a quantity, 1Ki to 1Ti; `bytes_per_second` gives the number."""
-Bytes = Annotated[
+ByteQuantity = Annotated[
     int | str,
     AfterValidator(_checked_bytes),
     _quantity_schema(
@@ -353,7 +353,7 @@ class ObjectMeta(Model):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Resource(Model):
+class CustomResource(Model):
     """One object of a kind of ours; subclasses add its `spec`, and its `status` if it has one."""
 
     KIND: ClassVar[str]

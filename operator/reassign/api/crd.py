@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VERSION, Model, Resource
+from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VERSION, CustomResource, Model
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
@@ -93,7 +93,7 @@ def _inlined(node: Json, types: Mapping[str, Json]) -> Json:
     return base | rest | ({VALIDATIONS: rules} if rules else {})
 
 
-def _definition(resource: type[Resource], columns: list[Json]) -> Json:
+def _definition(resource: type[CustomResource], columns: list[Json]) -> Json:
     whole = schema(resource)
     properties = whole["properties"]
     whole["required"] = ["spec"]

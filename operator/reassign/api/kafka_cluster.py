@@ -12,6 +12,7 @@ from reassign.api.common import (
     ByteLimit,
     Conditions,
     Count,
+    CustomResource,
     Model,
     NamespaceName,
     ObjectName,
@@ -21,7 +22,6 @@ from reassign.api.common import (
     PartitionId,
     Rate,
     RecordedTime,
-    Resource,
     Rule,
     Schema,
     SecretKey,
@@ -35,7 +35,6 @@ from reassign.api.limits import (
     MAX_ALLOWED_NAMESPACES,
     MAX_BOOTSTRAP_CHARACTERS,
     MAX_BROKERS,
-    MAX_COPIED_PARTITIONS,
     MAX_CREDENTIAL_CHARACTERS,
     MAX_FOREIGN,
     MAX_ID_CHARACTERS,
@@ -44,11 +43,6 @@ from reassign.api.limits import (
     MAX_PATTERNS,
     MAX_REASON_CHARACTERS,
     MAX_SHORT_TEXT_CHARACTERS,
-    MAX_STORED_CONFIG_CHARACTERS,
-    MAX_THROTTLE_CONFIGS,
-    MAX_THROTTLED_BROKERS,
-    MAX_THROTTLED_TOPICS,
-    MAX_TOPIC_NAME_CHARACTERS,
     MAX_URL_CHARACTERS,
     MAX_USERS,
 )
@@ -364,60 +358,8 @@ class ThrottleUser(Model):
     """Its uid."""
 
 
-ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
-
-
-class ThrottleConfig(Model):
-    """One throttle configuration that was set, and its prior value."""
-
-    name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
-    """Name of the configuration."""
-    value: ConfigText
-    """What was set, or for a list of replicas what was appended to it."""
-    prior: ConfigText | None = None
-    """The value before: absent if none was set, empty if it was explicitly empty."""
-    replacing: ConfigText | None = None
-    """The value set for the rate before this one, until this one has been seen on the broker."""
-
-
-ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
-
-
-class CopiedTopic(Model):
-    """Partitions of one topic that are copied from one log directory of a broker to another."""
-
-    topic: ObservedTopic
-    """Name of the topic."""
-    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=MAX_COPIED_PARTITIONS)]
-    """Numbers of the partitions."""
-
-
-class BrokerThrottle(Model):
-    """The throttle configurations set on one broker."""
-
-    broker: BrokerId
-    """The broker's id."""
-    configs: ThrottleConfigs
-    """What is set, and what was there before."""
-    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
-    """What the rate between log directories is set for."""
-
-
-class TopicThrottle(Model):
-    """The throttle configurations set on one topic."""
-
-    topic: ObservedTopic
-    """Name of the topic."""
-    configs: ThrottleConfigs
-    """What is set, and what was there before."""
-
-
 class ThrottleStatus(Model):
-    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards.
-
-    The operator's record has all of it, written before they are set. The status of a KafkaCluster has no brokers and
-    topics but what an earlier version recorded there.
-    """
+    """Throttles that are set on the cluster, and for which resources."""
 
     inter_broker: Count | None = None
     """Rate between brokers, bytes per second."""
@@ -425,10 +367,6 @@ class ThrottleStatus(Model):
     """Rate between log directories, bytes per second."""
     users: Annotated[tuple[ThrottleUser, ...], Field(max_length=MAX_USERS)] = ()
     """PartitionReassignments that they are set for, at most 1000; restored after the last."""
-    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
-    """Set on brokers."""
-    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
-    """Set on topics."""
     via: BrokerId | None = None
     """The broker that the last changes of topics went to; those of a broker go to that broker."""
     sent_at: RecordedTime | None = None
@@ -479,7 +417,7 @@ class KafkaClusterStatus(Model):
     ReassignmentRecord."""
 
 
-class KafkaCluster(Resource):
+class KafkaCluster(CustomResource):
     """A Kafka cluster whose partitions may be moved: how to reach it, how much may move at once, and the
     emergency brake."""
 

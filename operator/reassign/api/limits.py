@@ -40,14 +40,9 @@ MAX_DETAILS = 100
 """Partitions that status describes one by one."""
 MAX_SAMPLES = 30
 """Samples of bytes copied that status keeps."""
-MAX_RECORDED_TOPICS = 10_000
-MAX_RECORDED_PARTITIONS = 10_000
-"""Partitions of one recorded topic in status.record, which an earlier version wrote."""
 
 # --- ReassignmentRecord ---
 
-MAX_LEFT_IN_STATUSES = 10_000
-"""PartitionReassignments and namespaces that an upgrade could not take over at once."""
 MAX_PART_PARTITIONS = 100
 """Partitions in one part of a record: what one write of it costs at most."""
 MAX_PARTS = (MAX_PARTITIONS + MAX_PARTITIONS_IN_FLIGHT) // MAX_PART_PARTITIONS

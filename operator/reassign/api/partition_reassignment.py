@@ -12,6 +12,7 @@ from reassign.api.common import (
     BrokerId,
     Conditions,
     Count,
+    CustomResource,
     Model,
     NamespaceName,
     ObjectName,
@@ -22,7 +23,6 @@ from reassign.api.common import (
     Rate,
     RecordedTime,
     Replicas,
-    Resource,
     Schema,
     Seconds,
     ShortText,
@@ -36,11 +36,10 @@ from reassign.api.limits import (
     MAX_ID_CHARACTERS,
     MAX_LOG_DIR_CHARACTERS,
     MAX_MOVES_PER_BROKER,
+    MAX_PART_PARTITIONS,
     MAX_PARTITIONS,
     MAX_PARTITIONS_IN_FLIGHT,
     MAX_REASON_CHARACTERS,
-    MAX_RECORDED_PARTITIONS,
-    MAX_RECORDED_TOPICS,
     MAX_REPLICAS,
     MAX_SAMPLES,
     MAX_TOPIC_CHARACTERS,
@@ -92,7 +91,7 @@ class ClusterRef(Model):
     allowed by the KafkaCluster's spec.allowedNamespaces."""
 
 
-LogDir = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
+LogDirPath = Annotated[str, Field(min_length=1, max_length=MAX_LOG_DIR_CHARACTERS, pattern=r"^(any|/.*)$")]
 
 
 class PartitionEntry(Model):
@@ -116,7 +115,7 @@ class PartitionEntry(Model):
     """Guard: the partition is moved only if it is on exactly these brokers, in any order, when its move
     begins. Replicas that are still being added do not count. Compared once; a mismatch blocks this partition
     alone."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
+    log_dirs: Annotated[tuple[LogDirPath, ...], Field(min_length=1, max_length=MAX_REPLICAS)] | None = None
     """Log directory for each replica, in the order of replicas: an absolute path, or any to let the broker
     choose, or leave it where it is. A replica that is in another directory of its broker is copied."""
 
@@ -337,7 +336,7 @@ class RecordPartition(Model):
     """The last step that was begun or confirmed."""
     reason: ReasonText | None = None
     """Why it ended other than completed, as one word."""
-    log_dirs: Annotated[tuple[LogDir, ...], Field(max_length=MAX_REPLICAS)] | None = None
+    log_dirs: Annotated[tuple[LogDirPath, ...], Field(max_length=MAX_REPLICAS)] | None = None
     """The log directories that were named for the target replicas, or any."""
     via: BrokerId | None = None
     """The broker that the last request for it went to."""
@@ -359,7 +358,7 @@ class RecordTopic(Model):
     """Name of the topic."""
     topic_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
     """Kafka's id of the topic: a topic that was deleted and created again has another."""
-    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_RECORDED_PARTITIONS)]
+    partitions: Annotated[tuple[RecordPartition, ...], Field(max_length=MAX_PART_PARTITIONS)]
     """The partitions that were altered."""
 
 
@@ -389,11 +388,9 @@ class PartitionReassignmentStatus(Model):
     """Replicas being removed now, over all partitions."""
     partitions: Annotated[tuple[PartitionDetail, ...], Field(max_length=MAX_DETAILS)] = ()
     """Details of at most 100 partitions: failed and in flight first."""
-    record: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_RECORDED_TOPICS)] | None = None
-    """What an earlier version recorded here. Read once, after an upgrade; the records are ReassignmentRecords now."""
 
 
-class PartitionReassignment(Resource):
+class PartitionReassignment(CustomResource):
     """Moves the replicas of partitions to the brokers that it names, and follows them until they are in sync. When it
     is deleted, what is still in flight goes back to its original replicas."""
 

@@ -10,12 +10,12 @@ from pydantic import Field
 from reassign.api.common import (
     INT32_MAX,
     BrokerId,
-    Bytes,
+    ByteQuantity,
     Conditions,
     Count,
+    CustomResource,
     Model,
     ObservedGeneration,
-    Resource,
     Schema,
     Seconds,
     ShortText,
@@ -137,12 +137,12 @@ class Racks(Model):
     plain name is one level. Flat: each broker.rack is one rack, whatever its name. None: racks do not count."""
 
 
-class Waves(Model):
+class WaveLimits(Model):
     """The largest PartitionReassignment that the plan makes. Waves run one after the other."""
 
     max_partitions: Annotated[int, Field(ge=1, le=MAX_WAVE_PARTITIONS)] = WAVE_PARTITIONS
     """Partitions of one wave, at most."""
-    max_bytes: Bytes | None = None
+    max_bytes: ByteQuantity | None = None
     """Bytes that one wave copies, at most: from 1Ki to 1Pi, such as 500Gi. A larger partition is a wave of its own.
     Unset: no bound."""
 
@@ -189,7 +189,7 @@ class ReassignmentPlanSpec(Model):
     in flight are finished, and waves that are not done are deleted."""
     racks: Racks = Racks()
     """How replicas are spread over racks."""
-    waves: Waves = Waves()
+    waves: WaveLimits = WaveLimits()
     """How much one wave, a PartitionReassignment of the plan, moves at most."""
     approval: Approval = Approval.REQUIRED
     """Required: nothing moves before approvedDigest equals status.digest. NotRequired: the first wave starts as soon as
@@ -213,7 +213,7 @@ class WaveState(StrEnum):
     MISSING = "Missing"
 
 
-class Moves(Model):
+class PlanMoves(Model):
     """What the plan changes."""
 
     replicas: Count
@@ -306,7 +306,7 @@ class ReassignmentPlanStatus(Model):
     """Digest of the part of the spec that the plan was made from: goal, topics, racks, waves and template."""
     stale_digest: Digest | None = None
     """The approved digest whose plan no longer fits the cluster: approve it again."""
-    moves: Moves | None = None
+    moves: PlanMoves | None = None
     """What the plan changes."""
     lower_bound: LowerBound | None = None
     """The least that any plan for this goal costs."""
@@ -318,7 +318,7 @@ class ReassignmentPlanStatus(Model):
     """The PartitionReassignments of the plan, in their order."""
 
 
-class ReassignmentPlan(Resource):
+class ReassignmentPlan(CustomResource):
     """A goal for a Kafka cluster. The operator plans PartitionReassignments that reach it. They can be read before the
     plan is approved, and then run one after the other."""
 

@@ -6,9 +6,27 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reassign.api.common import Model, NamespaceName, ObjectName, Resource, Seconds, ShortText
+from reassign.api.common import (
+    BrokerId,
+    CustomResource,
+    Model,
+    NamespaceName,
+    ObjectName,
+    ObservedTopic,
+    PartitionId,
+    Seconds,
+)
 from reassign.api.kafka_cluster import ThrottleStatus
-from reassign.api.limits import MAX_LEFT_IN_STATUSES, MAX_PART_PARTITIONS, MAX_PARTS
+from reassign.api.limits import (
+    MAX_COPIED_PARTITIONS,
+    MAX_PART_PARTITIONS,
+    MAX_PARTS,
+    MAX_STORED_CONFIG_CHARACTERS,
+    MAX_THROTTLE_CONFIGS,
+    MAX_THROTTLED_BROKERS,
+    MAX_THROTTLED_TOPICS,
+    MAX_TOPIC_NAME_CHARACTERS,
+)
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
 
 
@@ -19,6 +37,69 @@ class RecordedClusterRef(Model):
     """Its name."""
     namespace: NamespaceName
     """Its namespace."""
+
+
+ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
+
+
+class ThrottleConfig(Model):
+    """One throttle configuration that was set, and its prior value."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
+    """Name of the configuration."""
+    value: ConfigText
+    """What was set, or for a list of replicas what was appended to it."""
+    prior: ConfigText | None = None
+    """The value before: absent if none was set, empty if it was explicitly empty."""
+    replacing: ConfigText | None = None
+    """The value set for the rate before this one, until this one has been seen on the broker."""
+
+
+ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
+
+
+class CopiedTopic(Model):
+    """Partitions of one topic that are copied from one log directory of a broker to another."""
+
+    topic: ObservedTopic
+    """Name of the topic."""
+    partitions: Annotated[tuple[PartitionId, ...], Field(max_length=MAX_COPIED_PARTITIONS)]
+    """Numbers of the partitions."""
+
+
+class BrokerThrottle(Model):
+    """The throttle configurations set on one broker."""
+
+    broker: BrokerId
+    """The broker's id."""
+    configs: ThrottleConfigs
+    """What is set, and what was there before."""
+    copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
+    """What the rate between log directories is set for."""
+
+
+class TopicThrottle(Model):
+    """The throttle configurations set on one topic."""
+
+    topic: ObservedTopic
+    """Name of the topic."""
+    configs: ThrottleConfigs
+    """What is set, and what was there before."""
+
+
+class RecordedThrottles(ThrottleStatus):
+    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
+    they are set."""
+
+    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
+    """Set on brokers."""
+    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
+    """Set on topics."""
+
+    @property
+    def shown(self) -> ThrottleStatus:
+        """What the status of the KafkaCluster shows of it."""
+        return ThrottleStatus.model_construct(**{name: getattr(self, name) for name in ThrottleStatus.model_fields})
 
 
 class ReassignmentRecordSpec(Model):
@@ -34,14 +115,11 @@ class ReassignmentRecordSpec(Model):
     """The deletionDeadlineSeconds of the owner."""
     topics: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_PART_PARTITIONS)] = ()
     """What was done to at most 100 partitions; written before the alter."""
-    throttle: ThrottleStatus | None = None
+    throttle: RecordedThrottles | None = None
     """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
-    left_in_statuses: Annotated[tuple[ShortText, ...], Field(max_length=MAX_LEFT_IN_STATUSES)] = ()
-    """Of a KafkaCluster: whose status.record still counts after an upgrade, because it could not be taken over yet.
-    PartitionReassignments by uid, and namespace/* for all of a namespace that could not be listed."""
 
 
-class ReassignmentRecord(Resource):
+class ReassignmentRecord(CustomResource):
     """The operator's own record of a PartitionReassignment or KafkaCluster. The operator writes it and believes it:
     do not edit it."""
 

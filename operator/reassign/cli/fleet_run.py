@@ -21,7 +21,7 @@ from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.files.whole import writing
 from reassign.fleet.job import Job
-from reassign.fleet.policy import Policy, parse
+from reassign.fleet.policy import FleetPolicy, parse
 from reassign.text import counted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(
 ) -> bool:
     """Run all stages that these options want; return whether no cluster was left out."""
     page = report and _replaceable(report)
-    wanted = parse(out.read(policy), str(policy)) if policy else Policy()
+    wanted = parse(out.read(policy), str(policy)) if policy else FleetPolicy()
     job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})

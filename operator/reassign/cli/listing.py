@@ -16,7 +16,7 @@ from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Kube, ListOutput
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
-from reassign.core.moves.brake import Moves, documents
+from reassign.core.moves.brake import TargetReplicas, documents
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
@@ -65,7 +65,7 @@ async def check_cluster(server: KubeClient, namespace: str | None, cluster: str)
         raise live.not_there("KafkaCluster", cluster, f"{where}, and no PartitionReassignment refers to one", names)
 
 
-async def in_flight(kube: Kube, cluster: str) -> Moves:
+async def in_flight(kube: Kube, cluster: str) -> TargetReplicas:
     """Return everything in flight on the brokers of a KafkaCluster, moves of other clients included."""
     connection, by = await live.resolve(namespace_of(kube), cluster, kube.login)
     async with live.read_only(connection) as client:
@@ -74,7 +74,7 @@ async def in_flight(kube: Kube, cluster: str) -> Moves:
     return {tp: move.final for tp, move in snapshot.reassignments.items()}
 
 
-def as_stock(moves: Moves) -> str:
+def as_stock(moves: TargetReplicas) -> str:
     """Return moves as one file of the stock tool."""
     return "".join(documents(moves, sys.maxsize)) or NOTHING
 

@@ -16,19 +16,19 @@ from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
 from reassign.cli.source import Where, observe
-from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
-from reassign.planning.problem.model import Cluster, Goal, Plan
+from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
 
 
 class Wanted(NamedTuple):
     """A goal, and the options of its plan. `min_free_disk` is in percent; None: that of the KafkaCluster."""
 
-    goal: Goal
+    goal: PlacementGoal
     min_free_disk: int | None
     max_partitions: int
     max_bytes: str | None
@@ -47,7 +47,7 @@ def goal_of(
     racks: Racks,
     include: list[str] | None,
     exclude: list[str] | None,
-) -> Goal:
+) -> PlacementGoal:
     """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
         raise typer.BadParameter(
@@ -57,8 +57,8 @@ def goal_of(
         raise typer.BadParameter(
             f"broker {both[0]} cannot be emptied and hold replicas; take it out of one", param_hint="'--drain-broker'"
         )
-    default = Goal()
-    return Goal(
+    default = PlacementGoal()
+    return PlacementGoal(
         include=tuple(include) if include else default.include,
         exclude=tuple(exclude) if exclude else None,
         drain=drain,
@@ -87,7 +87,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
-        rate = rates_of(throttle, ThrottlePolicy.of(by.spec) if by else ThrottlePolicy()).inter_broker
+        rate = rates_of(throttle, ThrottleRules.of(by.spec) if by else ThrottleRules()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
     if output is PlanOutput.MANIFESTS:
         out.write(documents.write(_manifests(cluster, plan, where, wanted)))

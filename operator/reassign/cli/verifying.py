@@ -19,8 +19,8 @@ from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Output
 from reassign.cli.source import Where, plain
 from reassign.core.checks.size import too_large
-from reassign.core.cluster import ClusterHold, check_identity, permission_of, policy_of
-from reassign.core.model.policy import Policy, ThrottlePolicy
+from reassign.core.cluster import ClusterHold, check_identity, permission_of, rules_of
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -65,11 +65,11 @@ class Finding(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A cluster with the policy of its KafkaCluster; `others` are the resources that it has already."""
+    """A cluster with the rules of its KafkaCluster; `others` are the resources that it has already."""
 
     connection: Connection
     spec: KafkaClusterSpec
-    policy: Policy
+    rules: ClusterRules
     cluster: KafkaCluster | None = None
     others: Sequence[Resource] = ()
 
@@ -99,14 +99,14 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
         check_identity(served.cluster, snapshot.cluster_id)
     memory = Memory.begin(began)
     recent = memory.recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
-    return findings(resources, served.others, snapshot, served.policy, replace(memory, recent=recent))
+    return findings(resources, served.others, snapshot, served.rules, replace(memory, recent=recent))
 
 
 def findings(
-    resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, policy: Policy, memory: Memory
+    resources: Sequence[Resource], others: Sequence[Resource], snapshot: Snapshot, rules: ClusterRules, memory: Memory
 ) -> list[Finding]:
     """Judge these dry runs as the operator would, beside the other resources of their cluster."""
-    decision = decide([*others, *resources], snapshot, ConfigRead(), memory, policy, datetime.now(UTC))
+    decision = decide([*others, *resources], snapshot, ConfigRead(), memory, rules, datetime.now(UTC))
     for _, error in decision.errors:
         raise error
     verdicts = {verdict.resource.uid: verdict for verdict in decision.verdicts}
@@ -123,7 +123,9 @@ def findings(
 async def _served(objects: Sequence[Object], where: Where) -> Served:
     if where.bootstrap_servers is not None:
         spec = plain(where.bootstrap_servers)
-        return Served(Connection(spec.bootstrap_servers), spec, Policy(spec.limits, throttle=ThrottlePolicy.of(spec)))
+        return Served(
+            Connection(spec.bootstrap_servers), spec, ClusterRules(spec.limits, throttle=ThrottleRules.of(spec))
+        )
     keys = {_key(obj, where) for obj in objects}
     if len(keys) > 1:
         named = " and ".join(f"{namespace}/{name}" for namespace, name in sorted(keys))
@@ -137,7 +139,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
                 raise ReassignError(problem.reason, problem.message)
         connection = await connection_of(cluster, kube)
         others = await _others(kube, objects, key)
-    return Served(connection, cluster.spec, policy_of(cluster, ClusterHold()), cluster, others)
+    return Served(connection, cluster.spec, rules_of(cluster, ClusterHold()), cluster, others)
 
 
 def _key(obj: Object, where: Where) -> ClusterKey:

@@ -25,8 +25,8 @@ from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
 from reassign.controller.throttle_record import ThrottleRecord
 from reassign.core.cluster import ClusterHold, cluster_status
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change, Op
-from reassign.core.model.policy import Policy
 from reassign.core.model.progress import WINDOW_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -74,7 +74,7 @@ class Actor:
             return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
         return await self._change(client, changes)
 
-    async def record(self, decision: Decision, policy: Policy, attempts: Attempts) -> Mapping[str, Resource]:
+    async def record(self, decision: Decision, rules: ClusterRules, attempts: Attempts) -> Mapping[str, Resource]:
         """Write the records that the steps need; the resources that may act, by uid."""
         self.written = False
         judged = {verdict.resource.uid for verdict in decision.verdicts}
@@ -84,7 +84,7 @@ class Actor:
         resources: dict[str, Resource] = {}
 
         async def record(verdict: Verdict) -> None:
-            if recorded := await self._record(verdict, decision, policy):
+            if recorded := await self._record(verdict, decision, rules):
                 resources[recorded.uid] = recorded
 
         with suppress(ApiServerError):  # what is being undone waits for no record
@@ -105,22 +105,22 @@ class Actor:
             )
         return outcomes
 
-    async def report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
+    async def report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
         """Write record and status of a resource, and remove the finalizer when everything of it is settled."""
         uid = verdict.resource.uid
         self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
         try:
             resource = await self.reporter.record(verdict.resource, verdict.record, held=verdict.unsettled)
             if not resource.owner_gone:
-                await self._report(replace(verdict, resource=resource), snapshot, policy)
+                await self._report(replace(verdict, resource=resource), snapshot, rules)
         except ReassignError as error:
             self._unreported[uid] = error
             raise
         del self._unreported[uid]
 
-    async def _report(self, verdict: Verdict, snapshot: Snapshot, policy: Policy) -> None:
+    async def _report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
         resource = verdict.resource
-        status = report(*policy.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
+        status = report(*rules.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
         self._sample(resource.uid, status.progress)
         self._count_bytes(resource.uid, status.progress)
         written = await self.reporter.write(resource, status)
@@ -148,11 +148,9 @@ class Actor:
         """Write the status of the KafkaCluster."""
         record = self.throttle_record.recorded
         status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), record)
-        if not self.store.has_record(cluster.metadata.uid):  # the status has the only copy
-            status = status.model_copy(update={"throttle": record})
         await self.reporter.write_cluster(self.key, status)
 
-    async def _record(self, verdict: Verdict, decision: Decision, policy: Policy) -> Resource | None:
+    async def _record(self, verdict: Verdict, decision: Decision, rules: ClusterRules) -> Resource | None:
         """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
         resource = verdict.resource
         if verdict.release:
@@ -160,7 +158,7 @@ class Actor:
             self.written = True
             return None
         if comes_first(resource):
-            status = report(*policy.view(verdict, decision.snapshot), (), self.reporter.now())
+            status = report(*rules.view(verdict, decision.snapshot), (), self.reporter.now())
             written = await self.reporter.write(resource, status)
             self.written = True
             if written is None:

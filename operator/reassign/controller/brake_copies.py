@@ -14,7 +14,7 @@ import structlog
 from reassign.api.common import GROUP
 from reassign.api.limits import MAX_BRAKE_COPIES, MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS
 from reassign.core.model.problem import Problem
-from reassign.core.moves.brake import Moves, documents
+from reassign.core.moves.brake import TargetReplicas, documents
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient
 
@@ -40,7 +40,7 @@ class BrakeCopies:
     _made_at: float = float("-inf")
     _full_at: float = float("-inf")
 
-    async def keep(self, moves: Moves) -> Problem | None:
+    async def keep(self, moves: TargetReplicas) -> Problem | None:
         """Keep these moves; why they could not be, so that they are not cancelled now."""
         if not moves:
             return None

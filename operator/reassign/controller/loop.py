@@ -19,7 +19,6 @@ from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.controller.actor import Actor
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import TakeOver
 from reassign.controller.observer import Observation, Observer
 from reassign.controller.outage import Outage
 from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
@@ -36,11 +35,11 @@ from reassign.core.cluster import (
     cluster_status,
     hold_now,
     orphaned_throttles,
-    policy_of,
+    rules_of,
 )
 from reassign.core.duplicates import duplicate_of
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -78,7 +77,6 @@ class ClusterLoop:
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
-    take_over: TakeOver = field(init=False)
     outage: Outage = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
@@ -94,7 +92,6 @@ class ClusterLoop:
         record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
-        self.take_over = TakeOver(self.key, self.store, self.reporter, self.health)
         self.outage = Outage(self.name, self.metrics)
 
     @property
@@ -158,7 +155,6 @@ class ClusterLoop:
             return None if released else UNREACHABLE_SECONDS
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
-        unmarked = await self._met(self.take_over.run(cluster))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
         left = self.actor.throttle_record.recorded
@@ -168,13 +164,11 @@ class ClusterLoop:
                 await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
             await self.reporter.release_cluster(obj)
             return None
-        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure or unmarked
+        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
             await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
         resources = self._due(cluster, admitted)
-        if unmarked and cluster.status.cluster_id is None:  # with an id, statuses would count
-            return await self._stand_still(cluster, unmarked, resources)
         self.outage.begin()
         try:
             throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
@@ -200,7 +194,7 @@ class ClusterLoop:
         if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         hold = replace(hold, hold=hold.hold or unsure)
-        sleep = await self._serve(obj, resources, observed, policy_of(cluster, hold, throttle))
+        sleep = await self._serve(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
@@ -225,12 +219,14 @@ class ClusterLoop:
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
 
-    async def _serve(self, obj: Object, resources: Sequence[Resource], observed: Observation, policy: Policy) -> float:
+    async def _serve(
+        self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
+    ) -> float:
         """Decide, act and report; in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
         attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
         assert client is not None
-        decision = decide(resources, observed.snapshot, observed.configs, self.memory, policy, self.reporter.now())
+        decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
@@ -239,7 +235,7 @@ class ClusterLoop:
         decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
         self.memory, begins = decision.memory, decision.begins
         try:
-            written = await self.actor.record(decision, policy, attempts)
+            written = await self.actor.record(decision, rules, attempts)
         except ReassignError:  # nothing begins, and what is to be undone waits for no API server
             written = {}
         decision = recorded(decision, written, attempts.refused)
@@ -250,8 +246,8 @@ class ClusterLoop:
         outcomes = await self.actor.act(decision, client)
         decision = settle(decision, outcomes, time.monotonic())
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
-        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, policy))
-        self.metrics.decided(self.name, decision, policy.limits.partitions_in_flight)
+        await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, rules))
+        self.metrics.decided(self.name, decision, rules.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
         applied = any(outcome.result is Result.APPLIED for outcome in outcomes.values())

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
@@ -112,7 +113,7 @@ class Observer:
     _membership: Membership | None = None
 
     async def observe(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: ThrottleStatus | None, doubts: Doubts
+        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: RecordedThrottles | None, doubts: Doubts
     ) -> Observation:
         """Read what is in flight, metadata, and log directories when they are due; `throttle` is the record of those,
         `doubts` are what the observation is to settle.
@@ -135,7 +136,7 @@ class Observer:
         cluster: KafkaCluster,
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
-        throttle: ThrottleStatus | None,
+        throttle: RecordedThrottles | None,
         explain: Callable[[Exception], Problem],
     ) -> Observation:
         """Read these configurations, and all partitions when that is due.
@@ -200,7 +201,7 @@ class Observer:
             await asyncio.to_thread(self._membership.leave)
 
     async def _snapshot(
-        self, client: KafkaClient, throttle: ThrottleStatus | None, resources: Sequence[Resource], doubts: Doubts
+        self, client: KafkaClient, throttle: RecordedThrottles | None, resources: Sequence[Resource], doubts: Doubts
     ) -> Snapshot:
         between_dirs = {tp for tps in log_dir_moves_of(throttle).values() for tp in tps}
         topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in between_dirs}

@@ -17,22 +17,22 @@ from reassign.api.reassignment_plan import (
     PLAN_UID_LABEL,
     BalanceStatus,
     LowerBound,
-    Moves,
+    PlanMoves,
     Shares,
     Unmet,
     Wave,
     WaveState,
 )
-from reassign.core.model.policy import ThrottlePolicy
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.model import Manifest, Plan, Planned, manifest_digest
+from reassign.core.plans.model import Manifest, Planned, PlanResource, manifest_digest
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
-    from reassign.planning.problem.model import Balance, Certificate, Cluster, Goal
+    from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal
 
 CONNECT_SECONDS = 15.0
 
@@ -41,7 +41,7 @@ class Job(NamedTuple):
     """What a plan is made from: the cluster, the way to it, and patterns of the topics that the plan's namespace may
     move."""
 
-    plan: Plan
+    plan: PlanResource
     cluster: KafkaCluster
     connection: Connection
     allowed: tuple[str, ...]
@@ -49,7 +49,7 @@ class Job(NamedTuple):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.plan.spec.template.throttle, ThrottlePolicy.of(self.cluster.spec)).inter_broker
+        return rates_of(self.plan.spec.template.throttle, ThrottleRules.of(self.cluster.spec)).inter_broker
 
     @property
     def terms(self) -> tuple[object, ...]:
@@ -106,7 +106,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
     return planned(plan, labelled, digest(labelled), made.certificate, sizes_of(cluster))
 
 
-def goal_of(job: Job, topics: Sequence[str]) -> Goal:
+def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
     """The goal in the planner's words, for a cluster with these topics."""
     from reassign.planning.problem import goals
 
@@ -144,14 +144,14 @@ def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
     return {(cluster.topics[topic], partition): size for topic, partition, size in rows}
 
 
-def _labelled(manifest: Manifest, plan: Plan) -> Manifest:
+def _labelled(manifest: Manifest, plan: PlanResource) -> Manifest:
     metadata = manifest["metadata"]
     labels = metadata.get("labels", {}) | {PLAN_LABEL: plan.name, PLAN_UID_LABEL: plan.uid}
     return {**manifest, "metadata": {**metadata, "labels": labels}}
 
 
 def planned(
-    plan: Plan,
+    plan: PlanResource,
     manifests: Sequence[Manifest],
     digest: str,
     certificate: Certificate,
@@ -163,7 +163,7 @@ def planned(
         manifests=tuple(manifests),
         waves=tuple(_wave(manifest, sizes) for manifest in manifests),
         digest=digest,
-        moves=Moves(
+        moves=PlanMoves(
             replicas=certificate.moves,
             bytes=certificate.bytes,
             leaders=certificate.leaders,

@@ -21,8 +21,8 @@ from reassign.controller.reading import Unreadable, version
 from reassign.controller.reporter import Reporter, bug
 from reassign.controller.store import Store
 from reassign.core.cluster import permission_of
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
@@ -33,11 +33,11 @@ from reassign.core.plans.model import (
     DeleteWave,
     MakePlan,
     Manifest,
-    Plan,
+    ObservedCluster,
+    PlanResource,
+    PlanStep,
     RemoveFinalizer,
-    Seen,
     StartWave,
-    Step,
     SuspendWave,
     Unread,
     ended,
@@ -67,13 +67,13 @@ class PlanInputs:
     namespace may read of all that.
     """
 
-    seen: Callable[[Plan, Resource | None], Seen]
+    seen: Callable[[PlanResource, Resource | None], ObservedCluster]
     looked_at: frozenset[str] = frozenset()
-    job: Callable[[Plan], Job | None] = lambda _: None
+    job: Callable[[PlanResource], Job | None] = lambda _: None
     wake: Callable[[], object] = lambda: None
     permission: Permission | None = None
 
-    def said(self, plan: Plan, known: T) -> T | Problem:
+    def said(self, plan: PlanResource, known: T) -> T | Problem:
         """What is known, or the problem as the plan's namespace may read it."""
         if not isinstance(known, Problem):
             return known
@@ -91,7 +91,7 @@ class Plans:
 
     def next_waves(self, key: ClusterKey) -> set[str]:
         """The uids of the waves that are compared with a cluster at its next observation."""
-        plans = [plan for plan in self._store.plans(key) if isinstance(plan, Plan)]
+        plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
         found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
         return {wave.uid for wave in found if wave}
 
@@ -99,18 +99,18 @@ class Plans:
         self,
         cluster: KafkaCluster,
         resources: Sequence[Resource],
-        observed: Seen,
+        observed: ObservedCluster,
         connection: Connection | None,
         wake: Callable[[], object],
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; in how many seconds to serve them again, or None."""
-        permission, throttle = permission_of(cluster), ThrottlePolicy.of(cluster.spec)
+        permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
 
-        def job(plan: Plan) -> Job | None:
+        def job(plan: PlanResource) -> Job | None:
             allowed = permission.allowed.get(plan.namespace)
             return Job(plan, cluster, connection, allowed) if connection and allowed else None
 
-        def seen_by(plan: Plan, wave: Resource | None) -> Seen:
+        def seen_by(plan: PlanResource, wave: Resource | None) -> ObservedCluster:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
             withdrawn = next(filter(None, (permission.of_topic(plan.namespace, topic) for topic in topics)), None)
             refused = out_of_bounds(plan.spec.template.throttle, throttle, "spec.template.throttle")
@@ -130,12 +130,12 @@ class Plans:
         pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
-    async def _safely(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
+    async def _safely(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
         """What goes wrong with one plan keeps no other waiting."""
         with bound_contextvars(**named_as(Kind.REASSIGNMENT_PLAN, plan)):
             return await self._try(plan, sight)
 
-    async def _try(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
+    async def _try(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
         try:
             try:
                 return await self._serve(plan, sight)
@@ -153,11 +153,11 @@ class Plans:
             log.warning("not written", reason=error.reason, error=error.message)
         return None
 
-    async def _say(self, plan: Plan | Unreadable, problem: Problem) -> None:
+    async def _say(self, plan: PlanResource | Unreadable, problem: Problem) -> None:
         if obj := self._store.get(plan.uid):
             await self._reporter.write_unreadable(obj, problem, self._kube.now())
 
-    async def _serve(self, plan: Plan | Unreadable, sight: PlanInputs) -> float | None:
+    async def _serve(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
@@ -182,7 +182,7 @@ class Plans:
         news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
         return AT_ONCE_SECONDS if news else None
 
-    async def _perform(self, plan: Plan, step: Step, sight: PlanInputs) -> None:
+    async def _perform(self, plan: PlanResource, step: PlanStep, sight: PlanInputs) -> None:
         if not isinstance(step, MakePlan):
             log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
@@ -214,7 +214,7 @@ class Plans:
             message = f"there is another PartitionReassignment {meta['name']}: delete it, since this plan makes its own"
             raise ReassignError(Reason.CONFLICT, message) from None
 
-    async def _check_current(self, plan: Plan) -> None:
+    async def _check_current(self, plan: PlanResource) -> None:
         """No wave starts by what a lagging watch says: the approval may have been withdrawn."""
         found = await self._kube.get(Kind.REASSIGNMENT_PLAN, plan.namespace, plan.name)
         if found is None or version(found) != plan.version:
@@ -259,7 +259,7 @@ def _same(found: Object, manifest: Manifest) -> bool:
     return labelled and alike and not theirs.get("deletionTimestamp")
 
 
-def _name(step: Step) -> str | None:
+def _name(step: PlanStep) -> str | None:
     match step:
         case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave):
             return wave.name

@@ -25,7 +25,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
 from reassign.text import first_error
@@ -229,10 +229,10 @@ def _plan_of(obj: Object) -> str | None:
     return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
 
 
-def parse_plan(obj: Object) -> Plan:
+def parse_plan(obj: Object) -> PlanResource:
     parsed = ReassignmentPlan.parse(obj)
     meta = parsed.metadata
-    return Plan(
+    return PlanResource(
         uid=meta.uid,
         version=version(obj),
         namespace=meta.namespace,
@@ -269,6 +269,6 @@ def counts(obj: Object) -> bool:
     return has_finalizer(obj) or not obj["metadata"].get("deletionTimestamp")
 
 
-def is_wave(obj: Object, plan: Plan) -> bool:
+def is_wave(obj: Object, plan: PlanResource) -> bool:
     meta = obj["metadata"]
     return meta["namespace"] == plan.namespace and (meta.get("labels") or {}).get(PLAN_UID_LABEL) == plan.uid

@@ -6,7 +6,7 @@ has something in flight, or waits for something: the deletion of a namespace, or
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from reassign.api.common import API_VERSION, FINALIZER, GROUP
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
-from reassign.api.reassignment_record import ReassignmentRecord, ReassignmentRecordSpec, RecordedClusterRef
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import (
+    ReassignmentRecord,
+    ReassignmentRecordSpec,
+    RecordedClusterRef,
+    RecordedThrottles,
+)
 from reassign.controller.packing import whole
 from reassign.controller.refresh import refresh
 from reassign.core.cluster import where_throttled
@@ -129,26 +134,16 @@ class Records:
             )
             await self._write(owner, part, spec, held)
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: ThrottleStatus | None) -> None:
+    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""
-        parts = self._store.parts(cluster.metadata.uid)
-        if throttle is not None or parts:
-            await self.mark(cluster, throttle, [name for part in parts for name in part.spec.left_in_statuses])
-
-    async def mark(self, cluster: KafkaCluster, throttle: ThrottleStatus | None, left: Sequence[str]) -> None:
-        """The same, and make the record of a KafkaCluster where there is none, without throttles too.
-
-        `left` is what is to be taken over from statuses yet.
-        """
         meta = cluster.metadata
-        spec = ReassignmentRecordSpec(
-            cluster_ref=RecordedClusterRef(namespace=meta.namespace, name=meta.name),
-            part=0,
-            throttle=throttle,
-            left_in_statuses=tuple(left),
-        )
+        part = next(iter(self._store.parts(meta.uid)), None)
+        if throttle is None and part is None:
+            return
+        ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
         owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
-        await self._write(owner, next(iter(self._store.parts(meta.uid)), None), spec, throttle is not None)
+        spec = ReassignmentRecordSpec(cluster_ref=ref, part=0, throttle=throttle)
+        await self._write(owner, part, spec, throttle is not None)
         if throttle is None:
             await self.release(meta.uid)
 

@@ -18,7 +18,6 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.migration import in_status
 from reassign.controller.reading import Unreadable, version, wish
 from reassign.controller.records import Records
 from reassign.controller.refresh import refresh
@@ -31,7 +30,7 @@ from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.undo import released
-from reassign.core.plans.model import Plan, Unread
+from reassign.core.plans.model import PlanResource, Unread
 from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
 from reassign.errors import ApiServerError, ConflictError, Reason
@@ -73,12 +72,12 @@ class Reporter:
         """The time by the API server's clock, which told the times of our resources."""
         return self._kube.now()
 
-    async def hold(self, resource: Resource | Plan) -> Resource | None:
+    async def hold(self, resource: Resource | PlanResource) -> Resource | None:
         """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
         self._store.learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
         return self._store.resource(resource.uid) if isinstance(resource, Resource) else None
 
-    async def remove_finalizer(self, resource: Resource | Plan) -> None:
+    async def remove_finalizer(self, resource: Resource | PlanResource) -> None:
         """Take our finalizer off: there is nothing that a deletion would have to cancel."""
         await self.records.release(resource.uid)
         if isinstance(resource, Resource) and resource.owner_gone:
@@ -124,8 +123,6 @@ class Reporter:
         ConflictError when the object is not the one that was judged.
         """
         before, uid = resource.status, resource.uid
-        if before.record and in_status(self._store, self._object(resource)):
-            status = status.model_copy(update={"record": before.record})
         if status == before:
             return resource
         obj = self._object(resource)
@@ -237,7 +234,7 @@ class Reporter:
         if obj := self._store.cluster(key):
             await self.write_cluster(key, unready_status(self._store.parse_cluster(obj), problem, now))
 
-    async def write_plan(self, plan: Plan, status: ReassignmentPlanStatus) -> None:
+    async def write_plan(self, plan: PlanResource, status: ReassignmentPlanStatus) -> None:
         """Write the status of a plan if it changed. Raises ConflictError when the object is not the one judged."""
         if status != plan.status:
             await self._write_status(self._object(plan), plan.status, status)
@@ -266,12 +263,12 @@ class Reporter:
         return True
 
     async def refresh(
-        self, resource: Resource | Plan | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
+        self, resource: Resource | PlanResource | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         await refresh(self._kube, self._store, kind, resource.namespace, resource.name, resource.uid)
 
-    def _object(self, resource: Resource | Plan) -> Object:
+    def _object(self, resource: Resource | PlanResource) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise _changed(resource)
@@ -281,7 +278,7 @@ class Reporter:
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
 
 
-def _changed(resource: Resource | Plan) -> ConflictError:
+def _changed(resource: Resource | PlanResource) -> ConflictError:
     return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
-from reassign.controller.migration import holds_in_status, throttle_in_status, with_status
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.packing import Packed
 from reassign.controller.reading import (
     Unreadable,
@@ -37,7 +37,7 @@ from reassign.core.model.permission import ALL_NAMESPACES, Namespaces
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 from reassign.errors import ReassignError
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
 
@@ -53,15 +53,13 @@ class Store:
         """The same by kind and cluster."""
         self._parts: dict[str, dict[str, Object]] = {}
         """The ReassignmentRecords of an owner's uid, by their own."""
-        self.marked: set[str] = set()
-        """The uids of the KafkaClusters that have, or had, a record."""
         self._gone: dict[str, datetime] = {}
         """The uids of owners that a GET did not find, and since when."""
         self._parsed: dict[str, tuple[int, Resource | Problem]] = {}
         self._parsed_parts: dict[str, tuple[int, Part | Problem]] = {}
         self._joined: dict[str, Resource | Settled | Problem] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
-        self._parsed_plans: dict[str, tuple[int, Plan | Problem]] = {}
+        self._parsed_plans: dict[str, tuple[int, PlanResource | Problem]] = {}
         self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
         self.turned: dict[str, datetime] = {}
@@ -86,8 +84,6 @@ class Store:
             owner = owner_of(obj)
             self._parts.setdefault(owner.uid, {})[uid] = obj
             self._joined.pop(owner.uid, None)
-            if owner.kind is Kind.KAFKA_CLUSTER:
-                self.marked.add(owner.uid)
         return True
 
     def drop(self, uid: str) -> None:
@@ -214,18 +210,12 @@ class Store:
         """The parts of the record of an owner, by its uid; those that can be read."""
         return in_order(self._read_parts(owner))
 
-    def parts_of(self, owner: str) -> int:
-        """How many parts there are of the record of an owner, by its uid, readable or not."""
-        return len(self._parts.get(owner, ()))
-
     def has_record(self, owner: str) -> bool:
         """Whether there is a record of an owner, by its uid, readable or not."""
         return owner in self._parts
 
-    def throttle(self, cluster: str) -> ThrottleStatus | None:
+    def throttle(self, cluster: str) -> RecordedThrottles | None:
         """The record of the throttles that are set on a KafkaCluster, by its uid."""
-        if not self.has_record(cluster):
-            return throttle_in_status(self.get(cluster))
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
@@ -238,20 +228,20 @@ class Store:
         """A GET has said so."""
         self._gone[owner.uid] = since
 
-    def plan(self, uid: str) -> Plan | None:
+    def plan(self, uid: str) -> PlanResource | None:
         """A ReassignmentPlan, parsed, if it is there."""
         if (obj := self.get(uid)) is None:
             return None
         parsed = once(self._parsed_plans, parse_plan, obj)
-        return parsed if isinstance(parsed, Plan) else None
+        return parsed if isinstance(parsed, PlanResource) else None
 
-    def plans(self, key: ClusterKey) -> list[Plan | Unreadable]:
+    def plans(self, key: ClusterKey) -> list[PlanResource | Unreadable]:
         """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
         referring = self._counting(key, Kind.REASSIGNMENT_PLAN)
         all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
-        return [parsed if isinstance(parsed, Plan) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
+        return [parsed if isinstance(parsed, PlanResource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
-    def waves(self, plan: Plan) -> list[Resource | Settled | Unreadable]:
+    def waves(self, plan: PlanResource) -> list[Resource | Settled | Unreadable]:
         """The PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
         labelled = [obj for obj in self._counting(key) if is_wave(obj, plan)]
@@ -278,8 +268,7 @@ class Store:
 
     def _unreadable(self, obj: Object, problem: Problem) -> Unreadable:
         parts = self._read_parts(obj["metadata"]["uid"])
-        holds = any(isinstance(part, Problem) or active(part.record) for part in parts)
-        return Unreadable(obj, problem, holds or holds_in_status(self, obj))
+        return Unreadable(obj, problem, any(isinstance(part, Problem) or active(part.record) for part in parts))
 
     def _counting(self, key: ClusterKey, kind: Kind = Kind.PARTITION_REASSIGNMENT) -> list[Object]:
         return [obj for obj in self._referring.get((kind, key), {}).values() if counts(obj)]
@@ -289,8 +278,7 @@ class Store:
         uid = obj["metadata"]["uid"]
         if uid not in self._joined:
             self._joined[uid] = self._kept(obj) or self._whole(obj)
-        found = self._joined[uid]
-        return with_status(self, obj, found) if isinstance(found, Resource) else found
+        return self._joined[uid]
 
     def _kept(self, obj: Object) -> Settled | None:
         """What is kept of a settled one whose record is complete and settled too."""

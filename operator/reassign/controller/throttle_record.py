@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.metrics import Metrics
 from reassign.controller.reporter import Reporter
 from reassign.controller.store import Store
@@ -51,18 +52,13 @@ class ThrottleRecord:
         if self.store.has_record(self._uid) and not self.store.parts(self._uid):
             message = "the record of its throttles cannot be read: run the version that wrote it"
             raise ReassignError(Reason.CANNOT_BE_READ, message)
-        cluster = self.store.parse_cluster(obj)
-        if self.store.has_record(self._uid):
-            await self.reporter.records.write_throttle(cluster, decision.record)
-        else:  # none could be made of what the version before has in the status
-            status = cluster.status.model_copy(update={"throttle": decision.record})
-            await self.reporter.write_cluster(self.key, status)
+        await self.reporter.records.write_throttle(self.store.parse_cluster(obj), decision.record)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)
 
     @property
-    def recorded(self) -> ThrottleStatus | None:
+    def recorded(self) -> RecordedThrottles | None:
         return self.store.throttle(self._uid)
 
     async def _warn(self, problem: Problem) -> None:

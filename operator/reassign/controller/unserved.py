@@ -19,7 +19,7 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, error_problem, render
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 from reassign.errors import ApiServerError, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Object, has_finalizer
@@ -67,7 +67,7 @@ class Unserved:
             if has_finalizer(u.obj) or "completionTime" not in u.obj.get("status", {})
         ]
         referring = self.store.plans(self.key)
-        plans = [p for p in referring if (p.under_way if isinstance(p, Plan) else has_finalizer(p.obj))]
+        plans = [p for p in referring if (p.under_way if isinstance(p, PlanResource) else has_finalizer(p.obj))]
         allowed = permission_of(cluster).allowed if cluster else self.store.unlisted
         unlisted = [f"{namespace}/*" for namespace in sorted(self.store.unlisted.intersection(allowed))]
         unasked = sorted(self.store.unowned(self.key))

@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an installation writes into its membership, and the host that Kafka reports for it."""
+    """The claim of an installation, as it is in its membership, with the host that Kafka reports."""
 
     installation: str
     since: datetime
@@ -34,12 +34,12 @@ class Claim:
 
     @property
     def metadata(self) -> bytes:
-        """Nothing but what the decision needs: anyone who may describe the group can read it."""
+        """The claim in bytes, with no more than the decision needs: anyone who may describe the group can read it."""
         return json.dumps({"installation": self.installation, "since": self.since.isoformat()}).encode()
 
     @classmethod
     def read(cls, metadata: bytes, host: str) -> Claim | None:
-        """The claim of a member; None for metadata that is no claim."""
+        """Return the claim of a member; None for metadata that is no claim."""
         try:
             fields = json.loads(metadata)
             since = datetime.fromisoformat(fields["since"])
@@ -49,41 +49,44 @@ class Claim:
 
 
 def preceding(claims: Iterable[Claim], installation: str) -> Claim | None:
-    """Another installation's claim that precedes ours, if any; of two equally old ones the smaller uid is first."""
+    """Return another installation's claim that precedes ours, if any; of two equally old ones the smaller uid does."""
     first = min(claims, key=lambda claim: (claim.since, claim.installation), default=None)
     return first if first and first.installation != installation else None
 
 
 def own_since(claims: Iterable[Claim], installation: str, now: datetime) -> datetime:
-    """Since when this installation has its claim: an earlier process of it may have left one."""
+    """Return since when this installation has its claim: an earlier process may have left one."""
     return min((claim.since for claim in claims if claim.installation == installation), default=now)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimState:
-    """What is known of the claim.
-
-    `seen` is when the group was read last, or first asked for, by a monotonic clock; `decided` whether anything is
-    known at all. `other` is another installation's claim. `problem` is what keeps the group from being read, `failing`
-    since when something does.
-    """
+    """What is known of the claim."""
 
     seen: float
+    """When the group was last read, or first asked for, by a monotonic clock."""
     decided: bool = False
+    """Whether anything is known at all."""
     other: Claim | None = None
+    """Another installation's claim."""
     problem: Problem | None = None
+    """What keeps the group from being read."""
     failing: float | None = None
+    """Since when the group cannot be read."""
 
     def connected(self) -> ClaimState:
-        """Over another line than before: what failed on that one says nothing of this one."""
+        """Return the state over a new line: failures of the last line do not count."""
         return replace(self, failing=None)
 
     def read(self, other: Claim | None, at: float) -> ClaimState:
-        """After the group was read."""
+        """Return the state after the group was read."""
         return ClaimState(at, True, other)
 
     def failed(self, problem: Problem, at: float, *, lasts: bool) -> ClaimState:
-        """After the group could not be read. Another's claim counts for as long as it may outlive its installation."""
+        """Return the state after the group could not be read.
+
+        Another installation's claim counts for as long as it may outlive its installation.
+        """
         failing = at if self.failing is None else self.failing
         if not lasts and at - failing < PATIENCE_SECONDS:
             return replace(self, failing=failing)
@@ -113,12 +116,12 @@ class ClaimState:
         )
 
     def by(self, now: float) -> ClaimState:
-        """What counts at this moment: the first answer is waited for, but not for ever."""
+        """Return the state at this moment: the first answer is waited for, but not for ever."""
         return self if now - self.seen < PATIENCE_SECONDS else replace(self, decided=True)
 
     @property
     def undecided(self) -> Problem | None:
-        """Why nothing starts yet."""
+        """Why nothing starts yet, if the group has not answered."""
         if self.decided:
             return None
         return Problem(Reason.CONNECTING, "asking whether another installation of the operator serves the cluster")

@@ -1,4 +1,4 @@
-"""What is said of a KafkaCluster: identity, permission, policy, what holds it, and its status."""
+"""A KafkaCluster: its identity, permission and rules, what keeps it from being served, and its status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from reassign.api.kafka_cluster import (
     KafkaCluster,
     KafkaClusterStatus,
     PacingStatus,
-    ReplicationFactorGuard,
-    ThrottleStatus,
 )
 from reassign.api.limits import MAX_FOREIGN
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
+from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.permission import Permission, not_readable
-from reassign.core.model.policy import Policy, ThrottlePolicy
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -36,12 +35,13 @@ from reassign.text import counted, listed
 def hold_of(
     cluster: KafkaCluster,
     unsettled: Collection[str],
-    throttle: ThrottleStatus | None = None,
+    throttle: RecordedThrottles | None = None,
     orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
-    """Why this cluster is not served, given what is not settled on it; what is in flight goes on.
+    """Return why a KafkaCluster that is being deleted is not served; moves in flight go on.
 
-    `orphaned` are the moves that keep their throttles without a resource.
+    `unsettled` are the objects on it that have not ended. `orphaned` are the moves that keep their throttles without a
+    resource.
     """
     if not cluster.metadata.deletion_timestamp:
         return None
@@ -65,22 +65,22 @@ def hold_of(
     )
 
 
-def where_throttled(record: ThrottleStatus | None) -> str:
-    """The brokers and topics on which a record has throttles."""
+def where_throttled(record: RecordedThrottles | None) -> str:
+    """Return the brokers and topics on which a record has throttles, in words."""
     brokers = [f"broker {throttle.broker}" for throttle in record.brokers] if record else []
     topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
     return listed([*brokers, *topics])
 
 
-def orphaned_throttles(throttle: ThrottleStatus) -> Event:
-    """What is said of the throttles that a KafkaCluster leaves behind."""
+def orphaned_throttles(throttle: RecordedThrottles) -> Event:
+    """Return the event of a KafkaCluster that leaves throttles behind."""
     where = where_throttled(throttle)
     note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
     return Event(True, Happened.THROTTLES_ORPHANED, note)
 
 
 def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
-    """Raises ClusterError when the brokers are those of another cluster than at first."""
+    """Raise ClusterError when the brokers are of another cluster than at first."""
     pinned = cluster.status.cluster_id
     if pinned and pinned != cluster_id:
         raise ClusterError(
@@ -91,14 +91,14 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
 
 
 def permission_of(cluster: KafkaCluster) -> Permission:
-    """Who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
+    """Return who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
     others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
     owner = cluster.metadata.namespace
     return Permission(others | {owner: ("*",)}, owner)
 
 
 def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
-    """Which of its allowed namespaces cannot be read now, so that nothing new of theirs is served."""
+    """Return which allowed namespaces cannot be read now: nothing new of theirs is served."""
     names = sorted(namespace for namespace in permission_of(cluster).allowed if namespace in unreadable)
     if not names:
         return None
@@ -111,27 +111,32 @@ def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Pro
 
 @dataclass(frozen=True, slots=True)
 class ClusterHold:
-    """How a cluster is served now.
-
-    `hold` is why it is not served at all, `pause` why nothing new starts, `stuck` why the brake has not undone
-    everything, and `pacing` the budget where fewer moves may be in flight than its limit allows. `older` is why another
-    one is served in its place, `younger` why its throttles are left alone, `restoring` why it sets none. `claim` is
-    what is known of other installations on the same brokers, `drift` which throttles another client changes again,
-    `unread` which of its namespaces cannot be read, and `unseen` that its own is one of them, of all `unreadable` ones.
-    """
+    """How a cluster is served now."""
 
     hold: Problem | None = None
+    """Why the cluster is not served at all."""
     pause: Problem | None = None
+    """Why nothing new starts."""
     stuck: Problem | None = None
+    """Why the brake has not undone everything."""
     pacing: PacingStatus | None = None
+    """The budget, where fewer moves may be in flight than the limit allows."""
     older: Problem | None = None
+    """Why another KafkaCluster is served in its place."""
     younger: Problem | None = None
+    """Why its throttles are left alone."""
     restoring: Problem | None = None
+    """Why it sets no throttles."""
     claim: ClaimState | None = None
+    """What is known of other installations on the same brokers."""
     drift: Problem | None = None
+    """Which throttles another client changes again and again."""
     unread: Problem | None = None
+    """Which of its namespaces cannot be read."""
     unseen: Problem | None = None
+    """Why its own namespace cannot be read."""
     unreadable: Collection[str] = ()
+    """All namespaces that cannot be read."""
 
     @property
     def claimed(self) -> Problem | None:
@@ -156,9 +161,9 @@ def hold_now(
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
 ) -> ClusterHold:
-    """Why a cluster is not served, by what is not settled on it and by others that stand for the same brokers.
+    """Return how a cluster is served, by what is not settled on it and by others that stand for the same brokers.
 
-    One in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
+    A KafkaCluster in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, others, now)
@@ -179,21 +184,21 @@ def hold_now(
     )
 
 
-def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus | None = None) -> Policy:
-    """What the cluster says to its resources now; `throttle` is the record of what is set."""
+def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
+    """Return the rules for the cluster's resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
     execution = cluster.spec.execution
     if (hold.older or hold.claimed or hold.unseen) and execution is Execution.CANCEL_ALL:
         execution = Execution.CANCEL_OURS  # other clients' moves are the older one's, or of one that serves meanwhile
-    return Policy(
+    return ClusterRules(
         limits=limits,
         hold=hold.hold or hold.pause or (hold.claim.undecided if hold.claim else None),
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(
-            ThrottlePolicy.of(cluster.spec, throttle),
+            ThrottleRules.of(cluster.spec, throttle),
             older=hold.older or hold.restoring,
             younger=hold.younger,
             claimed=hold.claimed,
@@ -203,7 +208,7 @@ def policy_of(cluster: KafkaCluster, hold: ClusterHold, throttle: ThrottleStatus
 
 
 def brake_of(execution: Execution) -> Problem | None:
-    """Why nothing new starts, by the brake that people set."""
+    """Return why nothing new starts, by the brake that people set."""
     if execution is Execution.RUN:
         return None
     if execution is Execution.PAUSE:
@@ -223,9 +228,9 @@ def cluster_status(
     resources: Sequence[Resource],
     hold: ClusterHold,
     now: datetime,
-    throttle: ThrottleStatus | None = None,
+    throttle: RecordedThrottles | None = None,
 ) -> KafkaClusterStatus:
-    """The status of a cluster that can be seen; of the record of its throttles only what is set, and for whom."""
+    """Return the status of a cluster that can be seen; of its throttles only the rates, and for whom they are set."""
     others = foreign(partitions_held_by(resources), snapshot)
     audience = permission_of(cluster).audience(cluster.metadata.namespace)
     serving = _serving(snapshot, hold, audience)
@@ -237,9 +242,9 @@ def cluster_status(
                 BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
             ),
-            "replication_factor_guard": ReplicationFactorGuard(snapshot.guard),
+            "replication_factor_guard": snapshot.guard,
             "pacing": hold.pacing,
-            "throttle": throttle and throttle.model_copy(update={"brokers": (), "topics": ()}),
+            "throttle": throttle and throttle.shown,
             "in_flight": len(snapshot.reassignments) - len(others),
             "foreign_in_flight": ForeignInFlight(
                 count=len(others),
@@ -281,7 +286,7 @@ def _registered(snapshot: Snapshot) -> str:
 
 
 def unready_status(cluster: KafkaCluster, problem: Problem, now: datetime) -> KafkaClusterStatus:
-    """The status of a cluster that cannot be used now: what was known of it stays."""
+    """Return the status of a cluster that cannot be used now: what was known stays."""
     audience = permission_of(cluster).audience(cluster.metadata.namespace)
     return _judged(cluster, unready(problem.reason, render(problem, audience).message), now)
 

@@ -1,9 +1,9 @@
 """Two KafkaClusters for the same brokers: which one starts moves, and which one sets throttles.
 
-They are the same by the id that is pinned in their statuses, and the older one starts moves while it is Ready. So a
-KafkaCluster that never does anything blocks no other one. What one says in its status the other one believes: one that
-is Ready again starts nothing before the younger one has said that it is a duplicate. One whose namespace cannot be read
-starts nothing and cannot say so: `as_served` does.
+Both have the same id pinned in their statuses, and the older one starts moves while it is Ready. So a KafkaCluster that
+never does anything blocks no other one. Each believes the other's status: one that is Ready again starts nothing before
+the younger one has said that it is a duplicate. One whose namespace cannot be read starts nothing and cannot say so:
+`as_served` does.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from reassign.api.common import Condition, ConditionStatus
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleStatus
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.problem import Name, Names, Problem
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 
-Throttles = Callable[[str], ThrottleStatus | None]
+Throttles = Callable[[str], RecordedThrottles | None]
 """The record of the throttles of a KafkaCluster, by its uid."""
 HANDOVER = timedelta(seconds=90)
 """How long a KafkaCluster that is not Ready any more may still have a request under way: brokers hold one that they
-forward for up to 60 seconds. It is also how long one that is Ready again waits for a younger one to see that."""
+forward for up to 60 seconds. For as long one that is Ready again waits for a younger one to see that."""
 
 
 def as_served(cluster: KafkaCluster, since: datetime, *, readable: bool) -> KafkaCluster:
-    """A KafkaCluster whose namespace is readable, or not, since then, with what its status would say of that.
+    """Return a KafkaCluster as its status would be if it told since when its namespace is readable, or not.
 
     It is not Ready while its namespace is unreadable, and Ready again only since it can be read.
     """
@@ -44,7 +45,7 @@ def as_served(cluster: KafkaCluster, since: datetime, *, readable: bool) -> Kafk
 def duplicate_of(
     cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster], now: datetime
 ) -> Problem | None:
-    """The older KafkaCluster that serves the same brokers, if any: only that one starts moves.
+    """Return the problem of an older KafkaCluster that serves the same brokers, if any: only that one starts moves.
 
     One that is not Ready keeps nothing from being served: anyone who may make a KafkaCluster could block another one.
     """
@@ -62,8 +63,11 @@ def duplicate_of(
 def not_yet_seen(
     cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster], now: datetime
 ) -> Problem | None:
-    """The younger KafkaCluster that served the same brokers while this one was not Ready, until it says that it starts
-    nothing any more. For `HANDOVER` at most: one that says nothing does not block this one."""
+    """Return the problem of a younger KafkaCluster that served the same brokers while this one was not Ready.
+
+    The wait lasts until the younger one says that it starts nothing any more, and for `HANDOVER` at most: one that says
+    nothing does not block this one.
+    """
     ready = _ready(cluster)
     if ready and ready.status is ConditionStatus.TRUE and now - ready.last_transition_time >= HANDOVER:
         return None
@@ -81,10 +85,12 @@ def _serves(other: KafkaCluster, now: datetime) -> bool:
     ready = _ready(other)
     if ready is None or ready.status is ConditionStatus.TRUE:
         return ready is not None
-    return ready.reason not in HELD and now - ready.last_transition_time < HANDOVER
+    return ready.reason not in STARTS_NOTHING and now - ready.last_transition_time < HANDOVER
 
 
-HELD = frozenset({Reason.CLUSTER_DELETED, Reason.RESTORING_THROTTLES, Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_CLAIMED})
+STARTS_NOTHING = frozenset(
+    {Reason.CLUSTER_DELETED, Reason.RESTORING_THROTTLES, Reason.DUPLICATE_CLUSTER, Reason.CLUSTER_CLAIMED}
+)
 """Why a KafkaCluster whose brokers are reached starts nothing new: it only ends what it has begun."""
 
 
@@ -95,8 +101,10 @@ def _ready(cluster: KafkaCluster) -> Condition | None:
 def younger_throttles(
     cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
 ) -> Problem | None:
-    """Why this one leaves the throttles alone: a younger KafkaCluster for the same brokers has set some, before it was
-    known to be a duplicate. Were both to set rates, each would restore the other's."""
+    """Return why this one leaves the throttles alone: a younger KafkaCluster has set some on the same brokers.
+
+    The younger one set them before it was known to be a duplicate. If both set rates, each would restore the other's.
+    """
     those = _with_throttles(cluster, snapshot, others, throttles)
     return next((_throttled("younger", other) for other in those if _age(other) > _age(cluster)), None)
 
@@ -104,10 +112,12 @@ def younger_throttles(
 def older_throttles(
     cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
 ) -> Problem | None:
-    """Why this one sets no throttle: an older KafkaCluster that is not served any more, but reaches the same brokers,
-    restores some. One that does not reach them waits, when it does, until this one has restored its own."""
+    """Return why this one sets no throttle: an older KafkaCluster that is not served any more restores some.
+
+    If the older one cannot reach the brokers now, it waits, once it can, until this one has restored its own throttles.
+    """
     those = _with_throttles(cluster, snapshot, others, throttles)
-    those = (other for other in those if (ready := _ready(other)) and ready.reason in HELD)
+    those = (other for other in those if (ready := _ready(other)) and ready.reason in STARTS_NOTHING)
     return next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
 
 
@@ -129,12 +139,12 @@ def _throttled(which: str, other: KafkaCluster) -> Problem:
 
 
 def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
-    """The other KafkaClusters that stand for the same brokers."""
+    """Return the other KafkaClusters that stand for the same brokers."""
     return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
 
 
 def _name(cluster: KafkaCluster) -> Names:
-    """For those who may refer to it; to another KafkaCluster's namespace it is no more than to others."""
+    """Return a KafkaCluster's name for those who may refer to it; the owner of another one is no exception."""
     meta, allowed = cluster.metadata, (one.name for one in cluster.spec.allowed_namespaces)
     name = Name(f"{meta.namespace}/{meta.name}", namespaces=frozenset({meta.namespace, *allowed}), elsewhere=True)
     return Names((name,), "of another namespace")

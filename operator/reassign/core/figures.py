@@ -1,4 +1,4 @@
-"""What is measured of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
+"""The figures of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
-from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.diff import read_throttles
 from reassign.core.throttle.stage import ThrottleDecision, left_in_flight
 from reassign.core.tick import Decision
 
@@ -21,24 +21,26 @@ WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionS
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Counts of one Kafka cluster. Partitions are those of resources that are neither suspended nor ended.
-
-    `blocked` and `stalled` are partitions by reason. `remaining_bytes` are known bytes that are not copied yet.
-    `throttles` are rates by the field of spec.throttle, in bytes per second, 0 for none. `left_over` counts the brokers
-    and topics whose throttle no move needs any more.
-    """
+    """Counts of one Kafka cluster. Partitions are those of resources that are neither suspended nor ended."""
 
     partitions: Mapping[str, int]
+    """Partitions by state."""
     blocked: Mapping[str, int]
+    """Blocked partitions by reason."""
     stalled: Mapping[str, int]
+    """Stalled partitions by reason."""
     remaining_bytes: int
+    """Known bytes that are not copied yet."""
     foreign: int
+    """Partitions that other clients move."""
     throttles: Mapping[str, int]
+    """Rates by the field of spec.throttle, in bytes per second; 0 for none."""
     left_over: int
+    """Brokers and topics whose throttle no move needs any more."""
 
 
 def figures_of(decision: Decision) -> Figures:
-    """Count what a settled decision leaves of a cluster."""
+    """Count partitions, bytes and throttles of a cluster, as a settled decision leaves them."""
     snapshot, verdicts = decision.snapshot, [v for v in decision.verdicts if _counts(v)]
     lines = [line for v in verdicts for line in lines_of(v, targets_of(v), snapshot)]
     states = Counter(line.state for line in lines)
@@ -67,4 +69,4 @@ def _left_over(throttle: ThrottleDecision, snapshot: Snapshot) -> int:
     if throttle.untouched and left_in_flight(throttle.record, snapshot):
         return 0
     wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items)}
-    return len({key.resource for key in read_record(throttle.record)} - wanted)
+    return len({key.resource for key in read_throttles(throttle.record)} - wanted)

@@ -1,4 +1,4 @@
-"""From one observation of a whole cluster to what a plan is made from."""
+"""Turns one observation of a whole cluster into the arrays that a plan is made from."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Dire
 
 
 def survey(snapshot: Snapshot) -> Cluster:
-    """The cluster that a snapshot of all topics, sizes and log directories shows (`KafkaClient.observe_everything`).
+    """Return the cluster that a snapshot of all topics, sizes and log directories shows (`observe_everything`).
 
-    A broker that only a replica names is down: before Kafka 4.0 fenced ones are not listed. Of a replica that is
-    being copied to another log directory (KIP-113) that one counts.
+    A broker that only a replica names is down: before Kafka 4.0 fenced ones are not listed. A replica that is being
+    copied to another log directory (KIP-113) counts there.
     """
     partitions = [
         (TopicPartition(name, number), partition)
@@ -47,15 +47,18 @@ def survey(snapshot: Snapshot) -> Cluster:
 
 
 class Roles(NamedTuple):
-    """Who leads the partitions of a survey, and who is in sync; letters of the shapes as in `problem.model`."""
+    """The leader and in-sync replicas of a survey's partitions; letters of the shapes as in `problem.model`."""
 
     leader: Ints  # (P,) index of the broker; UNKNOWN where there is none
     isr: Ints  # (P, R') indices, ascending; UNKNOWN fills rows
 
 
 def roles(snapshot: Snapshot, cluster: Cluster) -> Roles:
-    """Of the partitions of the survey of a snapshot, as metadata has them: while one is moved, its original replicas
-    too. A broker that the survey does not have, since it is down and is about to lose its replica, is left out."""
+    """Return the leaders and in-sync replicas of a survey's partitions, as metadata has them.
+
+    While a partition is moved, its original replicas count too. A broker that the survey does not have is left out: it
+    is down and about to lose its replica.
+    """
     index = {int(broker): i for i, broker in enumerate(cluster.brokers)}
     partitions = [
         snapshot.topics[cluster.topics[topic]].partitions[int(number)]
@@ -84,7 +87,7 @@ def _by_broker_and_path(snapshot: Snapshot) -> list[tuple[int, str]]:
 
 
 def _places(snapshot: Snapshot, replicas: list[tuple[TopicPartition, tuple[int, ...]]]) -> list[list[int]]:
-    """Of each replica the index of its log directory."""
+    """Return each replica's log directory as an index; UNKNOWN where it is not known."""
     by_broker: dict[int, dict[TopicPartition, int]] = {}
     numbered = list(enumerate(_by_broker_and_path(snapshot)))
     for i, (broker, path) in numbered:
@@ -95,7 +98,7 @@ def _places(snapshot: Snapshot, replicas: list[tuple[TopicPartition, tuple[int, 
 
 
 def _rows(rows: list[list[int]]) -> Ints:
-    """As an array as wide as the longest."""
+    """Return rows as an array as wide as the longest."""
     array = np.full((len(rows), max(map(len, rows), default=0)), UNKNOWN, np.int32)
     for i, row in enumerate(rows):
         array[i, : len(row)] = row

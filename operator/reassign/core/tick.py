@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from reassign.api.kafka_cluster import Execution, ThrottleStatus
+from reassign.api.kafka_cluster import Execution
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.checks.deadline import deadline_passed
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import name_of
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Names, Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import active
@@ -32,7 +33,7 @@ from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.admit import admit
 from reassign.core.moves.adopt import holders_of, with_adopted
-from reassign.core.moves.brake import Moves, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
+from reassign.core.moves.brake import TargetReplicas, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.moves.follow import follow
 from reassign.core.moves.pacing import Pacer
 from reassign.core.moves.settle import sent_through, settle_steps
@@ -56,7 +57,7 @@ class Memory:
     recent: Recent
     throttle: ThrottleMemory
     pacer: Pacer = field(default_factory=Pacer)
-    kept: Moves = field(default_factory=dict)
+    kept: TargetReplicas = field(default_factory=dict)
 
     @classmethod
     def begin(cls, now: float) -> Memory:
@@ -79,7 +80,7 @@ class Decision:
     memory: Memory
     throttle: ThrottleDecision = field(default_factory=ThrottleDecision)
     brake: Undo | None = None
-    keep: Moves = field(default_factory=dict)
+    keep: TargetReplicas = field(default_factory=dict)
     errors: tuple[tuple[Resource, Exception], ...] = ()
 
     @property
@@ -94,7 +95,7 @@ class Decision:
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
 
 
-def doubts(resources: Sequence[Resource], throttle: ThrottleStatus | None, memory: Memory) -> Doubts:
+def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
     """What the next observation is to ask of the brokers that writes without an answer went to."""
     recent, changes = memory.recent, memory.throttle.recent
     entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())
@@ -107,7 +108,7 @@ def decide(
     snapshot: Snapshot,
     configs: ConfigRead,
     memory: Memory,
-    policy: Policy,
+    rules: ClusterRules,
     now: datetime,
 ) -> Decision:
     """The decision about all resources, and those that a bug keeps from being judged, apart.
@@ -116,17 +117,17 @@ def decide(
     Raises what no single resource explains.
     """
     try:
-        return _decide(resources, snapshot, configs, memory, policy, now)
+        return _decide(resources, snapshot, configs, memory, rules, now)
     except Exception:
-        errors = [(r, e) for r in resources if (e := _error(r, snapshot, configs, memory, policy, now))]
+        errors = [(r, e) for r in resources if (e := _error(r, snapshot, configs, memory, rules, now))]
         if not errors:
             raise
     failing = {resource.uid: resource for resource, _ in errors}
     holding = [r for r in failing.values() if r.record_lost or active(r.record)]
     if holding:
-        policy = replace(policy, hold=policy.hold or _wait_for(holding[0]))
+        rules = replace(rules, hold=rules.hold or _wait_for(holding[0]))
     others = [resource for resource in resources if resource.uid not in failing]
-    return replace(_decide(others, snapshot, configs, memory, policy, now), errors=tuple(errors))
+    return replace(_decide(others, snapshot, configs, memory, rules, now), errors=tuple(errors))
 
 
 def _decide(
@@ -134,20 +135,20 @@ def _decide(
     snapshot: Snapshot,
     configs: ConfigRead,
     memory: Memory,
-    policy: Policy,
+    rules: ClusterRules,
     now: datetime,
 ) -> Decision:
     recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
-    by_age = sorted((bounded(r, policy.throttle) for r in resources), key=lambda r: r.age_key)
-    records = [with_adopted(r, snapshot, policy, recent.holders) for r in by_age]
+    by_age = sorted((bounded(r, rules.throttle) for r in resources), key=lambda r: r.age_key)
+    records = [with_adopted(r, snapshot, rules, recent.holders) for r in by_age]
     verdicts = [Verdict(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)]
     recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
-    verdicts = [undo(verdict, snapshot, recent, policy, now) for verdict in verdicts]
-    verdicts = [release(follow(verdict, snapshot, recent, policy)) for verdict in verdicts]
-    verdicts, tracks = stalls(verdicts, snapshot, recent, policy)
-    verdicts, silence = admit(verdicts, snapshot, policy, recent)
+    verdicts = [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts]
+    verdicts = [release(follow(verdict, snapshot, recent, rules)) for verdict in verdicts]
+    verdicts, tracks = stalls(verdicts, snapshot, recent, rules)
+    verdicts, silence = admit(verdicts, snapshot, rules, recent)
     verdicts, throttle, throttle_memory = decide_throttles(
-        verdicts, snapshot, configs, memory.throttle, recent, policy.throttle
+        verdicts, snapshot, configs, memory.throttle, recent, rules.throttle
     )
     recent = replace(
         recent,
@@ -160,7 +161,7 @@ def _decide(
     return Decision(
         snapshot=snapshot,
         configs=configs,
-        execution=policy.execution,
+        execution=rules.execution,
         verdicts=tuple(verdicts),
         memory=replace(memory, recent=recent, throttle=throttle_memory),
         throttle=throttle,
@@ -216,7 +217,7 @@ def recorded(
 def kept(decision: Decision, problem: Problem | None) -> Decision:
     """The decision after what it undoes was kept; after a problem only with cancels of what was kept before."""
     if problem is None or decision.brake is None:
-        moves: Moves = {**decision.memory.kept, **decision.keep}
+        moves: TargetReplicas = {**decision.memory.kept, **decision.keep}
         return replace(decision, memory=replace(decision.memory, kept=moves))
 
     def goes_on(step: Step) -> bool:
@@ -247,10 +248,10 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
 
 
 def _error(
-    resource: Resource, snapshot: Snapshot, configs: ConfigRead, memory: Memory, policy: Policy, now: datetime
+    resource: Resource, snapshot: Snapshot, configs: ConfigRead, memory: Memory, rules: ClusterRules, now: datetime
 ) -> Exception | None:
     try:
-        _decide([resource], snapshot, configs, memory, policy, now)
+        _decide([resource], snapshot, configs, memory, rules, now)
     except Exception as error:
         return error
     return None

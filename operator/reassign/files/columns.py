@@ -23,19 +23,19 @@ class Lists(NamedTuple):
     counts: Bytes  # (P,) values of each row
 
     def lacks(self, one: Bytes, known: Bools) -> Bools:
-        """Return (P,): which rows have no such value, one for each row, and no null that could be it."""
+        """Return (P,) which rows with a known value have neither that value nor a null that could be it."""
         could = self.row[(self.value == one[self.row]) | (self.value == NULL)]
         lacking: Bools = known & (np.bincount(could, minlength=len(self.counts)) == 0)
         return lacking
 
     def keys(self) -> Bytes:
-        """Return each row's values once, as numbers that have the row above the value, sorted."""
+        """Return each row's values once, sorted, as numbers with the row in the upper bits, the value in the lower."""
         keys = np.sort(pairs(self.row, self.value - LEAST))
         once: Bytes = keys[np.diff(keys, prepend=-1) != 0]
         return once
 
     def without(self, other: Lists) -> tuple[Bytes, Bytes]:
-        """Return the rows and the values, each once, that are not in the same row of another column."""
+        """Return the rows and the values, each once, that another column does not have in that row."""
         keys, others = self.keys(), other.keys()
         at = np.searchsorted(others, keys)
         return unpaired(keys[others.take(at, mode="clip") != keys] if len(others) else keys)
@@ -74,6 +74,6 @@ def codes(column: pa.ChunkedArray) -> tuple[Bytes, list[Any]]:
 
 
 def times(key: Bytes) -> Bytes:
-    """Return how often each value is there."""
+    """Return how often each value occurs."""
     _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
     return counts[inverse]

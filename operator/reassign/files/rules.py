@@ -3,8 +3,8 @@
 A fault could make a plan wrong: rows that contradict each other, or that no cluster can have. It quarantines the
 cluster. A note, such as a broker that is down, is nothing that the planner cannot handle.
 
-Each group of rules is about rows that are described by columns of one length (`Rows`). A rule says which of them it
-matches, and how one is shown.
+Each group of rules is about rows that columns of one length describe (`Rows`). A rule says which rows it matches, and
+how one is shown.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from reassign.planning.problem.racks import MAX_DEPTH, names_of, readable
 MOST_REJECTED = 1_000
 """Rows with a fault that are kept of each kind."""
 CHUNK = 10_000
-"""Rows that are in words at once."""
+"""Rows that are put into words at once."""
 Tables = Mapping[str, pa.Table]
 Columns = Mapping[str, Any]
 
 
 class Rows(NamedTuple):
-    """What rules are about: columns, and the row of the table that each of their values is of."""
+    """The subject of rules: columns, and the row of the table that each of their values belongs to."""
 
     columns: Columns
     table: pa.Table
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     beside: tuple[str, ...] = ()  # columns that an example shows beside those of the table
 
     def first(self, which: Bytes) -> Bytes:
-        """Return those of these that an example comes first of, by its beginning, if they are partitions."""
+        """Return the rows, among these, whose example begins first, if they are partitions."""
         if "partition" not in self.table.schema.names:
             return which
         of = self.table.select(["topic", "partition"]).take(pa.array(self._at(which)))
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
         return which if self.row is None else self.row[which]
 
     def shown(self, which: Bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Yield the rows of the table of these, and what an example may show of each."""
+        """Yield the table's row for each of these, and the values that an example may show."""
         for chunk in np.split(which, range(CHUNK, len(which), CHUNK)):
             rows = self.table.take(pa.array(self._at(chunk))).to_pylist()
             for at, row in zip(chunk.tolist(), rows, strict=True):
@@ -65,16 +65,17 @@ class Rows(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """`shown` is how an example is written, of the columns of its row."""
+    """One rule: the rows that it matches, and how an example is written."""
 
     kind: str
     matches: Callable[[Columns], Bools]
     shown: str
+    """The text of an example, as a format of the columns of its row."""
     fault: bool = True
 
 
 class Group(NamedTuple):
-    """Rules on the same rows, which verdicts call those of a table."""
+    """Rules on one kind of rows; verdicts name the table."""
 
     table: str
     rows: Callable[[Tables], Rows]
@@ -82,7 +83,7 @@ class Group(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What a rule matches in a table; `rows` are the first of a fault, MOST_REJECTED at most, in words and as JSON."""
+    """What a rule matches in a table."""
 
     table: str
     kind: str
@@ -90,6 +91,7 @@ class Match(NamedTuple):
     number: int  # of all rows
     example: str  # the first, in words
     rows: tuple[tuple[str, str], ...]
+    """The first rows of a fault, MOST_REJECTED at most, in words and as JSON."""
 
 
 def _note(kind: str, matches: Callable[[Columns], Bools], shown: str) -> Rule:
@@ -177,7 +179,7 @@ def partitions(tables: Tables) -> Rows:
 
 
 def replicas(tables: Tables) -> Rows:
-    """Of each replica: `member` is its broker, `place` its directory, null where it is not known."""
+    """Return a row for each replica: `member` is its broker, `place` its directory, null where it is not known."""
     table = tables["partitions"]
     of, directories = lists(table["replicas"]), table["log_dirs"]
     counts = pc.list_value_length(directories).to_numpy().astype(np.int64)
@@ -205,7 +207,7 @@ def replicas(tables: Tables) -> Rows:
 
 
 def elsewhere(tables: Tables) -> Rows:
-    """Of what is in sync beside the replicas: while a partition is in flight, those that it leaves."""
+    """Return a row for each broker in sync that is no replica: a partition in flight leaves it."""
     table = tables["partitions"]
     row, member = lists(table["isr"]).without(lists(table["replicas"]))
     null = member > np.iinfo(np.int32).max
@@ -233,7 +235,7 @@ def topics(tables: Tables) -> Rows:
 
 
 def whole(tables: Tables) -> Rows:
-    """Of the cluster: `mebibytes` of all replicas, rounded down for each topic."""
+    """Return one row for the cluster: `mebibytes` of all replicas, rounded down for each topic."""
     table = tables["partitions"]
     topic, names = codes(table["topic"])
     size, known = numbers(table["size_bytes"])
@@ -247,7 +249,7 @@ def whole(tables: Tables) -> Rows:
 
 
 def _index(tables: Tables, ids: Bytes) -> Bytes:
-    """Return the place of each broker among the ids that are described; -1 where it is not."""
+    """Return each broker's index among the ids that are described; -1 where it has none."""
     known = np.unique(numbers(tables["brokers"]["broker"])[0])
     index = np.searchsorted(known, ids)
     there = known.take(index, mode="clip") == ids if len(known) else np.zeros(len(ids), np.bool_)
@@ -373,7 +375,7 @@ def matching(tables: Tables) -> Iterator[Match]:
 
 
 def first_of(rows: Iterator[tuple[str, str]], most: int) -> tuple[tuple[str, str], ...]:
-    """Return the first of these in order, each once, without holding all."""
+    """Return the first `most` rows in order, each once, without holding all."""
     first = set[tuple[str, str]]()
     while chunk := {*islice(rows, CHUNK)}:
         first = {*sorted(first | chunk)[:most]}

@@ -35,7 +35,7 @@ def place(root: Path, name: str, taken_at: datetime) -> Path:
 
 
 def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
-    """Write a snapshot into a folder that is not there yet, or that has an earlier one of the cluster to replace.
+    """Write a snapshot into a new folder, or in place of an earlier one of the cluster.
 
     Raises PlanningError for a folder that must not be replaced, or cannot be written.
     """

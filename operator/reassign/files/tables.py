@@ -20,10 +20,12 @@ _TIMES = ["cluster_id", "taken_at"]
 
 
 class Config(NamedTuple):
-    """One configuration that is set: `kind` is broker or topic, `name` a broker's id or a topic's name."""
+    """One configuration that is set."""
 
     kind: str
+    """`broker` or `topic`."""
     name: str
+    """A broker's id or a topic's name."""
     key: str
     value: str
 
@@ -68,7 +70,7 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 
 def _ends(rows: Ints) -> Ints:
-    """Return the end of each of these rows in the list of all their values."""
+    """Return where each of these rows ends in the list of all their values."""
     ends: Ints = np.concatenate([[0], np.cumsum((rows >= 0).sum(axis=1))]).astype(np.int32)
     return ends
 

@@ -15,7 +15,7 @@ UNFINISHED = ".unfinished"
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Report what cannot be written in one sentence."""
+    """Turn an error of writing into a PlanningError of one sentence."""
     try:
         yield
     except OSError as error:
@@ -28,16 +28,16 @@ def writing(place: Path) -> Iterator[None]:
 
 @contextmanager
 def alone_in(folder: Path | None) -> Iterator[None]:
-    """Have a folder for one process while the block runs, as far as its file system can lock one; None: do nothing.
+    """Keep a folder for one process during the block, as far as its file system can lock one; None: do nothing.
 
-    Raises PlanningError where another process has it.
+    Raises PlanningError where another process has the folder.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
             if folder:
                 folder.mkdir(parents=True, exist_ok=True)
                 place = os.open(folder, os.O_RDONLY)
-                held.callback(os.close, place)
+                stack.callback(os.close, place)
                 fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             why = f"another run uses {folder}: wait until that has ended, or name another folder"
@@ -59,7 +59,7 @@ def write(file: Path, content: bytes) -> bool:
 
 
 def put(file: Path, parts: Iterable[bytes]) -> None:
-    """Write a file anew, which has these parts; until all are written it is as it was."""
+    """Write a file anew from these parts; until all are written, it stays as it was."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}{UNFINISHED}")
     try:

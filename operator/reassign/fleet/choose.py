@@ -20,7 +20,7 @@ from reassign.files.schema import SCHEMAS
 from reassign.text import cut, listed, printable
 
 IDENTITY = "brokers"
-"""The table of which what it says of itself counts, where others say something else."""
+"""The table whose metadata counts where other tables have other metadata."""
 FOLDER = re.compile(r"date=(?P<date>[^/]+)/cluster=(?P<cluster>[^/]+)")
 WHOLE = ""
 """The table of a verdict on all of a snapshot."""
@@ -60,7 +60,7 @@ REMEDIES: Mapping[str, str] = {
 """What to do about a fault, where a new snapshot alone does not help."""
 
 OLD_DAYS = 2
-"""A snapshot that much older than the newest one of the fleet: who takes them daily has missed two."""
+"""A snapshot that is older than the fleet's newest one by so much is noted: two daily snapshots were missed."""
 
 
 class Folder(NamedTuple):
@@ -89,7 +89,7 @@ class File(NamedTuple):
 
     @property
     def cluster(self) -> str | None:
-        """Of a file that is in its place."""
+        """The cluster of a file that is in its place."""
         named = FOLDER.fullmatch(self.folder)
         return named["cluster"] if named else None
 
@@ -145,14 +145,17 @@ class _Candidate(NamedTuple):
 
     @property
     def metadata(self) -> checks.Metadata | None:
-        """What its files say, those that say something; the identity's counts first."""
+        """The metadata of the first file that has any; IDENTITY comes first."""
         known = (self.files[name].metadata for name in (IDENTITY, *sorted(SCHEMAS)) if name in self.files)
         return next((metadata for metadata in known if metadata), None)
 
     @property
     def age(self) -> tuple[bool, str, str, Folder]:
-        """Orders snapshots by time. Where folder and content have different dates, the later one counts: a cluster of
-        which the newest snapshot is not known must not be planned from another."""
+        """A key that orders snapshots by time.
+
+        Where folder and content have different dates, the later one counts: a cluster whose newest snapshot is unknown
+        must not be planned from another.
+        """
         taken = self.metadata.taken_at.isoformat() if self.metadata else ""
         return not _is_date(self.folder.date), max(self.folder.date, taken[:10]), taken, self.folder
 
@@ -170,7 +173,7 @@ Fault = tuple[str, str, int, str]
 
 
 def wanted(files: Iterable[File]) -> dict[Folder, list[File]]:
-    """The files that have to be read: those of snapshots that are in their place, as far as they can be read."""
+    """Return the files to read: those of snapshots that are in their place, as far as they can be read."""
     return {
         one.folder: [file for file in one.files.values() if file.kind is None]
         for one in _folders(files)
@@ -179,12 +182,12 @@ def wanted(files: Iterable[File]) -> dict[Folder, list[File]]:
 
 
 def presumed(folders: Iterable[Folder]) -> set[Folder]:
-    """The newest folder of each cluster by its name; what is in it may say otherwise."""
+    """Return the newest folder of each cluster by its name; its content may say otherwise."""
     return set({folder.cluster: folder for folder in sorted(folders)}.values())
 
 
 def digest(files: Iterable[Mapping[str, Any]]) -> str:
-    """Of the content of snapshots' files, and of the names and lengths of those that are not read; by path."""
+    """Return a hash of snapshots' files by path: their content, and the length of files that were not read."""
     content = hashlib.sha256()
     for file in (File(**row) for row in files):
         if file.table in SCHEMAS:
@@ -276,7 +279,7 @@ def _judged(files: Iterable[File]) -> _Judged:
 
 
 def _folders(files: Iterable[File]) -> tuple[_Candidate, ...]:
-    """Sorted by cluster, then date."""
+    """Return the folders that have tables, sorted by cluster, then date."""
     by_folder = defaultdict[str, dict[str, File]](dict)
     for file in files:
         if file.table in SCHEMAS:
@@ -326,7 +329,7 @@ def _faults(one: _Candidate) -> list[Fault]:
 def _copies(
     candidates: Iterable[_Candidate], faults: Mapping[Folder, list[Fault]]
 ) -> list[tuple[_Candidate, _Candidate]]:
-    """Snapshots that are there more than once: those not to be used, each with the one that is."""
+    """Return the snapshots that are there more than once: each one not to be used, with the one that is."""
     same = defaultdict(list)
     for one in candidates:
         if one.metadata:

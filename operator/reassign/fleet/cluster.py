@@ -27,13 +27,13 @@ from reassign.fleet.emit import rendered
 from reassign.fleet.history_rows import COLUMNS, history_rows
 from reassign.fleet.loads import assess, of_racks
 from reassign.fleet.outcomes import COSTS, Row
-from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.policy import FleetPolicy, Terms
 from reassign.manifests.objects import without_entries
 from reassign.manifests.waves import entries, waves_of
 from reassign.planning.plan import make_of
 from reassign.planning.problem.assignments import added
-from reassign.planning.problem.model import Cluster, Goal, Plan
-from reassign.planning.problem.problem import RESOURCES, Problem, online_replicas, pose
+from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
+from reassign.planning.problem.problem import RESOURCES, PlacementProblem, online_replicas, pose
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan
 from reassign.text import cut, printable
@@ -45,11 +45,11 @@ RowsByKind = dict[str, list[Row]]
 
 
 def outcome_of(
-    folder: Folder, contents: Mapping[str, pa.Buffer], policy: Policy, newest: bool, unread: Iterable[File] = ()
+    folder: Folder, contents: Mapping[str, pa.Buffer], policy: FleetPolicy, newest: bool, unread: Iterable[File] = ()
 ) -> Row:
     """Return the row of OUTCOMES of a snapshot with these files, by path below the root, and those that are `unread`.
 
-    Of those before the newest only the columns that history needs are read.
+    Of an older snapshot only the columns that history needs are read.
     """
     files, tables = open_files(contents, {} if newest else COLUMNS)
     files += unread
@@ -75,7 +75,7 @@ def lost_outcome(folder: Folder, lengths: Mapping[str, int], why: str) -> Row:
     return {**folder._asdict(), "files": [row_of(file) for file in files]}
 
 
-def _of_newest(snapshot: Snapshot, tables: Tables, policy: Policy) -> RowsByKind:
+def _of_newest(snapshot: Snapshot, tables: Tables, policy: FleetPolicy) -> RowsByKind:
     """Check rows, pose the problem, assess, plan, and render manifests, as far as the snapshot allows."""
     name, rows = snapshot.folder.cluster, RowsByKind()
     try:
@@ -120,7 +120,7 @@ def open_files(
 ) -> tuple[list[File], dict[str, pa.Table]]:
     """Return the files, with their metadata and faults, and the tables of those that are whole.
 
-    Of a table that `columns` names only those are read.
+    Of a table in `columns` only the columns named there are read.
     """
     files, tables = [], {}
     for path, content in sorted(contents.items()):
@@ -180,7 +180,7 @@ def render(name: str, cluster: Cluster, plan: Plan, terms: Terms) -> list[Row]:
     return [{"name": file, "text": text} for file, text in texts.items()]
 
 
-def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Row:
+def summary(cluster: Cluster, problem: PlacementProblem, plan: Plan, rate: int | None) -> Row:
     """Return the row of PLANS."""
     certificate = plan.certificate
     return {
@@ -192,7 +192,7 @@ def summary(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) ->
     }
 
 
-def planned_load(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan) -> Row:
+def planned_load(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem, plan: Plan) -> Row:
     """Return the row of PLANNED_LOAD."""
     loads = {"after": problem.loads(plan.target), "target": problem.target}
     by_resource = {
@@ -201,8 +201,8 @@ def planned_load(cluster: Cluster, goal: Goal, problem: Problem, plan: Plan) -> 
     return {"racks": list(of_racks(cluster, goal, loads["after"])), **by_resource}
 
 
-def _waves(cluster: Cluster, problem: Problem, plan: Plan, rate: int | None) -> Iterator[Row]:
-    """Of each wave the partitions that change, the bytes that are copied, and seconds, where there is a rate."""
+def _waves(cluster: Cluster, problem: PlacementProblem, plan: Plan, rate: int | None) -> Iterator[Row]:
+    """Yield for each wave how many partitions change, the bytes copied, and the seconds, where there is a rate."""
     changed = np.flatnonzero(plan.wave >= 0)
     waves = int(plan.wave.max(initial=-1)) + 1
     copied = np.zeros(waves, np.int64)

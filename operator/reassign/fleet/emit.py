@@ -38,12 +38,13 @@ PLANNED = ("Planned", "Unchanged")
 
 
 class Emitted(NamedTuple):
-    """The changes to the files of a tree; `dropped` are clusters that had files and have no snapshot any more."""
+    """The changes to the files of a tree."""
 
     written: int
     unchanged: int
     removed: int
     dropped: tuple[str, ...] = ()
+    """Clusters that had files and have no snapshot any more."""
 
 
 def emit(
@@ -54,8 +55,8 @@ def emit(
 ) -> Emitted:
     """Write the tree of a run.
 
-    `manifests` are a cluster, the name of a file and its text each (`rendered`), which are not held; `about` describes
-    the whole run in the run manifest, and `states` each cluster, those left out included.
+    `manifests` yields cluster, file name and text, one manifest at a time (`rendered`). `about` describes the whole run
+    in the run manifest, and `states` each cluster, those left out included.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -99,14 +100,14 @@ def emit(
 
 
 def rendered(manifests: Sequence[Manifest], waves: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Return the files of a cluster by name, of manifests without entries; `waves` are the entries of each, as JSON."""
+    """Return a cluster's files by name, from manifests without entries; `waves` are the entries of each, as JSON."""
     width = len(str(len(manifests)))
     numbered = enumerate(zip(manifests, waves, strict=True), 1)
     return {f"wave-{number:0{width}}.yaml": _text(*each, number) for number, each in numbered}
 
 
 def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
-    """One line for each partition, so that a review shows what becomes of each; JSON is YAML, too."""
+    """Return a manifest with one line for each partition, for a review of what becomes of each; JSON is YAML, too."""
     metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number), SYNC_OPTIONS: ASKED}}
     head = {**manifest, "metadata": metadata}
     lines = "".join(f"  - {entry}\n" for entry in entries)
@@ -114,7 +115,7 @@ def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
 
 
 def _digest(folder: Path) -> dict[str, Any]:
-    """How many waves a cluster has in the tree, and a hash of their files."""
+    """Return how many waves a cluster has in the tree, and a hash of their files."""
     digest, files = hashlib.sha256(), sorted(folder.glob(WAVES))
     for file in files:
         content = file.read_bytes()

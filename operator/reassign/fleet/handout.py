@@ -24,14 +24,14 @@ from reassign.fleet.choose import File, Folder, Kind
 from reassign.fleet.cluster import lost_outcome, outcome_of
 from reassign.fleet.inventory import Inventory
 from reassign.fleet.outcomes import OUTCOMES, SNAPSHOT, Row, batch_of, split, table_of
-from reassign.fleet.policy import Policy
+from reassign.fleet.policy import FleetPolicy
 from reassign.spark.executors import slots
 from reassign.spark.own_process import ProcessEndedError, in_own_process
 
 LARGE = 1 << 22
-"""Bytes of files from which on a snapshot that is planned has a process of its own: about 300k replicas."""
+"""A planned snapshot with files of so many bytes or more has a process of its own: about 300k replicas."""
 SECONDS, SECONDS_PER_MIB = 600, 100
-"""What a snapshot may take, by its bytes: ten minutes, and a hundred times what a plan does. Then it is ended."""
+"""A snapshot's time limit, and more for each MiB: a hundred times what a plan takes."""
 HANDED_OUT = pa.schema(
     [
         *((name, pa.string()) for name in ("path", "file", "cluster", "date")),
@@ -40,14 +40,14 @@ HANDED_OUT = pa.schema(
         ("task", pa.int32()),  # no other type: Spark would cast it, and shuffle once more
     ]
 )
-"""What is handed out of each file, with its content where Spark reads it."""
+"""The row of a file that is handed out, beside its content where Spark reads it."""
 
 BATCH_BYTES = 1 << 20
 """Bytes of files whose outcomes are one batch: each batch costs Spark a millisecond."""
 PLANNING = 16
-"""How many times as long a snapshot takes that is planned as one that is only read for history."""
+"""How many times longer a snapshot takes that is planned than one that is only read for history."""
 TASKS_PER_CORE = 4
-"""Few, since each takes 0.1 s of its own, and enough that what is left at the end is little."""
+"""Few, since each takes 0.1 s of its own, and enough that little is left at the end."""
 
 
 class Handed(NamedTuple):
@@ -63,12 +63,12 @@ def outcomes(
     inventory: Inventory,
     snapshots: Mapping[Folder, Sequence[File]],
     newest: Collection[Folder],
-    policy: Policy,
+    policy: FleetPolicy,
     own_process_from: int = LARGE,
 ) -> DataFrame:
     """Return rows of OUTCOMES that Spark keeps, of these snapshots; only the `newest` are planned.
 
-    A snapshot that is planned has a process of its own from `own_process_from` bytes on, and another one from PLANNING
+    A snapshot that is planned has a process of its own from `own_process_from` bytes on, any other one from PLANNING
     times as many on.
     """
     spark = inventory.spark
@@ -127,7 +127,7 @@ def _function(
     At most `processes` of an executor's snapshots have processes of their own at the same time.
     """
 
-    def outcome_with(terms: Policy, folder: Folder, newest: bool, handed: Iterable[Handed]) -> Row:
+    def outcome_with(terms: FleetPolicy, folder: Folder, newest: bool, handed: Iterable[Handed]) -> Row:
         contents, unread = {}, list[File]()
         for each in handed:
             try:
@@ -142,7 +142,7 @@ def _function(
         return outcome_of(folder, contents, terms, newest, unread)
 
     def of_task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, size, terms = list[Row](), 0, Policy.model_validate_json(policy)
+        rows, size, terms = list[Row](), 0, FleetPolicy.model_validate_json(policy)
         for folder, newest, handed in snapshots_of(files):
             outcome = partial(outcome_with, terms, folder, newest, handed)
             of_one = sum(each.length for each in handed)
@@ -176,7 +176,7 @@ def _table_of(outcome: Callable[[], Row]) -> pa.Table:
 
 
 def snapshots_of(files: Iterable[pa.RecordBatch]) -> Iterator[tuple[Folder, bool, list[Handed]]]:
-    """Yield each snapshot, whether it is its cluster's newest, and its files; all files of one are in a row."""
+    """Yield each snapshot, whether it is its cluster's newest, and its files; a snapshot's files follow each other."""
     for (date, cluster, newest), of_one in groupby(_rows(files), key=lambda row: row[0]):
         yield Folder(date, cluster), newest, [handed for _, handed in of_one]
 

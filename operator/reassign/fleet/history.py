@@ -1,7 +1,7 @@
 """Tables of history: how topics and disks grow, and what was begun and not finished.
 
-In expressions over days and clusters, of the rows that each snapshot has (`history_rows`). So no history has to fit
-into one place.
+They are expressions over days and clusters, of the rows that each snapshot has (`history_rows`). So no history has to
+fit into one place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DISK_GROWTH = {
 
 
 def history(outcomes: DataFrame, snapshots: Iterable[Snapshot]) -> dict[str, pa.Table]:
-    """Return its tables, from the rows of HISTORY that these snapshots have."""
+    """Return the tables of history, from the rows of HISTORY that these snapshots have."""
     aged, newest = list[Row](), dict[str, Snapshot]()
     ages = Counter[str]()
     for one in sorted(snapshots, key=lambda one: one.taken_at, reverse=True):
@@ -67,7 +67,7 @@ def _named(sizes: pa.Table, names: Mapping[str, str]) -> pa.Table:
 
 
 def growth(sizes: DataFrame) -> DataFrame:
-    """Return a row for each topic and volume that the newest snapshot has, and says how large it is."""
+    """Return a row for each topic and volume whose size the newest snapshot has."""
     return (
         sizes.groupBy("cluster", "broker", "name")
         .agg(
@@ -86,10 +86,10 @@ def growth(sizes: DataFrame) -> DataFrame:
 
 
 def leftovers(begun: DataFrame) -> DataFrame:
-    """`since` is the first snapshot from which on it was so in each one up to the newest.
+    """Return what was left over, `since` the first of the snapshots up to the newest that all have it.
 
-    A throttle is left over where nothing is in flight in its cluster; a reassignment where the same replicas are its
-    target for a day or more.
+    A throttle is left over where nothing is in flight in its cluster; a reassignment where its target has been the same
+    replicas for a day or more.
     """
     up_to_now = "filter(array_sort(collect_set(struct(age, taken_at))), (x, i) -> x.age = i).taken_at"
     return (
@@ -103,8 +103,10 @@ def leftovers(begun: DataFrame) -> DataFrame:
 
 
 def slope(what: str) -> Column:
-    """Of `what` over `seconds`, per day, in whole bytes. Null where there are no two times, and where none can tell so
-    much. From sums of whole numbers, which no order of rows changes, where `regr_slope` adds fractions."""
+    """Return the growth of `what` per day, in whole bytes; null without two times, or where no number can hold it.
+
+    The sums are of whole numbers, which no order of rows changes, where `regr_slope` adds fractions.
+    """
     x, y = sf.when(sf.col(what).isNotNull(), sf.col("seconds")), sf.col(what)
     n, xs = (value.cast(WIDE) for value in (sf.count(what), sf.try_sum(x)))
     spread = n * whole_sum(x, x) - xs * xs
@@ -113,8 +115,10 @@ def slope(what: str) -> Column:
 
 
 def whole_sum(value: Column, factor: Column | None = None) -> Column:
-    """Sum whole numbers, times a factor of up to 2^38 seconds, in parts that 64 bits can hold: sums of decimals take
-    twice as long as all else. Null where they cannot."""
+    """Sum whole numbers, times a factor of up to 2^38 seconds; null where even the parts do not fit into 64 bits.
+
+    The sum is made of parts: a sum of decimals takes twice as long as all else.
+    """
     parts = (sf.shiftright(value, 2 * PART_BITS), _part(sf.shiftright(value, PART_BITS)), _part(value))
     total = sf.lit(0).cast(WIDE)
     for part in parts:

@@ -1,4 +1,4 @@
-"""What of one snapshot counts in its cluster's history: the bytes of topics and volumes, and what was begun."""
+"""The part of a snapshot that counts in its cluster's history: the bytes of topics and volumes, and what was begun."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "partitions": ("topic", "partition", "replicas", "size_bytes", "in_flight"),
     "configs": ("kind", "name", "key", "value"),
 }
-"""The columns that this is told from, by table."""
+"""The columns that the rows are made from, by table."""
 
 
 def history_rows(tables: Mapping[str, pa.Table], directories: Directories | None) -> dict[str, list[Row]]:
-    """Return the rows of HISTORY that a snapshot has; the newest one also gives its `directories`, by which volumes are
-    told apart."""
+    """Return the rows of HISTORY of a snapshot; `directories`, which only the newest has, tell volumes apart."""
     in_flight = bools(tables["partitions"]["in_flight"])
     begun = _reassignments(tables["partitions"], in_flight) if in_flight.any() else _throttles(tables["configs"])
     sizes = chain(_topics(tables["partitions"]), _volumes(tables["log_dirs"], directories))
@@ -41,7 +40,7 @@ def history_rows(tables: Mapping[str, pa.Table], directories: Directories | None
 
 
 def _topics(partitions: pa.Table) -> Iterator[Row]:
-    """Bytes of all replicas; None where no size is known, or no number can hold them."""
+    """Yield the bytes of each topic's replicas; None where no size is known, or no number can hold them."""
     topic, names = codes(partitions["topic"])
     size, known = numbers(partitions["size_bytes"])
     known &= size >= 0
@@ -56,7 +55,7 @@ def _topics(partitions: pa.Table) -> Iterator[Row]:
 
 
 def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Row]:
-    """One row for each log directory; `first` marks one for each volume that says how full it is."""
+    """Yield a row for each log directory; `first` marks one for each volume that says how full it is."""
     first = set[int]()
     if directories is not None:
         says = directories.online & (directories.total != UNKNOWN) & (directories.usable != UNKNOWN)
@@ -72,7 +71,7 @@ def _volumes(log_dirs: pa.Table, directories: Directories | None) -> Iterator[Ro
 
 
 def _throttles(configs: pa.Table) -> Iterator[Row]:
-    """Those that may have been left behind: while something is in flight, a throttle is in use."""
+    """Yield the throttles of a cluster that has nothing in flight: they may have been left behind."""
     if not configs.num_rows:
         return
     is_set = pc.and_(pc.is_in(configs["key"], pa.array([*BROKER_RATES, *LISTS])), pc.not_equal(configs["value"], ""))

@@ -28,7 +28,7 @@ from reassign.spark.stored import Stored, find, largest
 LOCAL = "file:"
 ENDING = ".parquet"
 Listed = tuple[File, str]
-"""A file of which path and length are known, and when it was written."""
+"""A file whose path and length are known, and when it was written."""
 HALF_WRITTEN = (".", "_")
 DAY = re.compile(r"date=[^/]+")
 FOLDERS = "date=*/cluster=*"
@@ -37,10 +37,11 @@ LARGEST = 1 << 28
 
 
 class Inventory(NamedTuple):
-    """What there is below a root; `base` is the root as paths of files begin with it, or URLs where Spark reads."""
+    """The files below a root."""
 
     spark: SparkSession
     base: str
+    """The root as the paths of files begin with it; a URL where Spark reads."""
     files: tuple[File, ...]  # by path
     digest: str  # by which a change of a file is noticed without reading it
     stored: Stored | None  # None: workers read the files themselves
@@ -75,7 +76,7 @@ def take(spark: SparkSession, root: str) -> Inventory:
 
 
 def _stored(listed: Iterable[tuple[str, int, str]], folders: Iterable[str]) -> Iterator[Listed]:
-    """Yield the files that Spark lists, and of each of the clusters' folders without a table that it has none."""
+    """Yield the files that Spark lists, and a missing table for each cluster's folder that has none."""
     with_table = set()
     for path, length, written in listed:
         if any(part.startswith(HALF_WRITTEN) for part in path.split("/")):
@@ -110,7 +111,7 @@ def _refuse_none(root: str, paths: Sequence[str]) -> None:
 
 
 def _walked(base: str, below: str = "", around: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Listed]:
-    """Yield the files of a folder below the base, and of the folders in it; `around` are those that it is in."""
+    """Yield the files of a folder below the base, and of the folders in it; `around` are the folders that it is in."""
     folder = f"{base}/{below}" if below else base
     try:
         status = Path(folder).stat()
@@ -148,9 +149,9 @@ def _empty(folder: str, why: str = "its folder has no table") -> Listed:
 
 
 def _unlisted(folder: str, below: str, error: OSError) -> Iterator[Listed]:
-    """Yield the files of a cluster's folder that cannot be listed; raises PlanningError for the root, and for a day's.
+    """Yield the files of a cluster's folder that cannot be listed; raise PlanningError for the root, and for a day.
 
-    In any other one there is no snapshot.
+    Any other folder has no snapshot.
     """
     has_gone = isinstance(error, FileNotFoundError) and not Path(folder).is_symlink()
     if FOLDER.fullmatch(below) and not has_gone:
@@ -165,5 +166,5 @@ def _unread(path: str, what: str, error: OSError) -> Listed:
 
 
 def _text(path: str) -> str:
-    """Return a path that may have bytes which are no text."""
+    """Return a path as text; bytes that are no text are replaced."""
     return os.fsencode(path).decode(errors="replace")

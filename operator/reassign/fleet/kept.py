@@ -25,13 +25,13 @@ END = "whole"
 PART_ROWS = 500
 """Rows of a part."""
 NUMBERS = re.compile(r"^part-[0-9]+|-c[0-9]+\..*$")
-"""What is not the same in the names of all parts of one write."""
+"""What differs between the names of the parts of one write."""
 Made = Iterator[tuple[str, pa.Table | DataFrame]]
 """Tables by name: the driver's, and those of executors."""
 
 
 class Kept:
-    """The work folder. What is there is read, not made again, where its marker still fits."""
+    """The work folder. A table in it is read, not made again, where the marker still fits."""
 
     def __init__(self, spark: SparkSession, work: str) -> None:
         self._work, self._storage = work, Storage(spark)
@@ -42,12 +42,12 @@ class Kept:
         """Whether its tables are of a run before."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """Have the work folder for this run alone, if it is on this machine; raises PlanningError if another has it."""
+        """Keep the work folder for this run, if it is on this machine; raise PlanningError if another run has it."""
         with self._usable():
             return alone_in(self._storage.local(self._work))
 
     def tables(self, key: str, make: Callable[[], Made]) -> dict[str, pa.Table]:
-        """Return the driver's tables; all is made anew unless it is there, made from the same."""
+        """Return the driver's tables; all tables are made anew unless they are there and were made from `key`."""
         with self._usable():
             if kept := self._kept(key):
                 self.reused = True
@@ -88,12 +88,12 @@ class Kept:
             yield rows
 
     def forget(self) -> None:
-        """Have all made anew by the next run."""
+        """Let the next run make all tables anew."""
         with self._usable():
             self._storage.remove(self._marker)
 
     def _kept(self, key: str) -> dict[str, pa.Table] | None:
-        """None where there is nothing made from this, or one of its files is damaged."""
+        """Return the driver's tables as they are; None if they were made from another key, or a file is damaged."""
         tables = {}
         try:
             made_from, *lines, end = (self._storage.read(self._marker) or b"").decode().split("\n")
@@ -113,7 +113,7 @@ class Kept:
         return tables
 
     def _read(self, file: str, columns: list[str] | None = None) -> pa.Table | None:
-        """None where it is not what was written: Parquet's own checksums are of pages alone, not of columns' names."""
+        """Return a file's table, or None if it was changed: Parquet's checksums are of pages, not of columns' names."""
         content = self._storage.read(f"{self._place}/{file}") or b""
         whole = hashlib.sha256(content).hexdigest() == self._digests[file]
         return pq.read_table(pa.BufferReader(content), columns=columns) if whole else None

@@ -1,4 +1,4 @@
-"""How load lies on a cluster now, by the rules of the planner: on brokers, racks and directories, and in all."""
+"""The load of a cluster now, by the rules of the planner: on brokers, racks and directories, and in all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from reassign.fleet.outcomes import Row
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities
 from reassign.planning.problem.measures import what_counts
-from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Goal
-from reassign.planning.problem.problem import Problem
+from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem
 from reassign.planning.problem.racks import levels, names_of
 from reassign.planning.problem.shares import DISK, REPLICAS
 from reassign.planning.problem.spread import spread
@@ -21,8 +21,8 @@ from reassign.planning.problem.spread import spread
 WHATS = tuple(counted.what for counted in COUNTED.values())
 
 
-def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, list[Row]]:
-    """Return rows of loads. Without a problem, what it tells is null."""
+def assess(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem | None) -> dict[str, list[Row]]:
+    """Return rows of loads; without a problem, columns that need it are null."""
     load = loads(cluster.replicas, what_counts(cluster), len(cluster.brokers))
     return {
         "broker_load": list(_brokers(cluster, load, problem)),
@@ -33,11 +33,11 @@ def assess(cluster: Cluster, goal: Goal, problem: Problem | None) -> dict[str, l
 
 
 def _lying(load: Bytes) -> Row:
-    """What lies where (K,) this is."""
+    """Return a load (K,) by the names of what is counted."""
     return dict(zip(WHATS, load.tolist(), strict=True))
 
 
-def _brokers(cluster: Cluster, load: Bytes, problem: Problem | None) -> Iterator[Row]:
+def _brokers(cluster: Cluster, load: Bytes, problem: PlacementProblem | None) -> Iterator[Row]:
     capacity, known = capacities(cluster.directories, len(cluster.brokers))
     for i, broker in enumerate(cluster.brokers.tolist()):
         shares = {}
@@ -54,8 +54,8 @@ def _brokers(cluster: Cluster, load: Bytes, problem: Problem | None) -> Iterator
         }
 
 
-def of_racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
-    """One row for each rack of each level, a broker that is a child by itself too; none where they are unreadable."""
+def of_racks(cluster: Cluster, goal: PlacementGoal, load: Bytes) -> Iterator[Row]:
+    """Yield a row for each rack of each level and each broker that is a child itself; none if racks are unreadable."""
     try:
         groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     except PlanningError:
@@ -71,7 +71,7 @@ def of_racks(cluster: Cluster, goal: Goal, load: Bytes) -> Iterator[Row]:
             }
 
 
-def _path(cluster: Cluster, goal: Goal, level: int, broker: int) -> str:
+def _path(cluster: Cluster, goal: PlacementGoal, level: int, broker: int) -> str:
     rack = cluster.racks[broker]
     names = names_of(rack) if goal.awareness is Awareness.TREE else (rack,)
     alone = f"broker {cluster.brokers[broker]}"
@@ -82,7 +82,7 @@ def _path(cluster: Cluster, goal: Goal, level: int, broker: int) -> str:
 
 
 def _directories(cluster: Cluster) -> Iterator[Row]:
-    """One row for each log directory, and one without a path for what lies in some of a broker's that is not known."""
+    """Yield a row for each log directory, and one without a path for a broker's replicas whose directory is unknown."""
     directories, each = cluster.directories, what_counts(cluster)
     place = cluster.directory if cluster.directory.size else np.full_like(cluster.replicas, UNKNOWN)
     inside = loads(place, each, len(directories.path))
@@ -120,7 +120,7 @@ def _whole(cluster: Cluster, load: Bytes) -> Row:
     }
 
 
-def _of_goal(goal: Goal, problem: Problem | None) -> Row:
+def _of_goal(goal: PlacementGoal, problem: PlacementProblem | None) -> Row:
     if problem is None:
         return {}
     emptied = np.isin(problem.brokers, sorted(goal.drain))

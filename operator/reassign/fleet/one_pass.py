@@ -81,7 +81,7 @@ def one_pass(job: Job, listing: Inventory) -> Made:
 
 
 def _read(job: Job, listing: Inventory) -> Read:
-    """Read each snapshot; where a worker dies, each in a process of its own."""
+    """Read each snapshot; where a worker dies, read all again, each in a process of its own."""
     asked = wanted(listing.files)
     try:
         return _read_all(job, listing, asked, LARGE)
@@ -92,7 +92,7 @@ def _read(job: Job, listing: Inventory) -> Read:
 
 
 def _read_all(job: Job, listing: Inventory, asked: Asked, own_process_from: int) -> Read:
-    """Read each snapshot, those again that are the newest by their content and not by their folder's name."""
+    """Read each snapshot, and once more those that are newest by their content, but not by their folder's name."""
     newest = presumed(asked)
     read = partial(outcomes, listing, policy=job.policy, own_process_from=own_process_from)
     first = _collected(job, listing, asked, read(asked, newest))

@@ -122,7 +122,7 @@ OUTCOMES = pa.schema([*SNAPSHOT.items(), *_LISTS.items()])
 
 
 def schema_of(kind: str) -> pa.Schema:
-    """Return the columns of the rows of a kind, by themselves."""
+    """Return the columns of the rows of a kind, with those of their snapshot."""
     return pa.schema([*SNAPSHOT.items(), *KINDS[kind].items()])
 
 
@@ -130,7 +130,7 @@ Row = dict[str, Any]
 
 
 def split(outcome: Row) -> Iterator[Row]:
-    """Yield rows that say the same together, with about ROW_BYTES of manifests each: Spark copies a row in memory."""
+    """Yield rows that together say what this one does, each with about ROW_BYTES of manifests: Spark copies rows."""
     manifests, size = list[Row](), 0
     for manifest in outcome.pop("manifests", ()):
         manifests.append(manifest)
@@ -167,6 +167,6 @@ def table_of(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Return these rows sorted by their plain columns from the first on."""
+    """Return rows sorted by their plain columns from the first on."""
     plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     return rows.sort_by([(name, "ascending") for name in plain])

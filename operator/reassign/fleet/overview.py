@@ -13,24 +13,25 @@ import pyarrow.compute as pc
 import reassign
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import LOADS, Row, rows_of
-from reassign.fleet.policy import Policy, Terms
+from reassign.fleet.policy import FleetPolicy, Terms
 from reassign.fleet.report.model import Cluster, Fleet, Problem, State
 
 TABLES = ("cluster_load", "plans", "topic_growth", "disk_growth", "leftovers")
 OF_DETAILS = ["cluster", "broker_load", "rack_load", "planned_load"]
-"""The columns that are shown of what executors keep."""
+"""The columns of the executors' tables that are shown."""
 OF_BROKERS = ("broker", "rack", "capacity", *LOADS)
 MOST = 10
 """Topics and disks of a cluster that are shown: those that grow most, and are full soonest."""
 
 
 class Seen(NamedTuple):
-    """A cluster's newest snapshot; `problem` is why it is left out, None where it is not."""
+    """A cluster's newest snapshot."""
 
     cluster: str
     cluster_id: str | None
     taken_at: datetime | None
     problem: Problem | None
+    """Why the cluster is left out, or None."""
 
 
 def fleet(
@@ -38,9 +39,12 @@ def fleet(
     quarantine: Sequence[Verdict],
     tables: Mapping[str, pa.Table],
     details: Iterable[pa.Table],
-    policy: Policy,
+    policy: FleetPolicy,
 ) -> Fleet:
-    """`tables` are TABLES, in order; `details` are parts of what executors keep, read when they are needed."""
+    """Return the content of a report.
+
+    `tables` are TABLES, in order; `details` are parts of the executors' table, read when they are needed.
+    """
     return Fleet(
         newest=max((each.taken_at for each in seen if each.taken_at), default=None),
         version=reassign.__version__,
@@ -51,7 +55,7 @@ def fleet(
 
 
 def _clusters(
-    seen: dict[str, Seen], tables: Mapping[str, pa.Table], details: Iterable[pa.Table], policy: Policy
+    seen: dict[str, Seen], tables: Mapping[str, pa.Table], details: Iterable[pa.Table], policy: FleetPolicy
 ) -> Iterator[Cluster]:
     rows_of_table = {table: by_cluster(tables[table]) for table in TABLES}
 
@@ -67,7 +71,7 @@ def _clusters(
 
 
 def by_cluster(table: pa.Table) -> Callable[[str], pa.Table]:
-    """Return what finds the rows of a cluster, in a table in which they follow each other."""
+    """Return a function that finds a cluster's rows in a table in which they follow each other."""
     found = pc.value_counts(table["cluster"])
     clusters, numbers = found.field("values").to_pylist(), found.field("counts").to_pylist()
     places = dict(zip(clusters, zip(accumulate(numbers, initial=0), numbers, strict=False), strict=True))
@@ -104,7 +108,7 @@ def _cluster(seen: Seen, details: Row, rows: Mapping[str, pa.Table], terms: Term
 
 
 def _most(growth: pa.Table, size: str, **order: str) -> list[Row]:
-    """Return the first rows in this order, of what has a size now and had another one before."""
+    """Return the first rows, in this order, of topics or disks that have a size now and had one before."""
     known = growth.filter(pc.and_(pc.is_valid(growth[size]), pc.is_valid(growth["bytes_per_day"])))
     rows: list[Row] = known.sort_by([*order.items()]).slice(length=MOST).to_pylist()
     return rows

@@ -13,8 +13,8 @@ from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.partition_reassignment import ClusterRef
-from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, Waves
-from reassign.core.model.policy import ThrottlePolicy
+from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, WaveLimits
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
@@ -39,7 +39,7 @@ class Terms(Model):
     """What is wanted of the cluster. Unset: disk, replicas and leaders in balance."""
     racks: Racks = Racks()
     """How replicas are spread over racks."""
-    waves: Waves = Waves()
+    waves: WaveLimits = WaveLimits()
     """How much one PartitionReassignment moves at most."""
     template: Template = Template()
     """Options of the PartitionReassignments."""
@@ -55,7 +55,7 @@ class Terms(Model):
             raise ValueError(f"broker {both[0]} cannot be emptied and hold replicas: take it out of one list")
         return self
 
-    def planner_goal(self) -> model.Goal:
+    def planner_goal(self) -> model.PlacementGoal:
         return goals.goal_of(self.goal, self.topics, self.racks, self.min_free_disk_percent)
 
     def manifests(self, cluster: str, waves: Sequence[Sequence[Manifest]]) -> list[Manifest]:
@@ -72,7 +72,7 @@ class Terms(Model):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.template.throttle, ThrottlePolicy()).inter_broker
+        return rates_of(self.template.throttle, ThrottleRules()).inter_broker
 
 
 class Override(Terms):
@@ -85,7 +85,7 @@ class Override(Terms):
         return any(fnmatchcase(cluster, pattern) for pattern in self.clusters)
 
 
-class Policy(Model):
+class FleetPolicy(Model):
     """The goals of a fleet. Overrides count in their order: the later one wins."""
 
     defaults: Terms = Terms()
@@ -119,10 +119,10 @@ class Policy(Model):
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 
-def parse(text: str, file: str) -> Policy:
+def parse(text: str, file: str) -> FleetPolicy:
     """Return the policy in a file of YAML or JSON; raises PlanningError for what is none."""
     try:
-        return Policy.model_validate_json(_json(text), strict=True, extra="forbid", by_alias=True, by_name=False)
+        return FleetPolicy.model_validate_json(_json(text), strict=True, extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
         why = first_error(error)
     except ValueError as error:

@@ -110,16 +110,16 @@ def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
 
 
 def summaries_of(plans: pa.Table) -> dict[str, Row]:
-    """Return by cluster the columns SUMMARY, and how many waves and unmet goals there are."""
+    """Return by cluster the columns SUMMARY, and how many waves and unmet goals its plan has."""
     counts = {name: pc.list_value_length(plans[name]) for name in ("waves", "unmet")}
     return {row["cluster"]: row for row in rows_of(pa.table({name: plans[name] for name in SUMMARY} | counts))}
 
 
 def _manifests(kept: Kept, waves: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Return cluster, name and text of all; raises PlanningError where a plan has not one for each of its `waves`.
+    """Return cluster, file name and text of all manifests; raise PlanningError unless each of the `waves` has one.
 
-    All are counted first, since emit removes the files of waves that are not there. Should a part change after that,
-    the waves of its clusters can be of two plans until the next run, which that asks for.
+    All are counted first, since `emit` removes the files of waves that are not there. If a part changes after that, the
+    waves of its clusters can be of two plans until the next run, which the error asks for.
     """
     found = Counter(name for part in kept.parts("manifests", ["cluster"]) for name in part["cluster"].to_pylist())
     if found != waves:
@@ -155,7 +155,7 @@ def _entry(seen: Seen, summary: Row | None) -> Row:
 
 
 def program() -> str:
-    """Return a hash of the sources: what another version of them has made is made again."""
+    """Return a hash of the sources: tables that another version made are made again."""
     folder = Path(reassign.__file__).parent
     files = {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*.py"))}
     versions = [[library.__name__, library.__version__] for library in (numba, np, pa, pydantic, pyspark, yaml)]

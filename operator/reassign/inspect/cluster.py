@@ -78,7 +78,7 @@ async def kafka_cluster(kube: KubeClient, namespace: str, name: str) -> KafkaClu
 async def missing(
     kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind], reason: Reason = Reason.NOTHING_SELECTED
 ) -> ReassignError:
-    """Return what to say of an object that is not there: which there are, where the user may list them."""
+    """Return the error for an object that is not there; it names the others, where the user may list them."""
     try:
         names = [name for kind in kinds for name in await kube.names(kind, namespace)]
     except ReassignError as error:
@@ -91,6 +91,6 @@ async def missing(
 def not_there(
     what: str, name: str | None, where: str, names: Sequence[str], reason: Reason = Reason.NOTHING_SELECTED
 ) -> MissingReferenceError:
-    """Return what to say of a name, or of any, that no object has."""
+    """Return the error for a name that no object has, or, without a name, for objects that are not there."""
     there = f"there are: {listed(names)}" if names else "name another one, or another namespace"
     return MissingReferenceError(reason, f"there is no {what}{f' {name}' if name else ''} {where}; {there}")

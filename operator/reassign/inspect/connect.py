@@ -24,7 +24,7 @@ async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
 
 
 async def correct_secret(connection: Connection, cluster: KafkaCluster, kube: KubeClient) -> None:
-    """Renew a token that is due with the client secret as it is now.
+    """Read the client secret anew for a token that is due.
 
     Without a Secret the last client secret is used: while the token is valid the cluster can be served.
     """

@@ -1,8 +1,8 @@
 """The claim on a cluster as a membership of a consumer group, by the classic protocol, without any topic.
 
 The membership is static (KIP-345): the next process of the same installation takes it over without a rebalance, and it
-ends SESSION_SECONDS after the last heartbeat. All of it happens in a thread of its own and over a connection of its
-own, because a JoinGroup that waits for other members holds up whatever is behind it. So no reconciliation waits for it.
+ends SESSION_SECONDS after the last heartbeat. It has a thread and a connection of its own, because a JoinGroup that
+waits for other members holds up whatever is behind it. So no reconciliation waits for it.
 """
 
 from __future__ import annotations
@@ -52,23 +52,24 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class Membership:
-    """Keeps one installation's claim on one cluster, once it has a line to it; `state` is what is known of it.
+    """The claim of one installation on one cluster, kept once there is a line to the cluster.
 
-    `before_write` is called before each request that makes or keeps the claim; what it raises keeps that from being
-    sent. Several KafkaClusters of one installation have a membership each, named by their uid.
+    Several KafkaClusters of one installation have a membership each, named by their uid.
     """
 
     installation: str
     kafka_cluster: str
     cluster_id: str
     before_write: Callable[[], None]
+    """Called before each request that makes or keeps the claim; when it raises, the request is not sent."""
     state: ClaimState = field(default_factory=lambda: ClaimState(time.monotonic()))
+    """What is known of the claim."""
     _wire: Wire | None = None
     _coordinator: Node | None = None
     _member: Member | None = None
     _claim: Claim | None = None
     _looked: bool = False
-    """Whether the members have been read since this process joined: who joins at the same time may precede it."""
+    """Whether the members have been read since this process joined: one that joined at the same time may precede it."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -106,7 +107,7 @@ class Membership:
             pause = self._safe_round(wire)
 
     def _safe_round(self, wire: Wire) -> float:
-        """Keep the claim, or see whose it is; in how many seconds to do so again."""
+        """Keep the claim, or see whose it is; return in how many seconds to do so again."""
         before, pause = self.state, HEARTBEAT_SECONDS
         try:
             other = self._round(wire)
@@ -127,7 +128,7 @@ class Membership:
         return pause
 
     def _round(self, wire: Wire) -> Claim | None:
-        """Another installation's claim that precedes ours, if any; without one, we are a member afterwards."""
+        """Return another installation's claim that precedes ours; without one, this process is a member afterwards."""
         coordinator = self._coordinator or wire.coordinator(self.group)
         self._coordinator = coordinator
         if self._member:
@@ -154,7 +155,7 @@ class Membership:
         return other
 
     def _described(self, wire: Wire, coordinator: Node) -> tuple[Claim, ...]:
-        """The claims of all members; raises RebalanceInProgressError while the brokers do not show them."""
+        """Return the claims of all members; raise RebalanceInProgressError while the brokers do not show them."""
         request = DescribeGroupsRequest(groups=[self.group], include_authorized_operations=False)
         [group] = wire.read_from(coordinator, request, READ_SECONDS).groups
         if group.error_code != errors.GroupIdNotFoundError.errno:  # there is none yet

@@ -15,18 +15,11 @@ from typing import Any, TypeVar
 
 from kafka.errors import KafkaError
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import sizes
-from reassign.core.model.snapshot import (
-    LogDir,
-    LogDirs,
-    Reassignment,
-    ReplicationFactorGuard,
-    Snapshot,
-    Topic,
-    TopicPartition,
-)
+from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Outcome, Step
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
@@ -42,18 +35,18 @@ from reassign.kafka.wire import Wire
 SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a snapshot by no more; its sizes are missing then."""
 EVERYTHING_SECONDS, TOGETHER_SECONDS = 20.0, 60.0
-"""For all that is in one broker's log directories, and in those of all, for a snapshot of the whole cluster."""
+"""For the log directories of one broker, and of all brokers together, in a snapshot of the whole cluster."""
 REFUSAL_SECONDS = 2.0
 """For asking whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # for requests to any broker; kafka-python takes five requests per broker
 BROKERS_AT_ONCE = 64
-"""Brokers that are asked side by side, each for what is its own: those that are down all cost one time-out together."""
+"""Brokers that are asked side by side, each about itself: all that are down cost one time-out together."""
 
 T = TypeVar("T")
 
 
 class KafkaClient:
-    """One cluster. Made with `connect`; one task observes and acts at a time."""
+    """A client of one cluster, made with `connect`; one task observes and acts at a time."""
 
     def __init__(
         self,
@@ -70,7 +63,7 @@ class KafkaClient:
         self._before_write = before_write
         self._steps = StepWriter(wire, before_write)
         self._via: int | None = None
-        """The broker that writes go to: the one that listed what is in flight last, which an observation says."""
+        """The broker that writes go to: the last that listed the reassignments in flight (`Snapshot.forwarded`)."""
 
     @classmethod
     async def connect(
@@ -82,12 +75,12 @@ class KafkaClient:
     ) -> KafkaClient:
         """Connect within `timeout` seconds, and check that the cluster is one that the operator can serve.
 
-        `before_write` is called right before each request that changes something, in any thread; when it raises,
-        that request is not sent, and `perform` raises the same.
+        `before_write` is called right before each request that changes something, in any thread. When it raises, the
+        request is not sent, and `perform` raises that error.
 
-        A ClusterError says why not: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
-        ClusterNotSupported, or what `OAuth.renew` raises. Refused credentials stay refused: connect again, do not
-        keep the client.
+        Raises ClusterError: ClusterUnreachable, AuthenticationFailed, InvalidSecret, NotAuthorized,
+        ClusterNotSupported, or what `OAuth.renew` raises. Refused credentials stay refused: connect again, do not keep
+        the client.
         """
         await connection.renew_token()
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
@@ -122,13 +115,14 @@ class KafkaClient:
     ) -> Snapshot:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
-        The list of what is in flight is asked of the brokers in doubt as well, and of one of these last: it comes from
-        behind the writes that they were sent.
+        Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
+        (`Forwarding`). The list that counts is asked of one of them, where one answers.
 
-        Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`).
-        With sizes come those of all that is in flight, and the log directories of the brokers concerned: those that
-        hold or get any of it, and the `destinations`. A broker that does not answer in time is left out of them.
-        Raises ClusterError when the cluster does not answer.
+        Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
+        `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
+        of the brokers that have or get a replica of a partition concerned, and of the `destinations`. A broker that
+        does not answer in time is left out of the log directories. Raises ClusterError when the cluster does not
+        answer.
         """
         return await self._observe(topics, sizes_of, destinations, doubts)
 
@@ -170,7 +164,7 @@ class KafkaClient:
         if topics is None:
             log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
         elif sizes_of is not None:
-            asked = _holders({*sizes_of, *reassignments}, described, reassignments)
+            asked = _by_broker({*sizes_of, *reassignments}, described, reassignments)
             for broker in destinations:
                 asked.setdefault(broker, [])
             log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in alive}, SIZES_SECONDS)
@@ -187,7 +181,7 @@ class KafkaClient:
         )
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
-        """Return what is in flight, and which brokers listed it; the last list counts."""
+        """Return the reassignments in flight, and which brokers forwarded a list; the last list counts."""
 
         async def answers(broker: int) -> bool:
             try:
@@ -212,9 +206,9 @@ class KafkaClient:
             return None  # the doubt ends later
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
-        """Whether the broker that writes go to lists any of these no more.
+        """Whether the broker that writes go to no longer lists one of these moves.
 
-        Only that broker is asked, and this list settles no doubt: writes go on to the broker of the last observation.
+        Only that broker is asked. Its list settles no doubt: writes go on to the broker of the last observation.
         """
         if self._via is None:
             return False
@@ -223,8 +217,8 @@ class KafkaClient:
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.
 
-        Replicas being added count as replicas here. All metadata is one request; min.insync.replicas are read for
-        these topics alone, and may be 30 s old. Topics that we may not see are left out.
+        Replicas being added count as replicas here. All metadata is one request; min.insync.replicas are read for the
+        topics concerned alone, and may be 30 s old. Topics that we may not see are left out.
         """
         return await self._call(self._shortages)
 
@@ -239,7 +233,7 @@ class KafkaClient:
         return {name: Topic(id, minima[name], ps) for name, (id, ps) in short.items() if name in minima}
 
     def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
-        """In batches: a broker that is down can leave every topic of a cluster short."""
+        """Ask for min.insync.replicas in batches: a broker that is down can leave every topic of a cluster short."""
         minima: dict[str, int] = {}
         withheld: set[str] = set()
         names = list(topics)
@@ -264,7 +258,7 @@ class KafkaClient:
         resources: Collection[ConfigResource],
         names: Mapping[ConfigResourceType, Sequence[str]] = throttles.THROTTLES,
     ) -> throttles.Read:
-        """The configurations of these names of brokers and topics; a problem of one hides no other."""
+        """Return these configurations of each broker and topic, or why one could not be read."""
         answers = [
             self._by_type(batch[0])(throttles.read, self._wire, batch, names, self._via)
             for batch in throttles.batches(resources)
@@ -283,7 +277,7 @@ class KafkaClient:
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
     def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], set[str]]:
-        """Return the topics that exist (of all, where none are named), and the names of those that we may not see."""
+        """Return these topics, or all (None), as far as they exist, and the names of topics that we may not see."""
         described, unseen = requests.topics(self._wire, names)
         minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
         topics = {
@@ -292,7 +286,7 @@ class KafkaClient:
         return topics, unseen | withheld
 
     async def _log_dirs(
-        self, holders: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
+        self, asked: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
     ) -> LogDirs:
         """Ask the brokers side by side; each may take `seconds`, and all of them `together`."""
         deadline = time.monotonic() + together
@@ -307,19 +301,19 @@ class KafkaClient:
             except ClusterError:
                 return None  # one broker that is down or slow hides its own directories only
 
-        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in holders.items()))
-        return {broker: dirs for broker, dirs in zip(holders, answers, strict=True) if dirs is not None}
+        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in asked.items()))
+        return {broker: dirs for broker, dirs in zip(asked, answers, strict=True) if dirs is not None}
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking call in a thread of the adapter; the library's errors become ours."""
         return await self._run(self._executor, function, *arguments)
 
     async def _ask(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The same for a call to one broker, which keeps no other from being asked."""
+        """Run a blocking call to one broker, beside the calls to other brokers; the library's errors become ours."""
         return await self._run(self._side_by_side, function, *arguments)
 
     def _by_type(self, resource: ConfigResource) -> Callable[..., Awaitable[Any]]:
-        """Any broker can be asked about topics, and only itself about a broker."""
+        """Return how to ask: any broker can be asked about topics, but only the broker itself about a broker."""
         return self._ask if resource.type is ConfigResourceType.BROKER else self._call
 
     async def _run(self, executor: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
@@ -352,17 +346,17 @@ def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     return error
 
 
-def _holders(
+def _by_broker(
     partitions: Collection[TopicPartition],
     topics: Mapping[str, Topic],
     reassignments: Mapping[TopicPartition, Reassignment],
 ) -> dict[int, list[TopicPartition]]:
     """Return the partitions of which each broker has a replica, or gets one."""
-    holders: dict[int, list[TopicPartition]] = {}
+    by_broker: dict[int, list[TopicPartition]] = {}
     for tp in partitions:
         replicas = set(reassignments[tp].replicas) if tp in reassignments else set()
         if tp.topic in topics and (partition := topics[tp.topic].partitions.get(tp.partition)):
             replicas |= set(partition.replicas)
         for broker in replicas:
-            holders.setdefault(broker, []).append(tp)
-    return holders
+            by_broker.setdefault(broker, []).append(tp)
+    return by_broker

@@ -17,9 +17,9 @@ class _Read:
 
 
 class MinInsyncReplicas:
-    """What `ask` answered for each topic in the last CONFIG_SECONDS.
+    """A cache of min.insync.replicas by topic, for CONFIG_SECONDS.
 
-    `ask` takes topic names and gives values by name, and the names of topics whose configs we may not see.
+    `ask` takes names of topics. It returns the values by name, and the names of topics whose configs we may not see.
     """
 
     def __init__(self, ask: Callable[[Collection[str]], tuple[dict[str, int], set[str]]]) -> None:
@@ -27,9 +27,9 @@ class MinInsyncReplicas:
         self._kept: dict[str, _Read] = {}
 
     def of(self, topic_ids: Mapping[str, str]) -> tuple[dict[str, int], set[str]]:
-        """For topics by name, with the ids that they have now: one made again is asked for again.
+        """Return the values by name, and the names of topics that withhold them; topics that are gone are left out.
 
-        Values by name, and the names of topics that withhold them; topics that are gone by now are left out.
+        The topics come with the ids that they have now: a topic that was made again is asked for again.
         """
         now = time.monotonic()
         kept = {name: read for name, read in self._kept.items() if now - read.at < CONFIG_SECONDS}

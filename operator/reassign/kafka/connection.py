@@ -17,10 +17,12 @@ OAUTHBEARER = "OAUTHBEARER"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS: whom to trust (None: the system's authorities), and a certificate of our own for mutual TLS; PEM."""
+    """Certificates and keys for TLS, in PEM."""
 
     ca_pem: str | None = None
+    """The authorities to trust. None: the system's."""
     certificate_pem: str | None = None
+    """A certificate of our own, for mutual TLS."""
     private_key_pem: str | None = field(default=None, repr=False)
 
 
@@ -35,14 +37,14 @@ class Sasl:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A cluster's address and the way in; equal values mean that a client can be kept."""
+    """A cluster's address and how to authenticate; while it stays equal, a client can be kept."""
 
     bootstrap_servers: str
     tls: Tls | None = None
     sasl: Sasl | OAuth | None = None
 
     async def renew_token(self) -> None:
-        """See to it that a client which asks for a token now is given a good one; a ClusterError says why not."""
+        """Renew the access token, if one is used and due. Raises ClusterError when there is no good one."""
         if isinstance(self.sasl, OAuth):
             await self.sasl.renew()
 
@@ -51,7 +53,10 @@ class Connection:
         return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """What Python's ssl needs; a ClusterError (InvalidSecret) says which part of the PEMs is unusable."""
+        """Return the context for Python's ssl, or None without TLS.
+
+        A ClusterError (InvalidSecret) says which part of the PEMs is unusable.
+        """
         if not self.tls:
             return None
         context = trusting(self.tls.ca_pem, "the CA certificate")
@@ -60,7 +65,7 @@ class Connection:
         return context
 
     def kafka_python(self) -> dict[str, Any]:
-        """Settings for kafka-python."""
+        """Return the settings for kafka-python."""
         settings: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "security_protocol": self.security_protocol,
@@ -76,7 +81,7 @@ class Connection:
         return settings
 
     def librdkafka(self) -> dict[str, Any]:
-        """Settings for librdkafka (confluent-kafka)."""
+        """Return the settings for librdkafka (confluent-kafka)."""
         settings: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": self.security_protocol,

@@ -1,4 +1,4 @@
-"""Whether a cluster that does not answer refuses our credentials, asked through librdkafka."""
+"""Asks through librdkafka whether a cluster that does not answer refuses our credentials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reassign.kafka.tokens import OAuth
 
 
 def refused_credentials(connection: Connection, seconds: float) -> ClusterError | None:
-    """What the brokers have against the credentials, if one of them says so within `seconds`.
+    """Return the brokers' refusal of the credentials, if one of them answers with it within `seconds`.
 
     kafka-python loses that answer when the broker closes the connection right behind it.
     """
@@ -37,7 +37,7 @@ def refused_credentials(connection: Connection, seconds: float) -> ClusterError 
 
 
 def refused_token(error: ClusterError, oauth: OAuth) -> ClusterError:
-    """The same refusal, with what to do; the next connection comes with another token."""
+    """Return the refusal with advice, and forget the token: the next connection fetches another one."""
     oauth.forget()
     advice = "see that issuer, audience, scope and signing keys of the token are those that the brokers expect"
     return ClusterError(Reason.AUTHENTICATION_FAILED, f"{error.message}; {advice}")

@@ -68,7 +68,7 @@ EXPLANATIONS: dict[int, str] = {
 
 
 def outcome(step: Step, code: int, message: str | None) -> Outcome:
-    """What a broker's code for a step means; `message` is the broker's own, where it sends one."""
+    """Return the outcome that a broker's code means for a step; `message` is the broker's own, where it sends one."""
     done = (isinstance(step, Elect) and code == ELECTION_NOT_NEEDED) or (
         # the broker remembers the directory for when it gets the replica
         isinstance(step, AlterLogDirs) and code == REPLICA_NOT_AVAILABLE
@@ -87,17 +87,17 @@ def outcome(step: Step, code: int, message: str | None) -> Outcome:
 
 
 def lost(error: Exception) -> Outcome:
-    """The outcome of a step whose request or answer was lost on the way."""
+    """Return the outcome of a step whose request or answer was lost on the way."""
     return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, cluster_error(error).message)
 
 
 def not_sent(error: Exception) -> Outcome:
-    """The outcome of a step whose request was not sent."""
+    """Return the outcome of a step whose request was not sent."""
     return Outcome(Result.NOT_SENT, Reason.REQUEST_FAILED, cluster_error(error).message)
 
 
 def cluster_error(error: Exception) -> ClusterError:
-    """Why the cluster as a whole cannot be used, from whatever either library raised."""
+    """Return why the cluster as a whole cannot be used, from an error of either library."""
     if isinstance(error, ClusterError):
         return error
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], LibrdkafkaError):
@@ -108,7 +108,7 @@ def cluster_error(error: Exception) -> ClusterError:
 
 
 def name_of(code: int) -> str:
-    """A code's name in the protocol, such as POLICY_VIOLATION (44)."""
+    """Return a code's name in the protocol, such as POLICY_VIOLATION (44)."""
     known = kafka_python.for_code(code)
     return f"{getattr(known, 'message', known.__name__)} ({code})"
 

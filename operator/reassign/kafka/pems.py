@@ -12,7 +12,7 @@ from reassign.errors import ClusterError, Reason
 
 
 def trusting(ca_pem: str | None, name: str) -> ssl.SSLContext:
-    """A client's context that trusts these authorities, or the system's (None); `name` is theirs in an error."""
+    """Return a client's context that trusts these authorities, or the system's (None); an error calls them `name`."""
     try:
         if ca_pem == "":
             raise ValueError  # ssl would take it for none, and trust the system's

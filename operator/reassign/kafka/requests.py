@@ -28,8 +28,9 @@ from kafka.protocol.admin import (
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import MetadataRequest
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import MetadataOffsets
-from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
 from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
@@ -42,20 +43,20 @@ Answers = dict[TopicPartition, tuple[int, str | None]]
 
 
 def guard(wire: Wire) -> ReplicationFactorGuard:
-    """Native when the brokers take AlterPartitionReassignments v1 (KIP-860, Kafka 4.1)."""
+    """Return NATIVE when the brokers take AlterPartitionReassignments v1 (KIP-860, Kafka 4.1), else EMULATED."""
     newest = wire.newest_version(ApiKey.AlterPartitionReassignments)
     return ReplicationFactorGuard.NATIVE if newest >= 1 else ReplicationFactorGuard.EMULATED
 
 
 def forwards(wire: Wire, broker: int) -> None:
-    """Return when a broker has forwarded a request to the controller (ListPartitionReassignments of no topic)."""
+    """Wait until a broker has forwarded a request to the controller (ListPartitionReassignments of no topic)."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=[])
     answer = wire.read_from(broker, request, READ_SECONDS)
     _raise_for(answer.error_code, answer.error_message)
 
 
 def all_reassignments(wire: Wire, first: int | None) -> tuple[dict[TopicPartition, Reassignment], int | None]:
-    """What is in flight on the cluster, asked of this broker first; and the broker that listed it."""
+    """Return all reassignments in flight, and the broker that listed them: `first`, if it answers."""
     answer, broker = wire.read_by(lambda: _list_request(()), first)
     return _listed(answer), broker
 
@@ -63,13 +64,13 @@ def all_reassignments(wire: Wire, first: int | None) -> tuple[dict[TopicPartitio
 def reassignments(
     wire: Wire, only: Collection[TopicPartition], broker: int | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """What is in flight of these partitions, as any broker or this one has it."""
+    """Return the reassignments in flight of these partitions, as this broker lists them, or any (None)."""
     request = partial(_list_request, only)
     return _listed(wire.read(request) if broker is None else wire.read_from(broker, request(), READ_SECONDS))
 
 
 def _list_request(only: Collection[TopicPartition]) -> Any:
-    """ListPartitionReassignments of these partitions, of all where none is named."""
+    """Return a ListPartitionReassignments of these partitions, or of all where none is named."""
     listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     topics = [listed(name=t, partition_indexes=numbers) for t, numbers in _by_topic(only).items()]
     return ListPartitionReassignmentsRequest(timeout_ms=int(READ_SECONDS * 1000), topics=topics or None)
@@ -87,7 +88,7 @@ def _listed(answer: Any) -> dict[TopicPartition, Reassignment]:
 
 
 def metadata_offsets(wire: Wire) -> MetadataOffsets:
-    """The committed end of the metadata log, and how much of it each broker has fetched (DescribeQuorum, KIP-595)."""
+    """Return the end of the metadata log, and how far each broker has fetched it (DescribeQuorum, KIP-595)."""
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)
     answer = wire.read(lambda: DescribeQuorumRequest(topics=[topic(topic_name=METADATA_TOPIC, partitions=[partition])]))
@@ -99,7 +100,7 @@ def metadata_offsets(wire: Wire) -> MetadataOffsets:
 
 
 def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
-    """The cluster id and its registered brokers; fenced ones only from Kafka 4.0 (KIP-1073)."""
+    """Return the cluster id and its registered brokers; fenced ones only from Kafka 4.0 (KIP-1073)."""
     answer = wire.read(lambda: DescribeClusterRequest(include_fenced_brokers=True))
     _raise_for(answer.error_code, answer.error_message)
     brokers = (Broker(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in answer.brokers)
@@ -111,9 +112,9 @@ Topics = dict[str, tuple[str, dict[int, Partition]]]
 
 
 def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]:
-    """Topic id and partitions of those that exist, and the names of those that we may not see (Metadata).
+    """Return id and partitions of the topics that exist, and the names of those that we may not see (Metadata).
 
-    No names (None) stands for all topics that we may see.
+    None stands for all topics that we may see.
     """
     if names is not None and not names:
         return {}, set()
@@ -141,7 +142,10 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]
 
 
 def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
-    """By topic, and the topics whose configs we may not see (DescribeConfigs); those that are gone are left out."""
+    """Return min.insync.replicas by topic, and the topics whose configs we may not see (DescribeConfigs).
+
+    Topics that are gone are left out.
+    """
     described = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [
         described(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_INSYNC_REPLICAS])
@@ -161,7 +165,7 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
 def log_dirs(
     wire: Wire, broker: int, partitions: Collection[TopicPartition] | None, seconds: float
 ) -> dict[str, LogDir]:
-    """The broker's directories by path, with the sizes of these partitions, or of all, in each (DescribeLogDirs).
+    """Return a broker's directories by path, with the sizes of these partitions, or all (None) (DescribeLogDirs).
 
     Volumes' sizes come from Kafka 3.3 on (KIP-827), cordons from 4.3 on (KIP-1066).
     """
@@ -200,10 +204,10 @@ def alter(
     before_write: Callable[[], None],
     broker: int | None = None,
 ) -> Answers:
-    """Submit replicas, or None to cancel (AlterPartitionReassignments): the code and message of each answered.
+    """Submit replicas, or None to cancel (AlterPartitionReassignments); return the code and message of each partition.
 
-    A change of the replication factor that is not allowed needs the native guard, IncompatibleBrokerVersion
-    without. AnswerLostError when it may have been carried out; any other error: it was not sent.
+    Brokers without the native guard cannot refuse a change of the replication factor: IncompatibleBrokerVersion then.
+    Raises AnswerLostError when the request may have been carried out; after any other error it was not sent.
     """
     of_topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     topics: dict[str, list[Any]] = defaultdict(list)
@@ -230,7 +234,7 @@ def alter(
 def alter_log_dirs(
     wire: Wire, broker: int, paths: Mapping[TopicPartition, str], before_write: Callable[[], None]
 ) -> Answers:
-    """Put the broker's replicas into these directories (AlterReplicaLogDirs): the code of each; errors as `alter`."""
+    """Put the broker's replicas into these directories (AlterReplicaLogDirs); return each code. Errors as `alter`."""
     alterable = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     by_path: dict[str, list[TopicPartition]] = defaultdict(list)
     for tp, path in paths.items():
@@ -258,7 +262,7 @@ def alter_log_dirs(
 def elect(
     wire: Wire, partitions: Collection[TopicPartition], before_write: Callable[[], None], broker: int | None = None
 ) -> Answers:
-    """Elect preferred leaders (KIP-460): the code and message of each partition answered; errors as `alter`."""
+    """Elect preferred leaders (KIP-460); return the code and message of each partition. Errors as `alter`."""
     of_topic = ElectLeadersRequest.TopicPartitions
     request = ElectLeadersRequest(
         election_type=0,
@@ -284,7 +288,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _topic_id(raw: UUID) -> str:
-    """As Kafka writes it: base64 for URLs, without padding."""
+    """Return a topic's id as Kafka writes it: base64 for URLs, without padding."""
     return urlsafe_b64encode(raw.bytes).decode().rstrip("=")
 
 

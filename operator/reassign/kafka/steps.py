@@ -13,7 +13,8 @@ from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from reassign.core.model.snapshot import Reassignment, ReplicationFactorGuard
+from reassign.api.kafka_cluster import ReplicationFactorGuard
+from reassign.core.model.snapshot import Reassignment
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.errors import Reason
 from reassign.kafka import requests
@@ -57,10 +58,11 @@ def _kind(step: Step) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepWriter:
-    """Sends steps through a wire; `before_write` is called right before each request that changes something."""
+    """A sender of steps through a wire."""
 
     wire: Wire
     before_write: Callable[[], None]
+    """Called right before each request that changes something; when it raises, the request is not sent."""
 
     def carry_out(self, batch: Sequence[Any], via: int | None) -> dict[Step, Outcome]:
         """Send one of the `batches` to this broker, or any, and return what each step met."""
@@ -73,7 +75,7 @@ class StepWriter:
         return self._send(batch, lambda: requests.elect(self.wire, partitions, self.before_write, via))
 
     def _alter_log_dirs(self, batch: Sequence[AlterLogDirs]) -> dict[Step, Outcome]:
-        """Send one request to each broker, side by side; the worst of their answers is the step's outcome."""
+        """Send one request to each broker, side by side; a step is applied when each of its brokers has applied it."""
         outcomes: dict[Step, Outcome] = dict.fromkeys(batch, APPLIED)
         brokers = sorted({broker for step in batch for broker, _ in step.dirs})
 
@@ -89,7 +91,7 @@ class StepWriter:
         return outcomes
 
     def _alter(self, batch: Sequence[Alter | Cancel], via: int | None) -> dict[Step, Outcome]:
-        """Read the partitions once more, right before the request, so that what others did since is not undone.
+        """Send alters and cancels; read the partitions right before, so that another client's change is not undone.
 
         Kafka has no compare-and-set for this, so a race of one round trip remains. Metadata counts the adding and the
         removing replicas of a partition in flight; so reassignments are listed after metadata was read.

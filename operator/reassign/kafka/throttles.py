@@ -1,7 +1,7 @@
-"""The configurations of brokers and topics, those that throttle first: read, change them (DescribeConfigs, KIP-339).
+"""Reads and changes configurations of brokers and topics, throttles above all (DescribeConfigs, KIP-339).
 
-A broker answers for, and changes, its own configurations only; any broker those of topics. What is not set at the
-broker or topic itself (a default, a static value, one of the whole cluster) reads as absent.
+Only the broker itself reads and changes a broker's configurations; any broker does a topic's. What is not set at the
+broker or topic itself (a default, a static value, a value for the whole cluster) reads as absent.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Read = dict[ConfigResource, Configs | Problem | None]
 
 
 def batches(resources: Collection[ConfigResource]) -> Iterator[list[ConfigResource]]:
-    """Groups that one request can carry: some topics, or one broker."""
+    """Yield groups that one request can carry: some topics, or one broker."""
     yield from ([resource] for resource in resources if resource.type is ConfigResourceType.BROKER)
     topics = [resource for resource in resources if resource.type is ConfigResourceType.TOPIC]
     yield from (topics[n : n + BATCH] for n in range(0, len(topics), BATCH))
 
 
 def by_resource(changes: Iterable[Change]) -> dict[ConfigResource, list[Change]]:
-    """The changes of each broker and topic, in their order."""
+    """Return the changes of each broker and topic, in their order."""
     grouped: dict[ConfigResource, list[Change]] = {}
     for one in changes:
         grouped.setdefault(one.key.resource, []).append(one)
@@ -73,8 +73,10 @@ def read(
     names: Mapping[ConfigResourceType, Sequence[str]] = THROTTLES,
     via: int | None = None,
 ) -> Read:
-    """The configurations of these names, of one of the `batches`; never raises. Topics are asked of any broker, or of
-    the named one."""
+    """Return these configurations of one of the `batches`, each problem in place of an error.
+
+    Topics are read from the broker `via`, or from any (None).
+    """
     described = DescribeConfigsRequest.DescribeConfigsResource
 
     def request() -> Any:
@@ -112,9 +114,9 @@ def _configs(kind: ConfigResourceType, result: Any) -> Configs | Problem | None:
 def change(
     wire: Wire, changes: Sequence[Change], before_write: Callable[[], None], via: int | None = None
 ) -> dict[Change, Outcome]:
-    """Carry out changes of one of the `batches`, of no configuration two; a resource is changed as a whole or not.
+    """Carry out changes of one of the `batches`, no two of one configuration; return what each change met.
 
-    Those of topics are sent to any broker, or to the named one.
+    A resource is changed as a whole or not at all. Changes of topics are sent to the broker `via`, or to any (None).
     """
     altered = IncrementalAlterConfigsRequest.AlterConfigsResource
     resources = by_resource(changes)

@@ -56,9 +56,9 @@ class Token:
 
     @classmethod
     def living(cls, value: str, seconds: float, asked: float) -> Token:
-        """To be replaced when a fifth of its life or MARGIN_SECONDS are left, but not in the first half of it.
+        """Return a token to be replaced when a fifth of its life or MARGIN_SECONDS are left, but not in its first half.
 
-        Brokers ask again for a token when 85 % of its life are over at the earliest (KIP-368).
+        Brokers ask for another token when 85 % of its life are over, at the earliest (KIP-368).
         """
         age = max(seconds / 2, min(seconds * 0.8, seconds - MARGIN_SECONDS))
         return cls(value, asked + seconds, asked + age)
@@ -66,7 +66,7 @@ class Token:
 
 @dataclass(slots=True)
 class OAuth(AbstractTokenProvider):
-    """A client of a token endpoint, and the token that it holds; equal when the client is the same."""
+    """A client of a token endpoint, with its token; equal when the client is equal."""
 
     token_endpoint_url: str
     client_id: str
@@ -74,59 +74,62 @@ class OAuth(AbstractTokenProvider):
     scope: str | None = None
     ca_pem: str | None = None
     """Authorities that the endpoint's certificate must be signed by. None: the system's."""
-    _held: Token | None = field(default=None, init=False, repr=False, compare=False)
+    _current: Token | None = field(default=None, init=False, repr=False, compare=False)
     _failing: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
     def due(self) -> bool:
         """Whether there is no token, or it is time to replace the one there is."""
-        return self._held is None or time.monotonic() >= min(self._held.renew, self._held.expires)
+        return self._current is None or time.monotonic() >= min(self._current.renew, self._current.expires)
 
     def correct(self, other: OAuth) -> None:
-        """Ask with the secret of this one, and trust whom it trusts, from now on; the token there is stays."""
+        """Ask with the other client's secret, and trust its authorities, from now on; the token stays."""
         self.client_secret, self.ca_pem = other.client_secret, other.ca_pem
 
     async def renew(self) -> None:
         """Fetch a token if one is due.
 
-        A ClusterError says why there is none: TokenRefused, TokenEndpointUnreachable, InvalidTokenResponse,
-        InvalidSecret. While the old token is good that is no error: the brokers take it, whatever the endpoint says.
+        Raises ClusterError when there is no good token: TokenRefused, TokenEndpointUnreachable, InvalidTokenResponse,
+        InvalidSecret. While the old token is good, a failure is only logged: the brokers go on to take the old one.
         """
         if not self.due:
             return
         try:
-            self._held, self._failing = await fetch(self), False
+            self._current, self._failing = await fetch(self), False
         except ClusterError as error:
             now = time.monotonic()
-            if self._held is None or now >= self._held.expires:
+            if self._current is None or now >= self._current.expires:
                 raise
             if not self._failing:
                 log.warning(
                     "no new token yet",
                     reason=error.reason,
                     error=error.message,
-                    seconds_left=round(self._held.expires - now),
+                    seconds_left=round(self._current.expires - now),
                 )
-            self._held, self._failing = replace(self._held, renew=now + RETRY_SECONDS), True
+            self._current, self._failing = replace(self._current, renew=now + RETRY_SECONDS), True
 
     def forget(self) -> None:
-        """The brokers refuse the token: fetch another one next time."""
-        self._held = None
+        """Forget the token, which the brokers refuse: the next `renew` fetches another one."""
+        self._current = None
 
     def token(self) -> str:
-        """For kafka-python. An expired one is not sent: a refusal would stick to the broker's connection."""
+        """Return the token, for kafka-python.
+
+        Raises KafkaConnectionError when it has expired: a refusal would stick to the broker's connection.
+        """
         return self._good().value
 
     def oauth_cb(self, _: str) -> tuple[str, float]:
-        """For confluent-kafka: the token, and when it expires, in seconds since 1970."""
+        """Return the token, and when it expires, in seconds since 1970, for confluent-kafka."""
         good = self._good()
         return good.value, time.time() + good.expires - time.monotonic()
 
     def _good(self) -> Token:
-        held = self._held
-        if held is None or time.monotonic() >= held.expires:
+        current = self._current
+        if current is None or time.monotonic() >= current.expires:
             raise KafkaConnectionError("the access token has expired, and there is no new one yet")
-        return held
+        return current
 
 
 async def fetch(client: OAuth) -> Token:

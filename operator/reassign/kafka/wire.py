@@ -1,8 +1,8 @@
 """The line to a cluster, through kafka-python: which broker is asked, for how long, and which one next.
 
-Blocking calls; a thread of the library does the I/O. A request goes to one broker, or to any: in KRaft every
-broker forwards what is the controller's. Reads are tried at one broker after another; a write is sent once.
-The names of kafka-python that we use stand here, in `requests` and in `tokens`.
+Blocking calls; a thread of the library does the I/O. A request goes to one broker, or to any: in KRaft every broker
+forwards what is the controller's. Reads are tried at one broker after another; a write is sent once. Only this package
+imports a client of Kafka; import-linter holds that.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AnswerLostError(Exception):
 class Wire:
     """A line to a cluster. Its methods raise errors of kafka-python (`kafka.errors.KafkaError`).
 
-    A refused password sticks to it: make a new one.
+    A refused password stays refused: make a new line.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -60,7 +60,7 @@ class Wire:
         self._opened = False
 
     def open(self, seconds: float) -> None:
-        """Connect to the first bootstrap server that answers; what was wrong with the last one otherwise."""
+        """Connect to the first bootstrap server that answers; raise the error of the last one where none does."""
         self._net.start()
         self._opened = True
         self._manager.run(self._bootstrap, seconds)
@@ -71,17 +71,17 @@ class Wire:
         self._net.close()
 
     def newest_version(self, api: ApiKey) -> int:
-        """The newest version of a request that the brokers take."""
+        """Return the newest version of a request that the brokers take."""
         newest: int = self._manager.broker_version_data.api_versions[api.value][1]
         return newest
 
     def read(self, make: Callable[[], Any]) -> Any:
-        """Ask any broker, one after another until one answers; a request fits one broker's version only."""
+        """Ask one broker after another until one answers; each gets a new request, which fits one version only."""
         answer, _ = self.read_by(make)
         return answer
 
     def read_by(self, make: Callable[[], Any], first: int | None = None) -> tuple[Any, int | None]:
-        """The same, this broker first; with the broker that answered, None for a bootstrap server."""
+        """Ask as `read` does, broker `first` before others; return also who answered, None for a bootstrap server."""
         answer, node = self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS), first)
         return answer, node if isinstance(node, int) else None
 
@@ -90,7 +90,7 @@ class Wire:
         return self._manager.run(self._ask, node, request, seconds)
 
     def coordinator(self, group: str) -> Node:
-        """A group's coordinator, as a node with a connection of its own: what waits there holds up nothing else."""
+        """Return a group's coordinator, as a node with its own connection: what waits there holds up nothing else."""
         kind = CoordinatorType.GROUP
         answer = self.read(lambda: FindCoordinatorRequest(key_type=kind, key=group, coordinator_keys=[group]))
         answer = answer.coordinators[0] if answer.coordinators else answer
@@ -100,7 +100,7 @@ class Wire:
     def write(self, request: Any, before_write: Callable[[], None], broker: int | None = None) -> Any:
         """Send a request once, to this broker, or else to the first one that can be connected to.
 
-        AnswerLostError when it may have been carried out; any other error: it was not sent.
+        Raises AnswerLostError when the request may have been carried out; after any other error it was not sent.
         """
         return self._manager.run(self._write, broker, request, before_write)
 
@@ -140,9 +140,10 @@ class Wire:
             raise AnswerLostError(str(error) or type(error).__name__) from error
 
     async def _any(self, attempt: Callable[[Node], Any], first: int | None = None) -> tuple[Any, Node]:
-        """Try all brokers known: this one, the one that answered last, then at random; last the bootstrap servers.
+        """Return the first result that an attempt at a broker has, and the broker.
 
-        The first result that there is, and whose it is.
+        Brokers are tried in this order: `first`, the one that answered last, all others at random, the bootstrap
+        servers.
         """
         known: list[Node] = [broker.node_id for broker in self._manager.cluster.brokers()]
         random.shuffle(known)
@@ -157,7 +158,7 @@ class Wire:
         return result
 
     async def _first(self, nodes: Iterable[Node], attempt: Callable[[Node], Any]) -> Any:
-        """The first result that an attempt at a node has; the error of the last one tried when none has."""
+        """Return the first result that an attempt at a node has, or raise the error of the last one tried."""
         last: Exception = errors.NodeNotReadyError("no broker is known")
         deadline = time.monotonic() + SEARCH_SECONDS
         for node in nodes:

@@ -46,7 +46,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _excess(text: str) -> str | None:
-    """Return what might end the process: lists and maps nested too deeply, or aliases of aliases of them."""
+    """Return what might end the process: lists and maps nested too deeply, or aliases of too many values."""
     begun = list[tuple[str | None, int]]()  # of each list or map around: its anchor, and the values before it
     sizes = dict[str | None, int]()  # values of each anchor
     values = aliased = 0

@@ -1,4 +1,4 @@
-"""A page as one HTML file: what every page has, around a template, a style and a script of the page's package.
+"""A page as one HTML file: a template, a style and a script of a package, with what every page has.
 
 A browser runs the page's own style and script alone: their hashes are in its Content-Security-Policy.
 """
@@ -23,7 +23,7 @@ JSON: Mapping[str, Any] = {"sort_keys": True, "separators": (",", ":"), "allow_n
 
 
 def rendered(package: str, **values: Any) -> Iterator[str]:
-    """Yield the parts of the page that report.html.jinja of a package makes of these values, with its report.css.
+    """Yield the parts of a package's page, made of these values by its report.html.jinja and report.css.
 
     Its report.js, if there is one, is the page's script.
     """
@@ -43,7 +43,7 @@ def rendered(package: str, **values: Any) -> Iterator[str]:
 
 
 def as_json(value: Any) -> Markup:
-    """Return JSON as a page's template writes it, where a browser takes nothing in it for markup."""
+    """Return JSON as a page's template writes it: a browser takes nothing in it for markup."""
     return htmlsafe_json_dumps(value, **JSON)
 
 

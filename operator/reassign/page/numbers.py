@@ -1,4 +1,4 @@
-"""Numbers for people. The script of a page writes those of what is opened in the same way."""
+"""Numbers for people. The script of a page writes the numbers of details that are opened in the same way."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ NO_BREAK = "\u00a0"
 
 
 def count(number: float) -> str:
-    """Thousands have separators: `12,345`."""
+    """Return a number with separators between thousands: `12,345`."""
     return f"{number:,.0f}"
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 day`, `12,345 partitions`."""
+    """Return a number of things: `1 day`, `12,345 partitions`."""
     return f"{count(number)}{NO_BREAK}{thing}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """A share in whole percent, as everywhere in this project: `184 %`."""
+    """Return a share in whole percent, as everywhere in this project: `184 %`."""
     return f"{share * 100:,.0f}{NO_BREAK}%"
 
 
 def part(some: float, all_: float) -> str:
-    """A part of a whole, to a tenth of a percent."""
+    """Return a part of a whole, to a tenth of a percent; nothing of an empty whole."""
     return f"{some / all_ * 100:.1f}{NO_BREAK}%" if all_ else ""
 
 
 def size(bytes_: float) -> str:
-    """Bytes, three digits of them: `1.24 PiB`, `340 MiB`, `0 B`."""
+    """Return bytes to three digits: `1.24 PiB`, `340 MiB`, `0 B`."""
     value, unit = bytes_, 0
     while value >= 1000 and unit < len(UNITS) - 1:
         value, unit = value / 1024, unit + 1
@@ -39,32 +39,32 @@ def size(bytes_: float) -> str:
 
 
 def column_unit(greatest: float) -> int:
-    """The unit of a whole column of bytes, so that its numbers compare: GiB, or less where all is less."""
+    """Return the unit of a whole column of bytes, so that its numbers compare: GiB, or less where all is less."""
     return next((unit for unit in (3, 2, 1) if greatest >= 1024**unit), 0)
 
 
 def in_unit(bytes_: float, unit: int) -> str:
-    """Bytes in a column of that unit."""
+    """Return bytes as a number in the unit of a column."""
     return f"{bytes_ / 1024**unit:,.{1 if unit else 0}f}"
 
 
 def ratio(cost: float, bound: float) -> str:
-    """What something costs beside what nothing can do without: `1.04`; nothing where nothing is needed."""
+    """Return a cost as a multiple of its lower bound: `1.04`; nothing where the bound is 0."""
     return f"{cost / bound:.2f}" if bound else ""
 
 
 def days(number: float) -> str:
-    """Whole days that are surely left: `36`, `< 1`."""
+    """Return the whole days that are surely left: `36`, `< 1`."""
     return count(int(number)) if number >= 1 else f"<{NO_BREAK}1"
 
 
 def moment(time: datetime) -> str:
-    """A time to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
+    """Return a time to the minute: `2026-11-21 23:05 UTC`. One without a zone is UTC, on every machine."""
     return f"{time.astimezone(UTC) if time.tzinfo else time:%Y-%m-%d %H:%M} UTC"
 
 
 def steps(greatest: float) -> list[float]:
-    """Round steps of an axis from 0, three to six of them, the last at or above `greatest`."""
+    """Return round steps of an axis from 0, three to six of them, the last at or above `greatest`."""
     power = 10.0 ** floor(log10(greatest / 4))
     step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if greatest / step <= 4.5)
     return [step * i for i in range(ceil(greatest / step - 1e-9) + 1)]

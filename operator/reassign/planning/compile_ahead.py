@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from reassign.api.goal import By
 from reassign.planning.machine_code import KEPT
 from reassign.planning.plan import make
-from reassign.planning.problem.model import Cluster, Directories, Goal
+from reassign.planning.problem.model import Cluster, Directories, PlacementGoal
 
 
 def make_plans(partitions: int) -> None:
@@ -42,7 +42,7 @@ def make_plans(partitions: int) -> None:
     )
     balances = (frozenset(By), *(frozenset({by}) for by in By), frozenset[By]())
     for balance, replication_factor in product(balances, (None, 1, 3)):
-        goal = Goal(drain=frozenset({5}), balance=balance, replication_factor=replication_factor)
+        goal = PlacementGoal(drain=frozenset({5}), balance=balance, replication_factor=replication_factor)
         make(cluster, goal, 20, 1 << 24, 1 << 20)
 
 

@@ -6,8 +6,8 @@ from reassign.planning.bounds.certificates import certify
 from reassign.planning.bounds.exact import polish
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
-from reassign.planning.problem.model import Cluster, Goal, Ints, Plan, Unmet
-from reassign.planning.problem.problem import Problem, online_replicas, partition_name, pose
+from reassign.planning.problem.model import Cluster, Ints, PlacementGoal, Plan, UnmetGoal
+from reassign.planning.problem.problem import PlacementProblem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan, split
@@ -16,7 +16,7 @@ from reassign.text import listed
 
 def make(
     cluster: Cluster,
-    goal: Goal,
+    goal: PlacementGoal,
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
@@ -34,9 +34,9 @@ def make(
 
 
 def make_of(
-    problem: Problem,
+    problem: PlacementProblem,
     cluster: Cluster,
-    goal: Goal,
+    goal: PlacementGoal,
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
@@ -67,18 +67,18 @@ def make_of(
     return Plan(target, named, cut.wave, certificate)
 
 
-def _without_room(cluster: Cluster, partitions: list[int]) -> list[Unmet]:
+def _without_room(cluster: Cluster, partitions: list[int]) -> list[UnmetGoal]:
     if not partitions:
         return []
     what = f"no single volume of a broker has room for {_names(cluster, partitions)}"
-    return [Unmet(what, "the broker chooses the directory, and the move waits until there is room")]
+    return [UnmetGoal(what, "the broker chooses the directory, and the move waits until there is room")]
 
 
-def _alone(cluster: Cluster, partitions: Ints) -> list[Unmet]:
+def _alone(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
     if not len(partitions):
         return []
     what = f"more than a wave may copy is in {_names(cluster, partitions.tolist())}"
-    return [Unmet(what, "each of them is a wave of its own")]
+    return [UnmetGoal(what, "each of them is a wave of its own")]
 
 
 def _names(cluster: Cluster, partitions: list[int]) -> str:

@@ -21,8 +21,8 @@ from reassign.planning.kernel.rows import close_up, greatest_first
 from reassign.planning.kernel.state import State, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
 from reassign.planning.problem.assignments import OF_LEADERS, loads
-from reassign.planning.problem.model import Bools, Bytes, Ints, Unmet
-from reassign.planning.problem.problem import RESOURCES, Problem, around_evicted
+from reassign.planning.problem.model import Bools, Bytes, Ints, UnmetGoal
+from reassign.planning.problem.problem import RESOURCES, PlacementProblem, around_evicted
 from reassign.planning.problem.shares import LEADERS, OPEN
 from reassign.text import counted, listed
 
@@ -47,10 +47,10 @@ class Solution:
     """
 
     target: Ints
-    unmet: tuple[Unmet, ...]
+    unmet: tuple[UnmetGoal, ...]
 
 
-def solve(problem: Problem) -> Solution:
+def solve(problem: PlacementProblem) -> Solution:
     """Return the replicas' brokers, in their order. What stays keeps its slot, and what replaces a replica takes over
     its slot."""
     unplaced = int((problem.leaving & (problem.evicted == problem.current).all(axis=1)).sum())
@@ -81,7 +81,7 @@ def solve(problem: Problem) -> Solution:
     return Solution(target, (*problem.unmet, *_unplaced(unplaced + int(unrepaired.sum()))))
 
 
-def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
+def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> State:
     low, high = np.zeros((2, len(problem.brokers)), np.int64), np.full((2, len(problem.brokers)), OPEN, np.int64)
     low[problem.balanced[:2]] = problem.low[:2][problem.balanced[:2]]
     high[problem.balanced[:2]] = problem.high[:2][problem.balanced[:2]]
@@ -111,7 +111,7 @@ def _state(problem: Problem, row: Ints, still: Bools, size: Bytes) -> State:
     )
 
 
-def _balance(problem: Problem, state: State, keep: Bools) -> None:
+def _balance(problem: PlacementProblem, state: State, keep: Bools) -> None:
     """Balance bytes and replicas. The best of several ways stays: nearest to its bands, then fewest bytes, then fewest
     moves.
 
@@ -178,7 +178,7 @@ def _iterate(state: State, keep: Bools) -> tuple[float, int, int]:
     return best
 
 
-def _needed(problem: Problem, state: State) -> int:
+def _needed(problem: PlacementProblem, state: State) -> int:
     """Return the bytes that balancing takes at least, by bytes alone."""
     group = _groups(problem)
     over = np.bincount(group, np.maximum(state.load[0] - state.high[0], 0))
@@ -186,7 +186,7 @@ def _needed(problem: Problem, state: State) -> int:
     return int(np.maximum(over, under).sum())
 
 
-def _exchanges(problem: Problem, state: State) -> list[tuple[Exchange, Bytes]]:
+def _exchanges(problem: PlacementProblem, state: State) -> list[tuple[Exchange, Bytes]]:
     """Return the cheapest exchange in each group of brokers that exchange with no others, and the class of each
     partition."""
     flows = []
@@ -214,7 +214,7 @@ def _trim(state: State, keep: Bools) -> None:
         shrink(state)
 
 
-def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
+def _aim(problem: PlacementProblem, state: State, start: Bytes, item: Bytes) -> None:
     group = _groups(problem)
     forced = np.zeros(len(group), np.int64)
     if state.counts[1]:
@@ -224,7 +224,7 @@ def _aim(problem: Problem, state: State, start: Bytes, item: Bytes) -> None:
         state.floor[0], state.ceiling[0] = level(state.load[0], state.low[0], state.high[0], group, forced)
 
 
-def _groups(problem: Problem) -> Bytes:
+def _groups(problem: PlacementProblem) -> Bytes:
     """Return (B,) the group of each broker: racks force a number of replicas on it, so it exchanges with no others."""
     tree, kinds = problem.tree, np.unique(problem.rf[problem.movable])
     forced = (tree.least[:, kinds] == tree.most[:, kinds]).all(axis=1)
@@ -236,7 +236,7 @@ def _groups(problem: Problem) -> Bytes:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def _further(problem: Problem, state: State, order: Bytes, rows: Bools) -> Loads | None:
+def _further(problem: PlacementProblem, state: State, order: Bytes, rows: Bools) -> Loads | None:
     """Return the loads of these rows (K,); None where no further goal of them is to be balanced."""
     if not (problem.balanced & rows)[LEADERS + 1 :].any():
         return None
@@ -247,7 +247,7 @@ def _further(problem: Problem, state: State, order: Bytes, rows: Bools) -> Loads
     return Loads(each[rows], loads(state.row, each, len(problem.brokers))[rows], low[rows], high[rows])
 
 
-def _lead(problem: Problem, state: State) -> None:
+def _lead(problem: PlacementProblem, state: State) -> None:
     leaders = state.row[:, 0]
     leads = np.bincount(leaders[leaders >= 0], minlength=len(problem.brokers))
     band = np.stack((problem.low[LEADERS], problem.high[LEADERS]))
@@ -256,18 +256,18 @@ def _lead(problem: Problem, state: State) -> None:
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
 
 
-def _unplaced(partitions: int) -> list[Unmet]:
+def _unplaced(partitions: int) -> list[UnmetGoal]:
     if not partitions:
         return []
     return [
-        Unmet(
+        UnmetGoal(
             f"no place with room on disk that racks allow for {counted(partitions, 'partition')}",
             "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
         )
     ]
 
 
-def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
+def outside_bands(problem: PlacementProblem, target: Ints) -> list[UnmetGoal]:
     """Return what is to be balanced and is not, with these replicas (P, R')."""
     unmet = []
     after = problem.loads(target)
@@ -276,7 +276,7 @@ def outside_bands(problem: Problem, target: Ints) -> list[Unmet]:
         if problem.balanced[row] and outside.any():
             share = after[row, problem.allowed] / np.maximum(1, problem.target[row, problem.allowed])
             unmet.append(
-                Unmet(
+                UnmetGoal(
                     f"{by} is not within the tolerance on {counted(int(outside.sum()), 'broker')}: "
                     f"{listed(problem.brokers[outside].tolist(), most=10)}",
                     f"from {share.min():.1%} to {share.max():.1%} of a broker's share",

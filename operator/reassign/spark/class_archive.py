@@ -24,7 +24,7 @@ NAME = "reassign-spark-classes"
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 """The JVM would print which classes it leaves out to stdout."""
 WRITING_SECONDS = 120
-"""What a JVM may take to write it; it takes 5 to 20 s."""
+"""How long a JVM may take to write an archive; it takes 5 to 20 s."""
 CONFIGURATION = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Environment variables for folders that Spark puts into the class path."""
 UNFINISHED, ENDING = "unfinished-", ".jsa"
@@ -38,12 +38,12 @@ class ClassArchive(NamedTuple):
 
     @property
     def options(self) -> str:
-        """Return the JVM's options to make it, or to read it."""
+        """The JVM's options to make the archive, or to read it."""
         use = "SharedArchiveFile" if self.is_made else "ArchiveClassesAtExit"
         return f"{shlex.quote(f'-XX:{use}={self.file}')} {QUIET}"
 
     def finish(self, jvm: subprocess.Popen[bytes]) -> None:
-        """End the JVM that makes it, and keep it. Its name has its length, since a JVM crashes that reads a cut one."""
+        """End the JVM that makes the archive, and name the file by its length: a JVM that reads a cut one crashes."""
         if self.is_made or jvm.stdin is None:
             return
         jvm.stdin.close()
@@ -83,11 +83,11 @@ def _in(folder: Path, java: str) -> ClassArchive | None:
 
 
 def _has_files(folder: Path | str | None) -> bool:
-    """Return whether a folder of the class path has files: then a JVM makes no archive."""
+    """Whether a folder of the class path has files: a JVM makes no archive then."""
     return folder is not None and Path(folder).is_dir() and any(Path(folder).iterdir())
 
 
 def _ours(folder: Path) -> bool:
-    """Return whether no other user may have put an archive there, whose code would be ours."""
+    """Whether no other user may have put an archive there, whose code would be ours."""
     said = folder.stat()
     return said.st_uid == os.getuid() and not said.st_mode & stat.S_IWOTH

@@ -1,4 +1,4 @@
-"""Spark's executors and their workers: how much they run at once, and whether one of them has died."""
+"""Spark's executors and their workers: how many tasks they run at once, and whether one of them has died."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def slots(context: SparkContext) -> int:
 
 
 def has_crashed(error: Exception) -> bool:
-    """Return whether a worker has died, or failed. Processes of their own tell which snapshot it was of."""
+    """Whether a worker has died, or failed. Processes of their own tell which snapshot it had."""
     return isinstance(error, PythonException) or any(text in str(error) for text in (*LOST, RESET))

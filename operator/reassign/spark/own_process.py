@@ -30,9 +30,10 @@ class ProcessEndedError(Exception):
 
 
 def in_own_process(function: Callable[[], pa.Table], seconds: int, sharers: int) -> pa.Table:
-    """Return what this function returns in a process of its own; raises ProcessEndedError where that ends before.
+    """Return the result of a function that runs in a process of its own.
 
-    It may take as many `seconds`, and of the available memory what each of so many `sharers` may take.
+    Raises ProcessEndedError where the process ends before. The process may take `seconds`, and of the available memory
+    the share of one among so many `sharers`.
     """
     parent, file = os.getpid(), os.memfd_create("result")
     try:

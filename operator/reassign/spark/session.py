@@ -29,19 +29,19 @@ from reassign.spark.storage import failure, first_cause
 
 LOG = Path(tempfile.gettempdir(), f"kafka-reassign-spark-{os.getuid()}.log")
 LOG_BYTES = 1 << 20
-"""From which on a run empties the log of those before it."""
+"""A run empties a log that is longer than this."""
 
 SHOWN = 300
 
 INTERRUPTED = threading.Event()
-"""Set by a Ctrl-C, which has ended the JVM, too: what is raised because of that is no failure of Spark."""
+"""Set by a Ctrl-C, which has also ended the JVM: an error that follows is no failure of Spark."""
 
 STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
 """An environment variable, for programs that a JVM has started."""
 
 C1 = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 """C1 alone: the better code of C2 is ready when a run has ended, and making it takes a third of the processor time. One
-thread that collects garbage: a heap half as large as G1's."""
+thread collects garbage: the heap is half as large as with G1."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 LOCAL = {
@@ -74,10 +74,10 @@ DEFAULTS = {
 
 
 def start(master: str | None, archive: ClassArchive | None = None) -> SparkSession:
-    """The session; `master` is Spark's master URL, None what spark-submit says, else all cores of this machine.
+    """Start the session at `master`, or where spark-submit says (None), else on all cores of this machine.
 
-    On one machine all that the JVM has to say goes into a file, and not between what a command says; and it reads or
-    makes the archive of classes. Raises ReassignError where there is no JVM to start.
+    On one machine the JVM's output goes into a file, not between the output of a command, and the JVM reads or makes
+    the archive of classes. Raises ReassignError where there is no JVM to start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if STARTED_BY_SUBMIT in os.environ:
@@ -190,7 +190,7 @@ def _told(error: Exception, log: str) -> ReassignError:
 
 
 def _stop(spark: SparkSession, archive: ClassArchive | None) -> None:
-    """Also where the JVM has ended before, of which PySpark would warn. A whole run has loaded all for the archive."""
+    """Stop the session, and finish the archive of a whole run; PySpark would warn where the JVM has ended before."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm:
         _end_daemon(jvm.pid)
@@ -210,7 +210,7 @@ def _end_daemon(jvm: int) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A Ctrl-C counts when the block ends: until there is a JVM that can be stopped."""
+    """Delay a Ctrl-C to the end of the block, when there is a JVM that can be stopped."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -234,7 +234,7 @@ def _end_on_ctrl_c() -> None:
 
 @contextmanager
 def _output_of_children() -> Iterator[None]:
-    """Processes that are started meanwhile write to the log what they write."""
+    """Have processes that are started in the block write their output to the log."""
     sys.stdout.flush()
     kept = {number: os.dup(number) for number in (1, 2)}
     log = _log_file()
@@ -252,5 +252,5 @@ def _output_of_children() -> Iterator[None]:
 
 
 def _log_file() -> int:
-    """The log, for us alone, and all our runs; in a folder that all may write to, it may be no link."""
+    """Open the log of all our runs, for us alone; it may be no link, since its folder may be open to all."""
     return os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND, 0o600)

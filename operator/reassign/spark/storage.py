@@ -48,7 +48,7 @@ def spark_errors_as(reason: Reason, what: str, todo: str) -> Iterator[None]:
 
 
 def first_cause(error: Exception) -> str:
-    """One line, of the exception that all others were raised from; they only say which of Spark's tasks it was in."""
+    """Return one line, of the exception that all others were raised from: they only name Spark's task."""
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception
         while cause.getCause() is not None:
@@ -82,12 +82,12 @@ class Storage:
             return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of what is in a folder, in order."""
+        """Return the names of the files and folders in a folder, in order."""
         files, place = self._at(folder)
         return sorted(str(each.getPath().getName()) for each in files.listStatus(place))
 
     def matching(self, folder: str, pattern: str) -> list[str]:
-        """Return the paths below a folder of all that matches a pattern of Hadoop's, by one call."""
+        """Return the paths below a folder that match a pattern of Hadoop's, by one call."""
         files, place = self._at(folder)
         statuses = files.globStatus(self._jvm.org.apache.hadoop.fs.Path(place, pattern))
         paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses)
@@ -113,7 +113,7 @@ class Storage:
             raise PlanningError(Reason.CANNOT_BE_WRITTEN, f"{place} cannot be removed: check its storage")
 
     def qualified(self, path: str) -> str | None:
-        """As paths in tables of files begin below it; None where there is nothing."""
+        """Return a path as the tables of files have it, or None where nothing is there."""
         files, place = self._at(path)
         return str(files.makeQualified(place).toString()) if files.exists(place) else None
 

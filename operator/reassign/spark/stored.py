@@ -14,11 +14,12 @@ from reassign.errors import PlanningError, Reason
 
 PATTERNS = "*?[]{}\\"
 MEMORY_PER_BYTE = 32
-"""Of a JVM that reads two at once, since Spark copies each: two of 32 MiB fit into 1 GiB, and two of 64 do not."""
+"""The memory of a JVM for each byte of a file; it reads two files at once, and Spark copies each. Two of 32 MiB fit
+into 1 GiB, and two of 64 do not."""
 
 
 class Stored(NamedTuple):
-    """The files' content, and their URLs by path, as its metadata has them."""
+    """The content of files, and their URLs by path, as Spark's metadata has them."""
 
     content: DataFrame
     urls: Mapping[str, str]
@@ -32,7 +33,7 @@ class Stored(NamedTuple):
         return content.select("path", "content")
 
     def listed(self, base: str) -> Iterator[tuple[str, int, str]]:
-        """Yield of each file its path below the base, its length, and when it was written."""
+        """Yield each file's path below the base, its length, and when it was written."""
         cores = self.content.sparkSession.sparkContext.defaultParallelism
         rows = self.content.select("path", "length", "modificationTime").coalesce(cores).toArrow().to_pydict()
         written = (time.isoformat() for time in rows["modificationTime"])
@@ -42,7 +43,7 @@ class Stored(NamedTuple):
 
 
 def find(spark: SparkSession, base: str, ending: str) -> Stored:
-    """Return the files below a folder whose names end so; raises PlanningError for a name that Spark cannot read."""
+    """Return the files below a folder with this ending; raises PlanningError for a name that Spark cannot read."""
     if set(base) & set(PATTERNS):
         why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
         raise PlanningError(Reason.CANNOT_BE_READ, why)
@@ -55,7 +56,7 @@ def find(spark: SparkSession, base: str, ending: str) -> Stored:
 
 
 def largest(spark: SparkSession) -> int:
-    """Return how many bytes a file may have, or else the memory of what reads it might not suffice."""
+    """Return how many bytes a file may have, for the memory of the process that reads it to suffice."""
     context: Any = spark.sparkContext
     memory = f"spark.{'driver' if context.master.startswith('local') else 'executor'}.memory"
     read_size = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes

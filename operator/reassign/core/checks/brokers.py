@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import MAX_NAMED, Name, Names, Problem, ids
+from reassign.core.model.problem import Name, Names, Problem, ids
 from reassign.errors import Reason
+from reassign.text import MAX_NAMED
 
 
 def unknown_broker(i: Input) -> Problem | None:
@@ -20,7 +21,7 @@ def unknown_broker(i: Input) -> Problem | None:
 
 
 def fenced_broker(i: Input) -> Problem | None:
-    """Brokers accept a fenced target, and the move then waits for it."""
+    """Refuse a fenced broker: brokers accept it in a target, and the move then waits for it."""
     fenced = {b for b in i.target if (broker := i.snapshot.brokers.get(b)) and broker.fenced}
     if not fenced:
         return None

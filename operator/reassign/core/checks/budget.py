@@ -8,7 +8,10 @@ from reassign.errors import Reason
 
 
 def budget(i: Input) -> Problem | None:
-    """Where another client's move makes way, its places count as free; where it is taken over, it has them already."""
+    """Wait while a budget has no place for the partition.
+
+    The places of another client's move that makes way count as free. A move that is taken over has its places already.
+    """
     if lack := i.own.lack(i.slots, i.partition.leader):
         return _wait(lack.message)
     if lack := i.shared.lack(i.slots, i.partition.leader):

@@ -71,7 +71,7 @@ class Violation(NamedTuple):
 
 
 def first_violation(chain: Sequence[Check], i: Input) -> Violation | None:
-    """The first violated check of a chain, or None when the partition passes."""
+    """Return the first violated check of a chain, or None when the partition passes."""
     return next((Violation(check, problem) for check in chain if (problem := check(i))), None)
 
 
@@ -88,7 +88,7 @@ def fails(i: Input, violation: Violation) -> bool:
 
 
 def waiting(i: Input, violation: Violation) -> Waiting:
-    """What is said of a partition that a check holds back; for metadata to settle it waits without a word."""
+    """Return what to say of a partition that a check holds back; while metadata settles, there is nothing to say."""
     if violation.check is settled:
         return Waiting(PartitionState.PENDING)
     pending = violation.check in WAITS or (violation.check is silence and not i.silence_lasts)

@@ -1,8 +1,8 @@
-"""deadlineSeconds: from when it counts, and what it does to what has not begun by then.
+"""deadlineSeconds: from when it counts, and what it does to partitions that have not begun by then.
 
 It counts from status.startTime, as a Kubernetes Job's does: the first reconciliation in which the resource may start.
 Suspending stops the clock, and it starts anew afterwards; so it does when an edit after the end adds or changes an
-entry. What a deadline failed is judged again once the deadline, as the spec has it then, lies ahead.
+entry. A partition that failed at the deadline is judged again once the deadline of the spec lies ahead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def deadline(i: Input) -> Problem | None:
 
 
 def start_time(resource: Resource, now: datetime) -> datetime | None:
-    """Since when the resource may start moves; None while it may not."""
+    """Return since when the resource may start moves; None while it may not."""
     status = resource.status
     if begins_anew(resource):
         return now if _may_start(resource) else None
@@ -40,7 +40,7 @@ def begins_anew(resource: Resource) -> bool:
 
 
 def deadline_passed(resource: Resource, now: datetime) -> bool:
-    """Whether nothing new starts any more."""
+    """Whether the deadline has passed, so that nothing new starts."""
     seconds, started = resource.spec.deadline_seconds, start_time(resource, now)
     return seconds is not None and started is not None and now - started >= timedelta(seconds=seconds)
 

@@ -9,7 +9,7 @@ from reassign.errors import Reason
 
 
 def silence(i: Input) -> Problem | None:
-    """Brokers have not reported what has to be known: what the leader has, and what the others have room for."""
+    """Wait for brokers' reports: how much the leader has, and what the brokers that receive have room for."""
     leader, receivers = i.partition.leader, i.receivers
     unknown = receivers.difference(i.room.answered)
     if receivers and leader is not None and i.snapshot.sizes is not None and leader_bytes(i.tp, i.snapshot) is None:

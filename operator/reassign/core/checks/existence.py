@@ -13,7 +13,7 @@ def existence(i: Input) -> Problem | None:
 
 
 def missing(tp: TopicPartition, snapshot: Snapshot) -> Problem | None:
-    """Why nothing is known of a partition, or None when it is there."""
+    """Return why nothing is known of a partition, or None when it is there."""
     if tp.topic in snapshot.unauthorized_topics:
         return Problem(
             Reason.NOT_AUTHORIZED, f"DESCRIBE on the topic {tp.topic} is not allowed; grant it to the operator's user"

@@ -15,25 +15,25 @@ UNSETTLED = Problem(Reason.CONNECTING, "metadata may still show the partition as
 
 
 def served(i: Input) -> Problem | None:
-    """The cluster starts nothing until a user acts, whatever else is wrong with the partition."""
+    """Hold the partition back while the cluster starts nothing until a user acts, whatever else is wrong with it."""
     problem = hold(i)
     return problem if problem and problem.reason in HOLDS else None
 
 
 def hold(i: Input) -> Problem | None:
-    """The resource is suspended, cannot be done, or the cluster starts nothing new."""
-    return i.resource.unsupported or _suspended(i.resource) or i.policy.unseen(i.resource) or i.policy.hold
+    """Hold the partition back while its resource is suspended or cannot be done, or the cluster starts nothing new."""
+    return i.resource.unsupported or _suspended(i.resource) or i.rules.unseen(i.resource) or i.rules.hold
 
 
 def idle(i: Input) -> Problem | None:
-    """A resource that starts on an idle cluster only may not begin; once it has moves in flight, it goes on."""
+    """Wait for an idle cluster if the resource starts on one only; once it has moves in flight, it goes on."""
     if i.resource.spec.admission is Admission.ALWAYS or not i.budget.partitions or i.moving:
         return None
     return Problem(Reason.WAITING_FOR_IDLE, "others have partitions in flight on the cluster; it starts when none is")
 
 
 def settled(i: Input) -> Problem | None:
-    """What is observed may be stale, or the resource is not ours to serve yet. What is in flight is never stale."""
+    """Wait while metadata may be stale, or the resource is not ours to serve yet. What is in flight is never stale."""
     sure = i.in_flight is not None or i.recent.settled(i.tp)
     return None if sure and i.resource.has_finalizer and not i.resource.record_lost else UNSETTLED
 

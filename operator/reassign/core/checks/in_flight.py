@@ -39,7 +39,7 @@ def copied_elsewhere(i: Input) -> Problem | None:
 
 
 def refusal(i: Input) -> Problem | None:
-    """Brokers, the API server, or other clients who repeat their move, keep it from being tried now."""
+    """Wait before the next try: brokers or the API server refused, or another client repeats its move."""
     if problem := i.recent.waits(i.resource.uid):
         return problem
     if problem := i.recent.refusal(i.tp, i.target):
@@ -50,7 +50,7 @@ def refusal(i: Input) -> Problem | None:
 
 
 def copy_of_others(place: LogDirPlacement) -> Problem:
-    """A copy between directories that another client has begun."""
+    """Return the problem of a copy between directories that another client has begun."""
     return Problem(
         Reason.IN_FLIGHT_ELSEWHERE,
         f"another client is copying the replica on broker {place.broker} from {place.current or 'its directory'} to "
@@ -59,5 +59,5 @@ def copy_of_others(place: LogDirPlacement) -> Problem:
 
 
 def describe(move: Reassignment) -> str:
-    """A move for a sentence."""
+    """Return a move in words, for a sentence."""
     return f"adding {ids(move.adding) or 'none'}, removing {ids(move.removing) or 'none'}"

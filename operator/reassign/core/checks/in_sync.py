@@ -11,7 +11,7 @@ from reassign.errors import Reason
 
 
 def min_in_sync_replicas(i: Input) -> Problem | None:
-    """Brokers accept a target below min.insync.replicas, and producers with acks=all then fail."""
+    """Refuse fewer replicas than min.insync.replicas: brokers accept them, and producers with acks=all then fail."""
     required = i.topic.min_insync_replicas
     if len(i.target) >= required or len(i.target) >= len(i.current):
         return None
@@ -24,10 +24,10 @@ def min_in_sync_replicas(i: Input) -> Problem | None:
 def cancel_problem(
     original: tuple[int, ...], partition: Partition, required: int, brokers: Mapping[int, Broker]
 ) -> Problem | None:
-    """Why going back to the original replicas is unsafe now, or None.
+    """Return why going back to the original replicas is unsafe now, or None.
 
-    The partition must keep min.insync.replicas, or all of its originals where they are fewer, among those that
-    are alive and in sync (KIP-236 asks the same of whatever is dropped in flight).
+    Of the originals min.insync.replicas, or all where they are fewer, must be alive and in sync. KIP-236 asks as much
+    of replicas that are dropped in flight.
     """
     good = {b for b in original if b in partition.isr and b in brokers and not brokers[b].fenced}
     needed = min(required, len(original))
@@ -51,12 +51,12 @@ def droppable(
     top: int,
     min_insync_replicas: int = 1,
 ) -> frozenset[int]:
-    """The replicas that may go when a reassignment changes in flight (KIP-236, onPartitionReassignment).
+    """Return the replicas that may go when a reassignment changes in flight (KIP-236, onPartitionReassignment).
 
-    `assigned` are all replicas, the adding ones too; `sizes` are bytes by broker, a lag being the leader's size less
-    the replica's, and the whole where it is not known; `top` is the size of the original assignment. Existing are the
-    leader, the in-sync replicas, then the others by their lag; the first `top` of them stay. None may go where `top`
-    is below min.insync.replicas.
+    `assigned` are all replicas, the adding ones too; `top` is the size of the original assignment. `sizes` are bytes by
+    broker. A replica lags by the leader's size less its own, and by all of it where its size is not known. The leader
+    comes first, then the in-sync replicas, then the others by their lag; the first `top` of them stay. None may go
+    where `top` is below min.insync.replicas.
     """
     if top < min_insync_replicas:
         return frozenset()
@@ -68,7 +68,7 @@ def droppable(
 
 
 def holding_up(partition: Partition, original: Sequence[int], required: int) -> frozenset[int]:
-    """The replicas being added that a partition in flight cannot do without, since too few others are in sync."""
+    """Return the replicas being added that a partition in flight needs, since too few others are in sync."""
     top = max(len(original), 1)
     may_go = droppable(partition.replicas, partition.leader, partition.isr, {}, top, min(required, top))
     return (frozenset(partition.replicas) - may_go - frozenset(original)) & partition.isr

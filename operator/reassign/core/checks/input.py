@@ -1,4 +1,4 @@
-"""What the checks judge: a partition that waits to be moved, and all that is known about it."""
+"""The input of the checks: a partition that waits to be moved, and all that is known about it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cached_property
 
 from reassign.api.partition_reassignment import PartitionEntry, WhenInFlight
 from reassign.core.model.budget import Budget, slots_of
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Name
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
@@ -22,26 +22,30 @@ from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topi
 class Input:
     """A partition that waits to be moved, and all that is known about it.
 
-    `room` and `budget` are what is left of the cluster, `own` and `shared` what is left of the budgets of the resource
-    and of its namespace. `moving` is
-    whether the resource has moves in flight, `expired` whether its deadline has passed. `claimed_by` is another
-    resource that has the partition. The properties hold for partitions that exist (`checks.existence`); many checks ask
-    for them, so each is worked out once.
+    The properties are of partitions that exist (`checks.existence`). Many checks ask for them, so each is computed
+    once.
     """
 
     tp: TopicPartition
     wanted: PartitionEntry
     resource: Resource
     snapshot: Snapshot
-    policy: Policy
+    rules: ClusterRules
     recent: Recent
     room: Room
+    """What brokers have room for."""
     budget: Budget
+    """What is left of the cluster's budget."""
     own: Budget
+    """What is left of the resource's budget."""
     shared: Budget
+    """What is left of its namespace's budget."""
     moving: bool = False
+    """Whether the resource has moves in flight."""
     expired: bool = False
+    """Whether the resource's deadline has passed."""
     claimed_by: Name | None = None
+    """Another resource that has the partition."""
 
     @property
     def target(self) -> tuple[int, ...]:
@@ -62,33 +66,33 @@ class Input:
 
     @cached_property
     def in_flight(self) -> Reassignment | None:
-        """What is in flight for it; not its own, since it has not begun."""
+        """The partition's move in flight: another client's, since its own has not begun."""
         return self.snapshot.reassignments.get(self.tp)
 
     @cached_property
     def placements(self) -> list[LogDirPlacement]:
-        """Of each replica for which a directory is named."""
+        """The placement of each replica for which a directory is named."""
         return placements(self.tp, self.wanted.named, self.snapshot)
 
     @property
     def done(self) -> bool:
-        """Whether it is where it should be, in the directories that are named."""
+        """Whether the partition is at its target, in the directories that are named."""
         at_target = self.in_flight is None and self.partition.replicas == self.target
         return at_target and all(place.done for place in self.placements)
 
     @cached_property
     def current(self) -> tuple[int, ...]:
-        """The replicas that it has, those being added not counted."""
+        """The replicas that the partition has, without those being added."""
         return self.in_flight.original if self.in_flight else self.partition.replicas
 
     @property
     def supersedes(self) -> bool:
-        """Whether another client's move has to make way for it."""
+        """Whether another client's move has to make way."""
         return self.in_flight is not None and self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
 
     @property
     def under_way(self) -> bool:
-        """Whether another client's move, which it may supersede, goes to the same end."""
+        """Whether another client's move, which may be superseded, goes to the same target."""
         move = self.in_flight
         return self.supersedes and move is not None and move.final == self.target and not move.hangs
 
@@ -99,15 +103,15 @@ class Input:
 
     @cached_property
     def slots(self) -> Collection[int]:
-        """The brokers on which its move takes a slot."""
-        return slots_of(self.tp, self.added, self.snapshot, self.policy.small_move_bytes)
+        """The brokers on which the move takes a slot."""
+        return slots_of(self.tp, self.added, self.snapshot, self.rules.small_move_bytes)
 
     @property
     def replaced_slots(self) -> Collection[int] | None:
-        """The slots of the move in flight that makes way for it."""
+        """The slots of the move in flight that makes way; None without one."""
         if self.in_flight is None:
             return None
-        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.policy.small_move_bytes)
+        return slots_of(self.tp, self.in_flight.adding, self.snapshot, self.rules.small_move_bytes)
 
     @cached_property
     def receivers(self) -> frozenset[int]:
@@ -116,5 +120,5 @@ class Input:
 
     @property
     def silence_lasts(self) -> bool:
-        """Whether it has waited long for what brokers report of their log directories."""
+        """Whether the partition has waited long for brokers' reports on their log directories."""
         return self.recent.now - self.recent.silence.get(self.tp, self.recent.now) >= FRESH_SECONDS

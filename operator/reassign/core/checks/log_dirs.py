@@ -10,9 +10,9 @@ from reassign.errors import Reason
 
 
 def log_directory(i: Input) -> Problem | None:
-    """A directory that is named, or any that the broker may choose (cordoned ones it does not, KIP-1066).
+    """Refuse directories that are missing, offline or cordoned: the one that is named, or else all of the broker.
 
-    A replica that is in its directory already stays there.
+    A broker itself chooses no cordoned directory (KIP-1066). A replica that is in its directory already stays there.
     """
     for broker in sorted(i.added | {place.broker for place in i.placements if not place.done}):
         directories, path = i.snapshot.log_dirs.get(broker), i.log_dirs.get(broker)
@@ -36,7 +36,7 @@ def log_directory(i: Input) -> Problem | None:
 
 
 def unknown_log_dir(broker: int, path: str, directories: Iterable[str]) -> Problem:
-    """A directory that is named and that the broker does not have."""
+    """Return the problem of a named directory that the broker does not have."""
     return Problem(
         Reason.UNKNOWN_LOG_DIR,
         f"broker {broker} has no log directory {path}, only {', '.join(sorted(directories))}; correct the entry",

@@ -1,8 +1,8 @@
 """pauseWhen: nothing new starts while partitions outside our own moves are short of in-sync replicas.
 
-Our own moves are those in flight and those that a resource still waits for: a move that would repair a partition is
-not held back by what it repairs. Which replicas a partition should have in sync is judged as the brokers' own metrics
-do it: those being added do not count (KIP-455), and min.insync.replicas is never more than there are replicas.
+Our own moves are those in flight and those that a resource still waits for: a move that would repair a partition is not
+held back by what it repairs. A partition is judged as the brokers' own metrics judge it. Replicas being added do not
+count (KIP-455), and min.insync.replicas is never more than there are replicas.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def waits_to_start(resources: Iterable[Resource]) -> bool:
 
 
 def our_own(resources: Iterable[Resource], permission: Permission) -> set[TopicPartition]:
-    """The partitions that resources move, or still want to move and may."""
+    """Return the partitions that resources move, or still want to move and may."""
     ours: set[TopicPartition] = set()
     for resource in resources:
         ours |= active(resource.record).keys()
@@ -55,7 +55,7 @@ def our_own(resources: Iterable[Resource], permission: Permission) -> set[TopicP
 def shortages(
     when: PauseWhen, topics: Mapping[str, Topic], reassignments: Mapping[TopicPartition, Reassignment]
 ) -> tuple[TopicPartition, ...]:
-    """The partitions of these topics that are in the state which pauses."""
+    """Return the partitions of these topics that are in the state which pauses."""
     if when is PauseWhen.NEVER:
         return ()
     return tuple(
@@ -75,7 +75,7 @@ def _is_short(when: PauseWhen, topic: Topic, partition: Partition, in_flight: Re
 
 
 def pause_problem(when: PauseWhen, short: Sequence[TopicPartition], ours: Collection[TopicPartition]) -> Problem | None:
-    """Why nothing new starts, or None when all that is short is repaired by our own moves."""
+    """Return why nothing new starts, or None when our own moves repair all that is short."""
     others = [tp for tp in short if tp not in ours]
     if not others:
         return None

@@ -7,4 +7,4 @@ from reassign.core.model.problem import Problem
 
 
 def permission(i: Input) -> Problem | None:
-    return i.policy.forbids(i.resource, i.tp)
+    return i.rules.forbids(i.resource, i.tp)

@@ -19,10 +19,10 @@ def expected_replicas(i: Input) -> Problem | None:
 
 
 def replication_factor(i: Input) -> Problem | None:
-    """KIP-860, on our side of the API; the broker judges again at the alter where it can.
+    """Refuse a change of the replication factor that is not allowed; brokers judge again where they can (KIP-860).
 
-    In flight it is the target's size that must not change. Where that move is cancelled first, the size that it
-    goes back to must not change either.
+    In flight the size of the target must not change. If that move is cancelled first, the size that the partition goes
+    back to must not change either.
     """
     before = [len(i.in_flight.target)] if i.in_flight else [len(i.current)]
     if i.supersedes:

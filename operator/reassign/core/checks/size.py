@@ -21,7 +21,7 @@ from reassign.errors import Reason
 
 
 def too_large(obj: Mapping[str, Any], spec: PartitionReassignmentSpec) -> Problem | None:
-    """Judges the object as it is, without its status, and the largest status that it can come to."""
+    """Return why an object, with the largest status that it can come to, is too large to be stored, or None."""
     body = {key: value for key, value in obj.items() if key != "status"}
     details = sum(DETAIL_BYTES + len(e.topic) for e in spec.partitions[:MAX_DETAILS])
     total = len(json.dumps(body, separators=(",", ":"))) + details

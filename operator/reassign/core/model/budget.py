@@ -18,11 +18,12 @@ from reassign.core.model.states import State
 from reassign.text import counted
 
 SLOTLESS_AS_ONE = 20
-"""Those of one resource begin together, so that few writes record the small moves of many resources."""
+"""So many moves of one resource that take no slot begin together: few writes record the small moves of many
+resources."""
 
 
 class Lack(NamedTuple):
-    """What there is no room for, as a sentence, and the source that is short of it."""
+    """What a budget has no room for, as a sentence, and the source that has none left."""
 
     message: str
     source: int | None = None
@@ -30,13 +31,13 @@ class Lack(NamedTuple):
 
 @dataclass(slots=True)
 class Budget:
-    """Limits (None: unbounded) and what is used of them: partitions, and `slots` by broker."""
+    """Limits (None: unbounded) and how much of them is used: partitions, and slots by broker."""
 
     max_partitions: int | None
     moves_per_broker: int | None
     partitions: int = 0
     slotless: int = 0
-    """Those of the partitions whose moves take no slot."""
+    """Partitions whose moves take no slot."""
     destinations: Counter[int] = field(default_factory=Counter)
     sources: Counter[int] = field(default_factory=Counter)
     kept: set[int] = field(default_factory=set)
@@ -46,7 +47,7 @@ class Budget:
 
     @property
     def weight(self) -> int:
-        """What is used, as turns go by it: SLOTLESS_AS_ONE moves that take no slot count as one."""
+        """How much is used, for taking turns: SLOTLESS_AS_ONE moves that take no slot count as one."""
         return self.partitions - self.slotless + self.slotless // SLOTLESS_AS_ONE
 
     def take(self, slots: Collection[int], source: int | None) -> None:
@@ -58,7 +59,7 @@ class Budget:
             self.sources[source] += len(slots)
 
     def lack(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> Lack | None:
-        """What stands in the way of one more partition whose move takes these slots, or None.
+        """Return what stands in the way of one more partition whose move takes these slots, or None.
 
         `replaced` are the slots of a move in flight, counted already, that makes way for it.
         """
@@ -78,10 +79,10 @@ class Budget:
         return None
 
     def reserve(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> bool:
-        """Whether there is no room for a partition. Where it lacks room at its source alone, none is left there.
+        """Keep the room at its source for a partition that lacks room there alone; return whether it lacks any.
 
-        Otherwise partitions that need one slot would starve one that needs several. Not so where the moves that have
-        the room are stuck.
+        Otherwise partitions that need one slot would starve one that needs several. No room is kept where the moves
+        that have it are stuck.
         """
         lack = self.lack(slots, source, replaced)
         if lack and lack.source is not None and lack.source not in self.stuck:
@@ -90,9 +91,9 @@ class Budget:
 
 
 def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, small_move_bytes: int) -> Collection[int]:
-    """The brokers on which a move takes a slot: those that get a replica, or none where all that it copies is small.
+    """Return the brokers on which a move takes a slot: those that get a replica, or none for a small move.
 
-    What the leader's broker has not reported is not small.
+    A move is not small while the leader's broker has not reported its size.
     """
     size, leader = (snapshot.sizes or {}).get(tp, {}), snapshot.leader(tp)
     if not small_move_bytes or leader is None or leader not in size:
@@ -101,15 +102,17 @@ def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, sma
 
 
 def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
-    """The brokers that moves are read from which stand still: these, those that hang, or that wait for a broker."""
+    """Return the leaders of partitions whose moves stand still: of these, and where a move hangs or waits."""
     alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
     waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
     return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)
 
 
 def unlisted(record: Record, snapshot: Snapshot) -> Record:
-    """The entries that have a place though they are not listed: their alter may land yet, or is to come, or they are
-    copied between directories."""
+    """Return the entries that have a place though they are not listed in flight.
+
+    Their alter may land yet, or is to come, or they are copied between directories.
+    """
     return {
         tp: entry
         for tp, entry in record.items()

@@ -59,17 +59,18 @@ ALL = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change one configuration; `value` is a text for SET, and items between commas for APPEND and SUBTRACT."""
+    """A change of one configuration."""
 
     key: ConfigKey
     op: Op
     value: str = ""
+    """A text for SET, and items between commas for APPEND and SUBTRACT."""
 
     def __str__(self) -> str:
         return f"{self.op} {self.key} {self.value[:200]}".rstrip()
 
     def of(self, text: str | None) -> str | None:
-        """What the controller makes of a text: APPEND adds what is not there, SUBTRACT leaves at least an empty one.
+        """Return the text that the controller makes of one: APPEND adds missing items, SUBTRACT may leave it empty.
 
         To `*` nothing can be added.
         """
@@ -97,7 +98,7 @@ def _parts(text: str | None) -> list[str]:
 
 
 def items(text: str | None) -> tuple[str, ...]:
-    """The items of a list in its order."""
+    """Return the items of a list in its order."""
     return tuple(part.strip() for part in _parts(text) if part.strip())
 
 

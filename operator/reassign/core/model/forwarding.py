@@ -37,26 +37,30 @@ class MetadataOffsets(NamedTuple):
 
 
 class Forwarded(NamedTuple):
-    """How one observation came about: the broker that writes go to next, those that forwarded a list of what is in
-    flight, and the offsets that were read after these lists."""
+    """How one observation came about."""
 
     via: int | None = None
+    """The broker that writes go to next."""
     brokers: Collection[int] = ()
+    """Brokers that forwarded a list of the reassignments in flight."""
     offsets: MetadataOffsets | None = None
+    """Offsets of the metadata log, read after the lists."""
 
 
 NOT_FORWARDED = Forwarded()
 
 
 class Doubts(NamedTuple):
-    """What an observation is to settle: the brokers with writes that were not answered, and whether by offsets too.
+    """The doubts that an observation is to settle.
 
-    The first of them that answers is written to next. So the broker of moves and of topics comes before those whose own
-    configurations were changed: its metadata shows when a change of a topic has landed, and any other's does not.
+    The first broker that answers is written to next. So the broker of moves and of topics comes first: its metadata
+    shows when a change of a topic has landed. That of a broker whose own configurations were changed does not.
     """
 
     brokers: tuple[int, ...] = ()
+    """Brokers with writes that were not answered."""
     offsets: bool = False
+    """Whether offsets of the metadata log are needed, too."""
 
 
 NO_DOUBTS = Doubts()
@@ -64,19 +68,19 @@ NO_DOUBTS = Doubts()
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """Which brokers have answered from behind the last write without an answer that was sent to them.
-
-    `listed` is since when each has forwarded lists, `ends` the metadata offset that it had to reach after that, and
-    `caught_up` since when it has. `via` is the broker that writes go to.
-    """
+    """The brokers that have forwarded a request since the last write to them that was not answered."""
 
     via: int | None = None
+    """The broker that writes go to."""
     listed: Mapping[int, float] = field(default_factory=dict)
+    """Since when each broker has forwarded lists."""
     ends: Mapping[int, int] = field(default_factory=dict)
+    """The metadata offset at the time when each broker's writes had landed."""
     caught_up: Mapping[int, float] = field(default_factory=dict)
+    """Since when each broker's metadata has reached that offset."""
 
     def observe(self, began: float, forwarded: Forwarded) -> Forwarding:
-        """After an observation that began then."""
+        """Return the state after an observation that began then."""
         listed = {**dict.fromkeys(forwarded.brokers, began), **self.listed}
         ends, caught_up = dict(self.ends), dict(self.caught_up)
         if offsets := forwarded.offsets:
@@ -87,7 +91,7 @@ class Forwarding:
         return Forwarding(forwarded.via, listed, ends, caught_up)
 
     def lost(self, brokers: Collection[int | None]) -> Forwarding:
-        """After writes to these brokers without an answer: what they answered before says nothing of them."""
+        """Return the state after writes to these brokers without an answer: earlier answers say nothing of them."""
         return Forwarding(
             self.via,
             {broker: at for broker, at in self.listed.items() if broker not in brokers},
@@ -96,7 +100,7 @@ class Forwarding:
         )
 
     def doubts(self, now: float, moves: Iterable[Write], configs: Iterable[Write]) -> Doubts:
-        """Return what to ask about these writes, which may not have landed."""
+        """Return the doubts about these writes, which may not have landed."""
         listed = [w.via for w in moves if w.via not in self.listed and now - _latest(w) < SETTLE_SECONDS]
         shown = [w.via for w in configs if w.via not in self.caught_up and now - _latest(w) < SETTLE_SECONDS]
         return Doubts(tuple(dict.fromkeys(via for via in (*listed, *shown) if via is not None)), bool(shown))
@@ -112,7 +116,7 @@ class Forwarding:
         return min(self.listed.get(write.via, inf) + OVERTAKEN_SECONDS, _latest(write))
 
     def shown(self, write: Write, reader: int | None) -> float:
-        """Return as late as when the metadata of the broker that is read showed a write without an answer."""
+        """Return when the metadata of the broker that is read shows a write without an answer, at the latest."""
         if reader is None or reader != write.via:
             return _latest(write)
         return min(self.caught_up.get(reader, inf), _latest(write))

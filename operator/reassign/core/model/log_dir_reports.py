@@ -12,7 +12,7 @@ from reassign.core.model.steps import AlterLogDirs
 
 
 def sizes(log_dirs: LogDirs) -> Sizes:
-    """Bytes of main logs in directories that are online, by partition and broker."""
+    """Return the bytes of main logs in directories that are online, by partition and broker."""
     by_partition: dict[TopicPartition, dict[int, int]] = {}
     for broker, directories in log_dirs.items():
         for directory in directories.values():
@@ -23,7 +23,10 @@ def sizes(log_dirs: LogDirs) -> Sizes:
 
 
 def remembered(before: LogDirs, now: LogDirs, brokers: Collection[int]) -> LogDirs:
-    """With what was last seen of the registered brokers that did not answer: a slow one loses no progress."""
+    """Return the directories, with the last report of registered brokers that did not answer now.
+
+    So a slow broker loses no progress.
+    """
     return {broker: directories for broker, directories in before.items() if broker in brokers} | dict(now)
 
 
@@ -35,7 +38,7 @@ FORGET_SECONDS = 3600.0
 
 
 class Instruction(NamedTuple):
-    """The directory that a broker was told for a replica, when, and as late as when the request may land."""
+    """The directory that a broker was told for a replica, when, and by when the request has landed."""
 
     path: str
     at: float
@@ -47,17 +50,15 @@ NEVER = Instruction("", -inf, -inf)
 
 @dataclass(frozen=True, slots=True)
 class LogDirReports:
-    """How old what is known of each broker's log directories is, by a monotonic clock.
-
-    `read` is when the last observation began that the broker answered. `instructions` are the last ones by partition
-    and broker.
-    """
+    """The age of each broker's report on its log directories, by a monotonic clock."""
 
     read: Mapping[int, float] = field(default_factory=dict)
+    """When the last observation began that the broker answered."""
     instructions: Mapping[tuple[TopicPartition, int], Instruction] = field(default_factory=dict)
+    """The last instruction by partition and broker."""
 
     def observe(self, began: float, brokers: Collection[int]) -> LogDirReports:
-        """After an observation that these brokers answered."""
+        """Return the state after an observation that these brokers answered."""
         lately = {broker: at for broker, at in self.read.items() if began - at < FORGET_SECONDS}
         after = replace(self, read={**lately, **dict.fromkeys(brokers, began)})
         kept = {
@@ -68,16 +69,16 @@ class LogDirReports:
         return replace(after, instructions=kept)
 
     def instruct(self, steps: Iterable[tuple[AlterLogDirs, float]], at: float) -> LogDirReports:
-        """After these steps, each with as late as when it may land."""
+        """Return the state after these steps, each with the time by which it has landed."""
         new = {(step.tp, broker): Instruction(path, at, lands) for step, lands in steps for broker, path in step.dirs}
         return replace(self, instructions={**self.instructions, **new})
 
     def fresh(self, now: float) -> frozenset[int]:
-        """The brokers that have answered lately."""
+        """Return the brokers that have answered lately."""
         return frozenset(broker for broker, at in self.read.items() if now - at < FRESH_SECONDS)
 
     def last_path(self, tp: TopicPartition, broker: int) -> str:
-        """The directory that the broker was last told for a partition; empty when it was told none lately."""
+        """Return the directory that the broker was last told for a partition; empty when it was told none lately."""
         return self.instructions.get((tp, broker), NEVER).path
 
     def may_instruct(self, tp: TopicPartition, broker: int) -> bool:

@@ -1,11 +1,11 @@
 """Log directories that entries name (KIP-113): where the replicas are, and what to send so that they get there.
 
-A replica that is there is copied to another directory of its broker: a future log, which replaces the main one when
-it has caught up. For a replica that is not there yet the broker remembers the directory, in memory; should it forget,
-the replica is copied once it is there. Sending the directory that a replica is in ends a copy to another one.
+A replica that is there is copied to another directory of its broker: a future log, which replaces the main one when it
+has caught up. For a replica that is not there yet the broker remembers the directory, in memory; should it forget, the
+replica is copied once it is there. Sending the directory that a replica is in ends a copy to another one.
 
-What is known of a broker can be older than what it was told last: nothing is told again, and nothing taken for done,
-before it has answered since.
+A broker's report can be older than what it was told last. Until it has reported since, it is told nothing again, and
+nothing counts as done.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reassign.core.model.progress import Bytes, leader_bytes, partition_bytes
+from reassign.core.model.progress import CopyProgress, leader_bytes, partition_bytes
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.model.states import State
@@ -21,14 +21,12 @@ from reassign.core.model.states import State
 
 @dataclass(frozen=True, slots=True)
 class LogDirPlacement:
-    """The directory that an entry names for a replica, and those that its log and its future log are in.
-
-    `known` is whether the broker has said so.
-    """
+    """The directory that an entry names for a replica, and the directories of its log and its future log."""
 
     broker: int
     path: str
     known: bool = False
+    """Whether the broker has reported these directories."""
     online: bool = True
     current: str | None = None
     future: str | None = None
@@ -59,7 +57,7 @@ class LogDirPlacement:
 
 
 def placements(tp: TopicPartition, named: Iterable[tuple[int, str]], snapshot: Snapshot) -> list[LogDirPlacement]:
-    """Of each replica for which a directory is named."""
+    """Return the placement of each replica for which a directory is named."""
     return [_placement(tp, broker, path, snapshot) for broker, path in named]
 
 
@@ -85,12 +83,12 @@ def bytes_to_copy(
     target: Sequence[int],
     named: Iterable[tuple[int, str]],
     snapshot: Snapshot,
-) -> Bytes | None:
-    """Bytes that one partition's move copies, between brokers and between directories; None while not known."""
+) -> CopyProgress | None:
+    """Return the bytes that a partition's move copies, between brokers and between directories; None while unknown."""
     between_brokers = partition_bytes(tp, entry, target, snapshot)
     if between_brokers is None or (entry and entry.state is State.COMPLETED):
         return between_brokers
     whole = leader_bytes(tp, snapshot) or 0
     copies = [p for p in placements(tp, named, snapshot) if p.copies]
     copied = sum(min(p.copied, max(whole - 1, 0)) for p in copies)
-    return Bytes(between_brokers.copied + copied, between_brokers.total + whole * len(copies))
+    return CopyProgress(between_brokers.copied + copied, between_brokers.total + whole * len(copies))

@@ -22,13 +22,13 @@ DIRECT_SECONDS = 7.0
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
 Request = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
-"""What brokers were asked for: replicas (none: a cancel), a replica in a directory of its broker, or to cancel other
-clients' move to these replicas once more."""
+"""A request to brokers: replicas (none: a cancel), a replica in a directory of its broker, or to cancel other clients'
+move to these replicas once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What brokers, or the API server, would not do, when to ask again, and how long that was put off."""
+    """Why brokers, or the API server, refused, when to ask again, and how long that was put off."""
 
     problem: Problem
     until: float
@@ -90,7 +90,7 @@ Fact = Touched | Refused | Doubted | CancelConfirmed | Restored | Elected | Inst
 
 
 class Holder(NamedTuple):
-    """The resource that a move in flight to these replicas is of, by uid, and its namespace."""
+    """The resource whose move to these replicas is in flight, by uid, and its namespace."""
 
     uid: str
     namespace: str
@@ -99,33 +99,36 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What this process saw in its last seconds, by a monotonic clock.
-
-    `now` is when the last observation began: what it read is not older. `busy` is when a partition was last seen in
-    flight, or may have been altered. `cancelled` are the partitions, by the resource's uid, whose cancel a broker
-    confirmed and whose order is still to be restored: where metadata shows the original replicas, that need not settle
-    first. `refused` is by partition and request, `unwritten` by the uid of a resource that could not be written,
-    `doubts` by the replicas: why no answer came to the last request. `tracks` are of moves in flight. `silence` is
-    since when a partition waits for what brokers report of their log directories. `holders` are of moves in flight,
-    also after a resource has gone without an end to its moves. `reports` are about log directories. `unanswered` are
-    the last writes without an answer, `answered` the partitions held whose last write was this process's, and had one.
-    """
+    """What this process saw in its last seconds, by a monotonic clock."""
 
     now: float = 0.0
+    """When the last observation began: what it read is not older."""
     started: float = 0.0
     forwarding: Forwarding = field(default_factory=Forwarding)
     unanswered: Mapping[TopicPartition, Write] = field(default_factory=dict)
+    """The last writes without an answer."""
     answered: frozenset[TopicPartition] = frozenset()
+    """Partitions held by a resource whose last write was this process's, and was answered."""
     clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """When a partition was last seen in flight, or may have been altered."""
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
+    """Partitions, by the resource's uid, whose cancel a broker confirmed and whose order is still to be restored. Where
+    metadata shows the original replicas, it need not settle first."""
     refused: Mapping[tuple[TopicPartition, Request], Refusal] = field(default_factory=dict)
+    """What brokers refused, by partition and request."""
     unwritten: Mapping[str, Refusal] = field(default_factory=dict)
+    """What the API server refused, by the uid of a resource."""
     doubts: Mapping[tuple[TopicPartition, tuple[int, ...]], Problem] = field(default_factory=dict)
+    """Why no answer came to the last request for these replicas."""
     tracks: Mapping[TopicPartition, Track] = field(default_factory=dict)
+    """How near the moves in flight have come to their end."""
     silence: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """Since when a partition waits for brokers to report on their log directories."""
     holders: Mapping[TopicPartition, Holder] = field(default_factory=dict)
+    """Who has the moves in flight, also after a resource went before they had ended."""
     reports: LogDirReports = field(default_factory=LogDirReports)
+    """The reports on log directories."""
 
     def observe(
         self,
@@ -135,8 +138,10 @@ class Recent:
         answered: Collection[int] = (),
         forwarded: Forwarded = NOT_FORWARDED,
     ) -> Recent:
-        """After a snapshot that was read between these moments; `answered` are the brokers that reported log
-        directories."""
+        """Return the memory after a snapshot that was read between these moments.
+
+        `answered` are the brokers that reported log directories.
+        """
         forwarding = self.forwarding.observe(began, forwarded)
         busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
         busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
@@ -156,7 +161,7 @@ class Recent:
         )
 
     def remember(self, facts: Collection[Fact], at: float) -> Recent:
-        """After the steps that these facts are about, which ended at this moment."""
+        """Return the memory after the steps that these facts are about, which ended at this moment."""
         busy, refused, doubts = dict(self.busy), dict(self.refused), dict(self.doubts)
         unanswered, via = dict(self.unanswered), self.forwarding.via
         cancelled, met = set(self.cancelled), set(self.answered)
@@ -202,7 +207,7 @@ class Recent:
         )
 
     def put_off(self, unwritten: Mapping[str, Problem]) -> Recent:
-        """After what was to begin of these resources, by uid, could not be written."""
+        """Return the memory after these resources, by uid, could not be written."""
         found = dict(self.unwritten)
         for uid, problem in unwritten.items():
             away = problem.reason is Reason.API_SERVER_UNAVAILABLE
@@ -211,15 +216,15 @@ class Recent:
         return replace(self, unwritten=found)
 
     def remember_changes(self, outcomes: Mapping[Change, Outcome]) -> Recent:
-        """After changes of configurations."""
+        """Return the memory after changes of configurations."""
         lost = {self.forwarding.via_of(c.key.resource) for c, o in outcomes.items() if o.result is Result.UNKNOWN}
         return replace(self, forwarding=self.forwarding.lost(lost)) if lost else self
 
     def settled(self, tp: TopicPartition, write: Write | None = None) -> bool:
-        """Whether nothing has been in flight for it long enough that metadata is not stale.
+        """Whether nothing has been in flight for a partition long enough that metadata is not stale.
 
-        An earlier process may have altered it just before it ended, so a new one waits as long first. `write` is the
-        one that a record leaves open: it has to have landed, and so have all without an answer.
+        An earlier process may have altered the partition just before it ended, so a new one waits as long first.
+        `write` is the one that a record leaves open: it has to have landed, and so have all without an answer.
         """
         since = max(self.busy.get(tp, self.started), self.started)
         for sent in (self.unanswered.get(tp), write):
@@ -227,10 +232,10 @@ class Recent:
         return self.now - since >= SETTLE_SECONDS
 
     def recorded(self, tp: TopicPartition, entry: Entry) -> Write | None:
-        """The write that an entry leaves open; it may say no broker.
+        """Return the write that an entry leaves open; its broker may be unknown.
 
-        The time in a record is before all records of that tick were written. An earlier process may have sent the
-        write as late as when this one began.
+        The time in a record is before all records of that reconciliation were written. An earlier process may have sent
+        the write as late as when this one began.
         """
         if tp in self.answered or not entry.may_land:
             return None
@@ -238,23 +243,23 @@ class Recent:
         return Write(entry.via, max(sent_at, self.started))
 
     def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
-        """The last write for a partition, of this process or as it is recorded, that may not have landed."""
+        """Return the last write for a partition, of this process or as it is recorded, that may not have landed."""
         write = self.unanswered.get(tp) or (self.recorded(tp, entry) if entry else None)
         return write if write and self.now - self.forwarding.landed(write) < SETTLE_SECONDS else None
 
     def shown(self, tp: TopicPartition, broker: int) -> bool:
         """Whether a broker's log directories show all that it was told about a partition.
 
-        What an earlier process told it just before it ended may land late, too.
+        An instruction of an earlier process just before its end may land late, too.
         """
         return self.reports.is_sure(tp, broker, self.started + DIRECT_SECONDS)
 
     def refusal(self, tp: TopicPartition, request: Request) -> Problem | None:
-        """Why it is not asked for now."""
+        """Return why a request is not made now."""
         return self._now(self.refused.get((tp, request)))
 
     def waits(self, uid: str) -> Problem | None:
-        """Why nothing of a resource begins now, if it could not be written."""
+        """Return why nothing of a resource begins now, if it could not be written."""
         return self._now(self.unwritten.get(uid))
 
     def _now(self, refusal: Refusal | None) -> Problem | None:

@@ -1,7 +1,7 @@
 """Who may move what on a KafkaCluster: its own namespace everything, others the topics that it allows them.
 
-A namespace that is not allowed learns nothing of the cluster from its resources' status, not even whether it exists,
-and one that is allowed nothing of topics that are not its own.
+A namespace that is not allowed learns nothing of the cluster from its resources' status, not even whether it exists.
+One that is allowed learns nothing of topics that are not its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.errors import Reason
 
 ALL_NAMESPACES = ""
-"""What stands for all namespaces, where one is named."""
+"""Stands for all namespaces."""
 
 
 class Namespaces(set[str]):
@@ -27,12 +27,12 @@ class Namespaces(set[str]):
 
 
 def name_of(resource: Resource) -> Name:
-    """The name of a resource, for its own namespace to read."""
+    """Return the name of a resource, for its own namespace to read."""
     return Name(f"{resource.namespace}/{resource.name}", namespaces=frozenset({resource.namespace}))
 
 
 def not_allowed(namespace: str) -> Problem:
-    """What a namespace learns of a KafkaCluster of another one that does not allow it, or is not there."""
+    """Return what a namespace learns of another's KafkaCluster that does not allow it, or is not there."""
     return Problem(
         Reason.NAMESPACE_NOT_ALLOWED,
         f"the KafkaCluster of spec.clusterRef is not there, or does not allow the namespace {namespace}; "
@@ -41,7 +41,7 @@ def not_allowed(namespace: str) -> Problem:
 
 
 def not_readable(namespace: str) -> Problem:
-    """What is said of a KafkaCluster in a namespace that the operator may not read now."""
+    """Return the problem of a KafkaCluster in a namespace that the operator may not read now."""
     return Problem(
         Reason.NOT_AUTHORIZED,
         f"the operator may not read the namespace {namespace} of spec.clusterRef, whether it exists or not: "
@@ -51,19 +51,21 @@ def not_readable(namespace: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`allowed` has patterns of topic names by namespace, the KafkaCluster's own among them, which is the `owner`."""
+    """Who may move what on a KafkaCluster."""
 
     allowed: Mapping[str, tuple[str, ...]]
+    """Patterns of topic names by namespace, the KafkaCluster's own among them."""
     owner: str | None = None
+    """The KafkaCluster's namespace."""
 
     def of_namespace(self, namespace: str) -> Problem | None:
-        """Why the resources of a namespace may not use the cluster at all."""
+        """Return why the resources of a namespace may not use the cluster at all, or None."""
         if namespace in self.allowed:
             return None
         return not_allowed(namespace)
 
     def of_topic(self, namespace: str, topic: str) -> Problem | None:
-        """Why the resources of a namespace may not move a topic."""
+        """Return why the resources of a namespace may not move a topic, or None."""
         if problem := self.of_namespace(namespace):
             return problem
         # the schema lets no pattern have brackets, so that * and ? are all that is special
@@ -76,11 +78,11 @@ class Permission:
         )
 
     def audience(self, namespace: str) -> Audience:
-        """Who reads the statuses in a namespace."""
+        """Return who reads the statuses in a namespace."""
         return Audience(namespace, self.allowed.get(namespace, ()), namespace == self.owner)
 
     def view(self, resource: Resource, snapshot: Snapshot) -> Snapshot:
-        """What a resource's status may show: not the topics that it may not move and never has moved."""
+        """Return the snapshot that a resource's status may show: no topics that it may not move and never has moved."""
         known = {tp.topic for tp in resource.record}
         asked = {tp.topic for tp in resource.asked} - known
         hidden = {topic for topic in asked if self.of_topic(resource.namespace, topic)}

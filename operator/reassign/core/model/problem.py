@@ -12,47 +12,45 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from reassign.errors import Reason, ReassignError
-from reassign.text import listed
-
-MAX_NAMED = 20
-"""More than a partition's target can have."""
+from reassign.text import MAX_NAMED, listed
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """A name, and who may read it: the users of these namespaces, and those who may move its topic.
 
-    The KafkaCluster's own namespace reads every name, but for what is `elsewhere`: another KafkaCluster.
+    The KafkaCluster's own namespace reads every name but those of other KafkaClusters.
     """
 
     text: str
     topic: str | None = None
     namespaces: frozenset[str] = frozenset()
     elsewhere: bool = False
+    """Whether it is the name of another KafkaCluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names in a sentence, at most so many of them; `hidden` stands there where the reader may read none."""
+    """Names in a sentence."""
 
     names: tuple[Name, ...]
     hidden: str
+    """Stands in the sentence where the reader may read none of the names."""
     most: int = 5
+    """How many names the sentence has at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Those who read a status: the users of a namespace, and the patterns of the topics that they may move.
-
-    `owner`: it is the KafkaCluster's own namespace.
-    """
+    """Those who read a status: the users of a namespace, and the patterns of the topics that they may move."""
 
     namespace: str
     topics: tuple[str, ...] = ()
     owner: bool = False
+    """Whether it is the KafkaCluster's own namespace."""
 
     def reads(self, name: Name) -> bool:
-        """Whether they may read a name."""
+        """Whether the audience may read a name."""
         if (self.owner and not name.elsewhere) or self.namespace in name.namespaces:
             return True
         return name.topic is not None and any(fnmatchcase(name.topic, pattern) for pattern in self.topics)
@@ -76,7 +74,7 @@ class Problem:
 
 
 def render(problem: Problem, audience: Audience | None) -> Problem:
-    """The problem as this audience may read it; all of it where there is no bound on who may."""
+    """Return the problem as this audience may read it; all of it where there is no bound on who may."""
     return Problem(problem.reason, "".join(_spoken(part, audience) for part in problem.parts))
 
 
@@ -88,7 +86,7 @@ def _spoken(part: str | Names, audience: Audience | None) -> str:
 
 
 def private(text: str, hidden: str) -> Names:
-    """Words for the KafkaCluster's own namespace alone."""
+    """Return words for the KafkaCluster's own namespace alone; all others read `hidden`."""
     return Names((Name(text),), hidden)
 
 
@@ -103,11 +101,11 @@ PLANNED = frozenset(
         Reason.INSUFFICIENT_MEMORY,
     }
 )
-"""What is said with these speaks of the plan alone."""
+"""Reasons whose messages speak of the plan alone."""
 
 
 def error_problem(error: ReassignError) -> Problem:
-    """What is said of an error in using the cluster: it may name addresses, Secrets, and what belongs to others."""
+    """Return the problem of an error in using the cluster; it may name addresses, Secrets and what others have."""
     if error.reason in PLANNED:
         return Problem(error.reason, error.message)
     hidden = "the Kafka cluster cannot be used for this now; the users of the KafkaCluster's namespace can see why"
@@ -115,7 +113,7 @@ def error_problem(error: ReassignError) -> Problem:
 
 
 def unwritten_problem(error: ReassignError, namespace: str) -> Problem:
-    """What is said of a resource in this namespace whose record, finalizer or status could not be written."""
+    """Return the problem of a resource in this namespace whose record, finalizer or status could not be written."""
     why = Name(error.message, namespaces=frozenset({namespace}))
     return Problem(
         error.reason, "its record or status cannot be written: ", Names((why,), "the operator's log has the reason")
@@ -123,5 +121,5 @@ def unwritten_problem(error: ReassignError, namespace: str) -> Problem:
 
 
 def ids(brokers: Iterable[int]) -> str:
-    """Broker ids for a sentence; of a large cluster some, and how many more there are."""
+    """Return broker ids for a sentence; of a large cluster some, and how many more there are."""
     return listed(sorted(brokers), most=MAX_NAMED)

@@ -20,7 +20,7 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class CopyProgress:
     """Bytes that replicas being added hold, and will hold."""
 
     copied: int
@@ -28,37 +28,42 @@ class Bytes:
 
 
 def leader_bytes(tp: TopicPartition, snapshot: Snapshot) -> int | None:
-    """Bytes of a partition's leader, else of its largest replica; None while sizes are not known."""
+    """Return the bytes of a partition's leader, else of its largest replica; None while sizes are not known."""
     sizes, leader = (snapshot.sizes or {}).get(tp), snapshot.leader(tp)
     if not sizes:
         return None
     return sizes[leader] if leader is not None and leader in sizes else max(sizes.values())
 
 
-def partition_bytes(tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot) -> Bytes | None:
-    """Bytes that one partition's move copies; None while sizes are not known."""
+def partition_bytes(
+    tp: TopicPartition, entry: Entry | None, target: Sequence[int], snapshot: Snapshot
+) -> CopyProgress | None:
+    """Return the bytes that one partition's move copies; None while sizes are not known."""
     partition, whole = snapshot.partition(tp), leader_bytes(tp, snapshot)
     if whole is None or partition is None:
         return None
     sizes = (snapshot.sizes or {})[tp]
     if entry is None:
-        return Bytes(0, whole * len(set(target) - set(partition.replicas)))
+        return CopyProgress(0, whole * len(set(target) - set(partition.replicas)))
     total = whole * len(entry.added)
     if entry.state is State.COMPLETED:
-        return Bytes(total, total)
-    held = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
-    return Bytes(sum(held), total)
+        return CopyProgress(total, total)
+    copied = (whole if b in partition.isr else min(sizes.get(b, 0), max(whole - 1, 0)) for b in entry.added)
+    return CopyProgress(sum(copied), total)
 
 
-def together(parts: Sequence[Bytes], reported: int) -> Bytes:
-    """All parts. Copied is never less than what was reported before, and what is still to come stays what it is."""
+def together(parts: Sequence[CopyProgress], reported: int) -> CopyProgress:
+    """Return the sum of all parts.
+
+    The bytes copied are never fewer than were reported before, and the bytes still to come stay as they are.
+    """
     copied = sum(part.copied for part in parts)
     to_come = sum(part.total for part in parts) - copied
-    return Bytes(max(copied, reported), max(copied, reported) + to_come)
+    return CopyProgress(max(copied, reported), max(copied, reported) + to_come)
 
 
 def rate(samples: Sequence[tuple[float, int]]) -> int | None:
-    """Bytes per second over a window of (seconds, bytes copied); None until it is known."""
+    """Return bytes per second over a window of (seconds, bytes copied); None until it is known."""
     if len(samples) < 2:
         return None
     (start, first), (end, last) = samples[0], samples[-1]
@@ -68,7 +73,7 @@ def rate(samples: Sequence[tuple[float, int]]) -> int | None:
 
 
 def percent(copied: int, total: int, completed: int, partitions: int) -> int:
-    """Of the bytes, or of the partitions where there are none; 100 only when every partition is completed."""
+    """Return the percentage of bytes, or of partitions where there are none; 100 only when all are completed."""
     if completed == partitions:
         return 100
     share = copied / total if total else completed / partitions
@@ -76,14 +81,14 @@ def percent(copied: int, total: int, completed: int, partitions: int) -> int:
 
 
 def completion_time(remaining: int, bytes_per_second: int | None, now: datetime) -> datetime | None:
-    """When the remaining bytes are copied at this rate; None where that is too far off."""
+    """Return when the remaining bytes are copied at this rate; None where that is too far off."""
     if not bytes_per_second or remaining / bytes_per_second > MAX_SECONDS_LEFT:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
 
 
 def amount(size: float) -> str:
-    """Bytes for people, two digits of them: `1.2 GiB`, `340 MiB`, `0 B`."""
+    """Return bytes for people, to two digits: `1.2 GiB`, `340 MiB`, `0 B`."""
     unit = 0
     while size >= 1000 and unit < len(UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -92,7 +97,7 @@ def amount(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration for people: `40 s`, `4 min`, `2.5 h`."""
+    """Return a duration for people: `40 s`, `4 min`, `2.5 h`."""
     if seconds < 90:
         return f"{round(seconds)} s"
     if seconds < 5400:

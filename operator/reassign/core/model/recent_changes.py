@@ -1,7 +1,7 @@
 """The configuration changes of the last seconds, which a read may not show yet, and what others change again and again.
 
-Drift is set again at once, and when it repeats after growing waits. Where it leaves brokers to copy faster than they
-should, these stay short: nothing else protects the moves in flight.
+A throttle that another client changed is set again at once, and after growing waits when that repeats. Where brokers
+copy faster than they should, the waits stay short: nothing else bounds the moves in flight.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResourceType, Observed, put
 from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding, Write
 from reassign.core.model.steps import Outcome, Result
@@ -30,7 +30,7 @@ class Drift(NamedTuple):
     at: float
 
     def wait(self, longest: float = LONGEST_LOOSER_SECONDS) -> float:
-        """How long it has to stand; until then it is not set again."""
+        """Return how long the throttle has to stand; until then it is not set again."""
         return min(REPEAT_SECONDS * 2.0 ** min(self.times - 1, 10), longest)
 
 
@@ -44,27 +44,26 @@ class SentChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecentChanges:
-    """The configuration changes of this process's last seconds, by a monotonic clock.
-
-    `now` is when the last read began. `drifts` are the configurations that another client changed in the last minutes.
-    `earlier` is the last change that an earlier process recorded; of topics, where it says a broker.
-    """
+    """The configuration changes of this process's last seconds, by a monotonic clock."""
 
     started: float
     now: float = 0.0
+    """When the last read began."""
     sent: tuple[SentChange, ...] = ()
     drifts: Mapping[ConfigKey, Drift] = field(default_factory=dict)
+    """Configurations that another client changed in the last minutes."""
     forwarding: Forwarding = field(default_factory=Forwarding)
     earlier: Write | None = None
+    """The last change that an earlier process recorded; the broker is that of topics, where one is recorded."""
 
     def observe(self, began: float, forwarding: Forwarding | None = None) -> RecentChanges:
-        """After a read that began then."""
+        """Return the state after a read that began then."""
         drifts = {key: drift for key, drift in self.drifts.items() if began - drift.at < FORGOTTEN_SECONDS}
         after = replace(self, now=began, forwarding=forwarding or self.forwarding, drifts=drifts)
         return replace(after, sent=tuple(sent for sent in self.sent if began - after._shown(sent) < SETTLE_SECONDS))
 
     def remember(self, outcomes: Mapping[Change, Outcome], at: float) -> RecentChanges:
-        """After these changes; one without an answer may not have been carried out, or may be later."""
+        """Return the state after these changes; one without an answer may never be carried out, or later."""
         new = [
             SentChange(Write(self.forwarding.via_of(change.key.resource), at), change, answered)
             for change, outcome in outcomes.items()
@@ -74,25 +73,25 @@ class RecentChanges:
         return replace(self, sent=(*self.sent, *new))
 
     def drifted(self, keys: Iterable[ConfigKey], at: float) -> RecentChanges:
-        """After these were set again, because another client had changed them."""
+        """Return the state after these were set again, because another client had changed them."""
         drifts = {key: Drift(self.drifts[key].times + 1 if key in self.drifts else 1, at) for key in keys}
         return replace(self, drifts={**self.drifts, **drifts})
 
     def unsteady(self, key: ConfigKey, longest: float = LONGEST_LOOSER_SECONDS) -> bool:
-        """Whether it was set again too lately to rely on it, or to set it once more."""
+        """Whether a configuration was set again too lately to rely on it, or to set it once more."""
         drift = self.drifts.get(key)
         return drift is not None and self.now - drift.at < drift.wait(longest)
 
     @property
     def repeated(self) -> Collection[tuple[ConfigKey, Drift]]:
-        """What another client changes again and again."""
+        """The configurations that another client changes again and again."""
         return sorted((key, drift) for key, drift in self.drifts.items() if drift.times >= REPEATED)
 
     def settled(self, keys: Collection[ConfigKey], recorded: Collection[ConfigKey] = ()) -> Set[ConfigKey]:
-        """The configurations that a read shows as they are.
+        """Return the configurations that a read shows as they are.
 
-        An earlier process may have changed them just before it ended, so a new one waits as long first; what is
-        recorded may have been changed without an answer.
+        An earlier process may have changed them just before it ended, so a new one waits as long first. A recorded
+        change may have been made without an answer.
         """
         sent = {sent.change.key for sent in self.sent}
         return {key for key in keys if key not in sent and self._old(key, key in recorded)}
@@ -105,8 +104,8 @@ class RecentChanges:
             since = max(since, self.forwarding.shown(Write(broker, self.earlier.at), reader))
         return self.now - since >= SETTLE_SECONDS
 
-    def in_doubt(self, record: ThrottleStatus | None) -> list[Write]:
-        """The changes without an answer, and those of an earlier process that are recorded."""
+    def in_doubt(self, record: RecordedThrottles | None) -> list[Write]:
+        """Return the writes without an answer, and those of an earlier process that are recorded."""
         found = [sent.write for sent in self.sent if not sent.answered]
         if record is None or (self.now and not self.earlier):
             return found
@@ -114,7 +113,7 @@ class RecentChanges:
         return [*found, earlier, *(Write(b.broker, earlier.at) for b in record.brokers)]
 
     def over(self, observed: Observed) -> Observed:
-        """A read with the confirmed changes since laid over it."""
+        """Return a read with the confirmed changes since laid over it."""
         shown = {resource: None if configs is None else dict(configs) for resource, configs in observed.items()}
         for _, change, answered in self.sent:
             configs = shown.get(change.key.resource)

@@ -23,9 +23,9 @@ from reassign.core.model.snapshot import TopicPartition
 
 @dataclass(frozen=True)
 class Resource:
-    """One PartitionReassignment; `unsupported` says what it asks for that cannot be done.
+    """One PartitionReassignment.
 
-    What is derived from spec and status is worked out once: a tick asks for it many times.
+    What is derived from spec and status is computed once: a reconciliation asks for it many times.
     """
 
     uid: str
@@ -44,17 +44,18 @@ class Resource:
     """Whether only the record is left: the object went without us, and what it has in flight is undone."""
     deleted: datetime | None = None
     unsupported: Problem | None = None
+    """What the resource asks for that cannot be done."""
     plan: str | None = None
     """The ReassignmentPlan whose wave it is."""
 
     @property
     def age_key(self) -> tuple[datetime, str]:
-        """Sorts resources by who came first; the uid breaks a tie."""
+        """A key that sorts resources by age; the uid breaks a tie."""
         return (self.created, self.uid)
 
     @property
     def partitions(self) -> int:
-        """How many the spec names."""
+        """How many partitions the spec names."""
         return len(self.spec.partitions)
 
     @property
@@ -64,7 +65,7 @@ class Resource:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to do, and status says so: it is only judged for drift."""
+        """Whether nothing is left to do, and status says so: the resource is only judged for drift."""
         return self.up_to_date and bool(self.status.completion_time) and not self.has_finalizer and not self.deleted
 
     @property
@@ -77,12 +78,12 @@ class Resource:
 
     @property
     def asleep(self) -> bool:
-        """Whether it is suspended, status says so, and it holds nothing: what becomes of it can wait."""
+        """Whether the resource is suspended, status says so, and it holds nothing: what becomes of it can wait."""
         return self.spec.suspend and self.up_to_date and not active(self.record) and not self.deleted
 
     @property
     def dry_run(self) -> bool:
-        """Whether it is only judged."""
+        """Whether the resource is only judged."""
         return self.spec.mode is Mode.DRY_RUN
 
     @cached_property
@@ -102,13 +103,13 @@ class Resource:
 
     @cached_property
     def wanted(self) -> Mapping[TopicPartition, tuple[int, ...]]:
-        """The target replicas by partition; nothing once it is being deleted."""
+        """The target replicas by partition; nothing once the resource is being deleted."""
         return {} if self.deleted else {tp: entry.replicas for tp, entry in self.asked.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What is asked of a settled PartitionReassignment between two judgements for drift: it holds no partition."""
+    """The summary of a settled PartitionReassignment between two judgements for drift: it holds no partition."""
 
     uid: str
     version: int
@@ -118,7 +119,7 @@ class Settled:
     digest: str
     """The `spec_digest` of the spec."""
     partitions: int
-    """How many it names."""
+    """How many partitions it names."""
     succeeded: bool
     """Whether it succeeded, or else failed."""
     completion_time: datetime
@@ -129,11 +130,11 @@ class Settled:
 
     @classmethod
     def of(cls, resource: Resource) -> Settled | None:
-        """What is kept of a resource; None where more is asked of it than that."""
+        """Return the summary of a resource; None where more of it is needed."""
         status = resource.status
         true = {condition.type for condition in status.conditions if condition.status is ConditionStatus.TRUE}
         ended = resource.settled and true & {"Succeeded", "Failed"}
-        if not ended or status.completion_time is None or status.record:
+        if not ended or status.completion_time is None:
             return None
         return cls(
             uid=resource.uid,

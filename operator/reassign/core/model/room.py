@@ -1,8 +1,8 @@
-"""Room: what the volumes of brokers have room for, with all that is to come.
+"""Room: how much the volumes of brokers can still take, with all that is to come.
 
-What is to come is what moves in flight have not copied yet, and what was admitted since. What sources will free
-does not count: it is freed only after the copy. A volume whose size is not known has room; a broker that has not
-said what is in its directories may not have any.
+To come is what moves in flight have not copied yet, and what was admitted since. What sources will free does not count:
+it is freed only after the copy. A volume whose size is not known has room; a broker that has not said what is in its
+directories may not have any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reassign.planning.problem.volume import shared
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """What directories of one broker share: total and usable bytes."""
+    """A volume that directories of one broker share: total and usable bytes."""
 
     total: int
     usable: int
@@ -26,7 +26,7 @@ class Volume:
 
 
 def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
-    """The distinct volumes of directories that are online, where their sizes are known."""
+    """Return the distinct volumes of directories that are online, where their sizes are known."""
     distinct: list[Volume] = []
     for path, directory in sorted(directories.items()):
         if not directory.online or directory.total is None or directory.usable is None:
@@ -42,20 +42,20 @@ def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
 
 @dataclass(slots=True)
 class Room:
-    """What brokers have room for, `min_free_percent` of each volume left free; `answered` are those that said lately.
-
-    `coming` are bytes by broker and directory; None for a directory that the broker chooses.
-    """
+    """What brokers have room for."""
 
     snapshot: Snapshot
     min_free_percent: int
+    """The share of each volume that is left free."""
     answered: Collection[int]
+    """Brokers that have reported lately."""
     coming: Counter[tuple[int, str | None]] = field(default_factory=Counter)
+    """Bytes to come by broker and directory; None for a directory that the broker chooses."""
     _volumes: dict[int, list[Volume]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, min_free_percent: int, answered: Collection[int]) -> Room:
-        """With what is in flight still to come."""
+        """Return the room of a snapshot, with the rest of all moves in flight still to come."""
         room = cls(snapshot, min_free_percent, answered)
         for tp, in_flight in snapshot.reassignments.items():
             whole = leader_bytes(tp, snapshot) or 0
@@ -98,5 +98,5 @@ class Room:
             self.coming[broker, log_dirs.get(broker)] += size
 
     def copy(self) -> Room:
-        """The same, for counting what if."""
+        """Return a copy, for counting what if."""
         return replace(self, coming=Counter(self.coming))

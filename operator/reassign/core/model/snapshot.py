@@ -1,12 +1,12 @@
-"""What is observed of a Kafka cluster: values only."""
+"""The observation of a Kafka cluster: values only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded
 
 
@@ -20,13 +20,6 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class ReplicationFactorGuard(StrEnum):
-    """Who holds the replication factor (KIP-860): the broker, or we by looking right before the alter."""
-
-    NATIVE = "Native"
-    EMULATED = "Emulated"
-
-
 @dataclass(frozen=True, slots=True)
 class Broker:
     """A registered broker; fenced ones take no part (they are down, or still starting)."""
@@ -38,15 +31,13 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Metadata of a partition: all its replicas (while one is reassigned, the adding ones too).
-
-    `offline` replicas are on a broker that is down, or in a log directory that is offline.
-    """
+    """Metadata of a partition: all its replicas (while one is reassigned, the adding ones too)."""
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
     leader: int | None
     offline: frozenset[int] = frozenset()
+    """Replicas on a broker that is down, or in a log directory that is offline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +80,20 @@ class Reassignment:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log directory of a broker: its volume's bytes (None: not known), and bytes by partition of those asked for.
+    """A log directory of a broker: bytes of its volume (None: not known), and of the partitions that were asked for.
 
-    Directories on one volume repeat its numbers. `futures` are copies under way from another directory of the
-    broker (KIP-113); they replace the main log when they have caught up. New replicas are not put into a cordoned
-    directory by the broker itself (KIP-1066).
+    Directories on one volume repeat its numbers.
     """
 
     online: bool = True
     cordoned: bool = False
+    """The broker itself puts no new replicas into a cordoned directory (KIP-1066)."""
     total: int | None = None
     usable: int | None = None
     logs: Mapping[TopicPartition, int] = field(default_factory=dict)
     futures: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Copies under way from another directory of the broker (KIP-113), which replace the main log once they have caught
+    up."""
 
 
 Sizes = Mapping[TopicPartition, Mapping[int, int]]
@@ -111,30 +103,30 @@ LogDirs = Mapping[int, Mapping[str, LogDir]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One observation of a cluster.
-
-    `reassignments` is the truth of what is in flight; `topics` holds those asked for that exist, and can lag
-    behind a write. `sizes` are bytes by partition and broker, of main logs, for the partitions asked for and those
-    in flight; None when sizes were not asked for at this tick. `log_dirs` come with them. `forwarded` says
-    which brokers listed what is in flight.
-    """
+    """One observation of a cluster."""
 
     cluster_id: str
     guard: ReplicationFactorGuard
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Topic]
+    """Topics that were asked for and exist; they can lag behind a write."""
     reassignments: Mapping[TopicPartition, Reassignment]
+    """The truth of what is in flight."""
     unauthorized_topics: frozenset[str] = frozenset()
     sizes: Sizes | None = None
+    """Bytes of main logs by partition and broker, of the partitions asked for and those in flight; None when not asked
+    for."""
     log_dirs: LogDirs = field(default_factory=dict)
+    """Log directories, where sizes were asked for."""
     forwarded: Forwarded = NOT_FORWARDED
+    """Which brokers listed the reassignments in flight."""
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic else None
 
     def lost(self, tp: TopicPartition, topic_id: str) -> bool:
-        """Whether that topic, or its partition, is gone; what is listed in flight or hidden from us is not."""
+        """Whether the topic with this id, or its partition, is gone; what is in flight or hidden from us is not."""
         topic = self.topics.get(tp.topic)
         if topic and topic.id != topic_id:
             return True
@@ -142,6 +134,6 @@ class Snapshot:
         return not hidden and (topic is None or tp.partition not in topic.partitions)
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """The broker that leads a partition; None where there is none, or it is not known."""
+        """Return the broker that leads a partition; None where there is none, or it is not known."""
         partition = self.partition(tp)
         return partition.leader if partition else None

@@ -1,4 +1,4 @@
-"""What can be done to partitions, and the outcome of doing it: values only."""
+"""Steps that can be taken for partitions, and their outcomes: values only."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Make these the replicas of a partition, in this order (AlterPartitionReassignments).
+    """New replicas for a partition, in this order (AlterPartitionReassignments).
 
-    With the guard, the replication factor must not change (KIP-860). `judged` is what it was judged by.
+    With the guard, the replication factor must not change (KIP-860).
     """
 
     tp: TopicPartition
     replicas: tuple[int, ...]
     allow_replication_factor_change: bool = False
     judged: Judged | None = field(default=None, compare=False, repr=False)
+    """The topic and replicas that the partition was judged by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Revert the move of a partition towards `target`, sorted (AlterPartitionReassignments with no replicas)."""
+    """A cancel of a partition's move (AlterPartitionReassignments with no replicas)."""
 
     tp: TopicPartition
     target: tuple[int, ...]
+    """The replicas that the move goes to, sorted."""
 
     @classmethod
     def of(cls, tp: TopicPartition, move: Reassignment) -> Cancel:
-        """The cancel of a move that is listed."""
+        """Return the cancel of a move that is listed."""
         return cls(tp, tuple(sorted(move.target)))
 
 
 @dataclass(frozen=True, slots=True)
 class Elect:
-    """Make the first replica the leader (ElectLeaders, preferred)."""
+    """An election of the first replica as the leader (ElectLeaders, preferred)."""
 
     tp: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class AlterLogDirs:
-    """Put replicas into these directories of their brokers, each as broker and path (AlterReplicaLogDirs)."""
+    """The directories to put replicas into, each as broker and path (AlterReplicaLogDirs)."""
 
     tp: TopicPartition
     dirs: tuple[tuple[int, str], ...]
@@ -73,19 +75,17 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step met; reason and message unless it was applied.
-
-    The message may name a broker's address where there is no answer, or it is `private`.
-    """
+    """The outcome of a step; reason and message unless it was applied."""
 
     result: Result
     reason: Reason | None = None
     message: str = ""
     private: bool = False
+    """Whether the message may name a broker's address; where there is no answer, any may."""
 
     @property
     def problem(self) -> Problem:
-        """What it met, of one that was not applied."""
+        """The problem of a step that was not applied."""
         reason = self.reason or Reason.REQUEST_FAILED
         if self.private or self.result in (Result.UNKNOWN, Result.NOT_SENT):
             return Problem(reason, private(self.message, "the brokers did not answer; they are asked again"))

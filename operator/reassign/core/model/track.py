@@ -17,41 +17,40 @@ BLIND_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far a move is from its end at one observation.
-
-    `lacking` are the brokers whose replica is not in sync. `gap` is the bytes that they lack, `copied` the bytes
-    that they hold; `gap` is None where sizes are not known.
-    """
+    """How far a move is from its end at one observation."""
 
     in_sync: int
     lacking: frozenset[int]
+    """Brokers whose replica is not in sync."""
     gap: int | None = None
+    """Bytes that these replicas lack; None where sizes are not known."""
     copied: int = 0
+    """Bytes that these replicas hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """How near a move to `target` has come, and `since` when it has not come nearer, by a monotonic clock.
-
-    `gap` is what the replicas lacked at `since`, in bytes, `worst` the most that they lacked since then, and `copied`
-    what they held; None where sizes are not known.
-    """
+    """How near a move has come, and since when it has not come nearer, by a monotonic clock."""
 
     target: tuple[int, ...]
     since: float
+    """When the move last came nearer."""
     observed: float
     in_sync: int
     lacking: frozenset[int]
     gap: int | None = None
+    """Bytes that the replicas lacked then; None where sizes are not known."""
     worst: int | None = None
+    """The most bytes that the replicas have lacked since then."""
     copied: int = 0
+    """Bytes that the replicas held then."""
 
     @classmethod
     def begin(cls, target: tuple[int, ...], now: float, distance: Distance) -> Track:
         return cls(target, now, now, distance.in_sync, distance.lacking, distance.gap, distance.gap, distance.copied)
 
     def observe(self, now: float, distance: Distance) -> Track:
-        """The track after one more observation."""
+        """Return the track after one more observation."""
         blind = now - self.observed if now - self.observed > BLIND_SECONDS else 0.0
         track = replace(self, since=self.since + blind, observed=now)
         gap = distance.gap

@@ -24,10 +24,10 @@ from reassign.core.checks.in_flight import claim
 from reassign.core.checks.input import Input
 from reassign.core.checks.permission import permission
 from reassign.core.model.budget import Budget, slots_of, stuck_sources, take_in_flight, unlisted
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import name_of
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Name
 from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
@@ -61,7 +61,7 @@ class Ledger:
     """What all partitions are judged by: what is observed, and what is left of the cluster's room and budget."""
 
     snapshot: Snapshot
-    policy: Policy
+    rules: ClusterRules
     recent: Recent
     room: Room
     budget: Budget
@@ -83,7 +83,7 @@ class Ledger:
                 wanted,
                 resource,
                 self.snapshot,
-                self.policy,
+                self.rules,
                 self.recent,
                 room,
                 self.budget,
@@ -96,24 +96,24 @@ class Ledger:
 
 
 def admit(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, recent: Recent
+    verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, recent: Recent
 ) -> tuple[list[Verdict], dict[TopicPartition, float]]:
     """The verdicts with what becomes of the partitions that wait, and since when brokers are silent about some.
 
     The verdicts come in the order of their resources' age: the older one claims a partition.
     """
-    claims = _claims(verdicts, snapshot, policy)
+    claims = _claims(verdicts, snapshot, rules)
     stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
-    whole = Budget(policy.limits.partitions_in_flight, policy.limits.moves_per_broker, stuck=stuck)
-    small = policy.small_move_bytes
+    whole = Budget(rules.limits.partitions_in_flight, rules.limits.moves_per_broker, stuck=stuck)
+    small = rules.small_move_bytes
     take_in_flight(whole, snapshot, snapshot.reassignments, small)
-    room = Room.of(snapshot, policy.limits.min_free_disk_percent, recent.reports.fresh(recent.now))
+    room = Room.of(snapshot, rules.limits.min_free_disk_percent, recent.reports.fresh(recent.now))
     for verdict in verdicts:
         _take_unlisted(whole, verdict.record, snapshot, small)
         _expect_unlisted(room, verdict.record, snapshot)
-    shared = _shared_budgets(verdicts, snapshot, policy, stuck, small)
+    shared = _shared_budgets(verdicts, snapshot, rules, stuck, small)
     _take_left_behind(shared, verdicts, snapshot, recent, small)
-    ledger = Ledger(snapshot, policy, recent, room, whole, shared, claims)
+    ledger = Ledger(snapshot, rules, recent, room, whole, shared, claims)
     queues = [
         Queue(verdict, own := _own_budget(verdict, snapshot, stuck, small), ledger.inputs(verdict, own))
         for verdict in verdicts
@@ -189,7 +189,7 @@ def _entry(i: Input, state: State) -> Entry:
     return Entry(i.topic.id, i.partition.replicas, i.target, state, log_dirs=tuple(sorted(i.log_dirs.items())))
 
 
-def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy) -> Claims:
+def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules) -> Claims:
     # what a status still says is held is held: killed now, the next process would read that
     held = {
         tp: v.resource
@@ -204,7 +204,7 @@ def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy) -> 
         if resource.deleted or resource.unsupported or resource.dry_run or resource.spec.suspend:
             continue
         for tp in resource.asked:
-            if tp not in verdict.record and not policy.forbids(resource, tp):
+            if tp not in verdict.record and not rules.forbids(resource, tp):
                 wanted.setdefault(tp, resource)
     return Claims(held, wanted)
 
@@ -250,13 +250,13 @@ def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int], sma
 
 
 def _shared_budgets(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: Policy, stuck: frozenset[int], small: int
+    verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, stuck: frozenset[int], small: int
 ) -> dict[str, Budget]:
     """What each namespace has in flight, and may have."""
     shared: dict[str, Budget] = {}
     for verdict in verdicts:
         namespace = verdict.resource.namespace
-        limits = policy.limits_of(namespace)
+        limits = rules.limits_of(namespace)
         budget = Budget(limits.partitions_in_flight, limits.moves_per_broker, stuck=stuck)
         _take_record(shared.setdefault(namespace, budget), verdict.record, snapshot, small)
     return shared

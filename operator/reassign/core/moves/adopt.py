@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reassign.api.partition_reassignment import WhenInFlight
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Holder
-from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -33,7 +33,7 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
     return left | held
 
 
-def with_adopted(resource: Resource, snapshot: Snapshot, policy: Policy, holders: Holders) -> Record:
+def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holders: Holders) -> Record:
     """The record of a resource; where it was lost, with entries for its moves in flight to where it wants them.
 
     Of a resource whose status says that it has ended, nothing moves again. Without a permission nothing is adopted.
@@ -44,7 +44,7 @@ def with_adopted(resource: Resource, snapshot: Snapshot, policy: Policy, holders
     adopted: dict[TopicPartition, Entry] = {}
     for tp, asked in resource.asked.items():
         topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
-        if tp in resource.record or policy.forbids(resource, tp) or topic is None or partition is None:
+        if tp in resource.record or rules.forbids(resource, tp) or topic is None or partition is None:
             continue
         entry = Entry(topic.id, partition.replicas, asked.replicas, State.COMPLETED, log_dirs=asked.named)
         if _moves(tp, frozenset(asked.replicas), snapshot):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.existence import missing
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.resource import Resource
@@ -110,10 +110,10 @@ class Held:
         return Director(self.snapshot, self.recent, supersede)
 
 
-def held_by(verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy) -> Iterator[Held]:
+def held_by(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules) -> Iterator[Held]:
     """The partitions with an entry in a verdict's record."""
     for tp, entry in verdict.record.items():
-        yield Held(verdict.resource, tp, entry, snapshot, recent, verdict.expired, policy.undo)
+        yield Held(verdict.resource, tp, entry, snapshot, recent, verdict.expired, rules.undo)
 
 
 def advance(verdict: Verdict, moves: Mapping[TopicPartition, Move]) -> Verdict:

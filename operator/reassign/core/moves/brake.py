@@ -92,17 +92,17 @@ def met_by(undo: Undo, outcomes: Mapping[Step, Outcome]) -> list[Fact]:
     return facts
 
 
-Moves = Mapping[TopicPartition, tuple[int, ...]]
+TargetReplicas = Mapping[TopicPartition, tuple[int, ...]]
 """Target replicas by partition, the preferred leader first."""
 
 
-def undone_by(steps: Iterable[Step], snapshot: Snapshot) -> Moves:
+def undone_by(steps: Iterable[Step], snapshot: Snapshot) -> TargetReplicas:
     """The moves that these steps cancel, so that they could be begun again."""
     cancelled = (snapshot.reassignments.get(step.tp) and step.tp for step in steps if isinstance(step, Cancel))
     return {tp: snapshot.reassignments[tp].final for tp in cancelled if tp}
 
 
-def documents(moves: Moves, limit: int = MAX_DOCUMENT_BYTES) -> Sequence[str]:
+def documents(moves: TargetReplicas, limit: int = MAX_DOCUMENT_BYTES) -> Sequence[str]:
     """The moves as the stock tool's JSON (kafka-reassign-partitions --reassignment-json-file), each below `limit`."""
     lines = [
         json.dumps({"topic": tp.topic, "partition": tp.partition, "replicas": replicas}, separators=(",", ":"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reassign.api.partition_reassignment import PreferredLeader, WhenInFlight
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.snapshot import Partition, Snapshot
 from reassign.core.model.states import State
@@ -23,11 +23,11 @@ from reassign.core.moves.undo import goes_back
 from reassign.errors import Reason
 
 
-def follow(verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy) -> Verdict:
+def follow(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules) -> Verdict:
     """Take every entry that does not go back one step further."""
     if verdict.release:
         return verdict
-    held = held_by(verdict, snapshot, recent, policy)
+    held = held_by(verdict, snapshot, recent, rules)
     return advance(verdict, {h.tp: _next(h) for h in held if not goes_back(h)})
 
 

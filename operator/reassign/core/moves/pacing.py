@@ -44,7 +44,7 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Comparison:
     """What samples have shown so far: the last one, and the result of comparing them.
 
     `new` lost replicas in sync at the last comparison while they were not moved. `fallen` did so at any, and lack more
@@ -75,14 +75,14 @@ def take_sample(
     return Sample(missing, moving | recent.busy.keys() | snapshot.reassignments.keys(), recent.now)
 
 
-def compare(before: Seen | None, now: Sample) -> Seen:
+def compare(before: Comparison | None, now: Sample) -> Comparison:
     """Compare a sample with the one before it; the first one is only what later ones are compared with."""
     if before is None or now.at - before.last.at > COMPARABLE_SECONDS:
-        return Seen(now)
+        return Comparison(now)
     known = before.last.missing
     new = tuple(sorted(tp for tp, lost in now.missing.items() if lost > known.get(tp, 0) and tp not in now.moving))
     fallen = {tp: known.get(tp, 0) for tp in new} | dict(before.fallen)
-    return Seen(now, new, {tp: level for tp, level in fallen.items() if now.missing.get(tp, 0) > level})
+    return Comparison(now, new, {tp: level for tp, level in fallen.items() if now.missing.get(tp, 0) > level})
 
 
 def within(before: PacingStatus | None, limit: int) -> PacingStatus:
@@ -93,7 +93,9 @@ def within(before: PacingStatus | None, limit: int) -> PacingStatus:
     return before
 
 
-def paced(before: PacingStatus, limit: int, seen: Seen, taken: int, now: datetime, others: int = 0) -> PacingStatus:
+def paced(
+    before: PacingStatus, limit: int, seen: Comparison, taken: int, now: datetime, others: int = 0
+) -> PacingStatus:
     """The budget after a sample, from 1 to `limit`.
 
     `taken` places were taken after the last admission, `others` of them by moves that are not ours.
@@ -135,7 +137,7 @@ class Pacer:
 
     taken: int = 0
     others: int = 0
-    seen: Seen | None = None
+    seen: Comparison | None = None
     status: PacingStatus | None = None
 
     def pace(self, limits: Limits, status: PacingStatus | None, now: datetime, sample: Sample | None = None) -> Pacer:

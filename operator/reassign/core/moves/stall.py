@@ -11,9 +11,9 @@ from functools import cached_property
 
 from reassign.core.checks.in_flight import copy_of_others
 from reassign.core.checks.log_dirs import unknown_log_dir
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import duration, leader_bytes
 from reassign.core.model.record import Entry
@@ -25,20 +25,20 @@ from reassign.errors import Reason
 
 
 def stalls(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, policy: Policy
+    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ClusterRules
 ) -> tuple[list[Verdict], dict[TopicPartition, Track]]:
     """The verdicts with the moves that are stalled, and how near each move has come by now.
 
     Where a broker has refused to go on, the verdict says why already.
     """
     tracks: dict[TopicPartition, Track] = {}
-    return [_with_stalls(verdict, snapshot, recent, policy, tracks) for verdict in verdicts], tracks
+    return [_with_stalls(verdict, snapshot, recent, rules, tracks) for verdict in verdicts], tracks
 
 
 def _with_stalls(
-    verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy, tracks: dict[TopicPartition, Track]
+    verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, tracks: dict[TopicPartition, Track]
 ) -> Verdict:
-    timeout, throttled = verdict.resource.spec.stall_timeout_seconds, policy.throttles(verdict.resource)
+    timeout, throttled = verdict.resource.spec.stall_timeout_seconds, rules.throttles(verdict.resource)
     stalled = dict(verdict.stalls)
     for tp, entry in verdict.record.items():
         partition = snapshot.partition(tp)

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.api.partition_reassignment import DeletionPolicy, PartitionState
 from reassign.core.checks.in_sync import cancel_problem
+from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import Policy
 from reassign.core.model.problem import Problem, ids
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Partition, Reassignment, ReplicationFactorGuard, Snapshot
+from reassign.core.model.snapshot import Partition, Reassignment, Snapshot
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Judged
 from reassign.core.model.verdict import Verdict, Waiting
@@ -25,12 +26,12 @@ from reassign.core.moves.advance import Held, Move, advance, held_by, with_true_
 from reassign.errors import Reason
 
 
-def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, policy: Policy, now: datetime) -> Verdict:
+def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, now: datetime) -> Verdict:
     """Take every entry that is to go back one step further."""
     resource = verdict.resource
     if resource.deleted and (abandoned := released(resource, verdict.record, now)) is not None:
         return replace(verdict, release=True, abandoned=abandoned)
-    held = held_by(verdict, snapshot, recent, policy)
+    held = held_by(verdict, snapshot, recent, rules)
     return advance(verdict, {h.tp: _bring_back(h) for h in held if goes_back(h)})
 
 

@@ -10,7 +10,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import amount
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.core.plans.model import Plan, Seen, Unread, held_of, says, stall_of
+from reassign.core.plans.model import ObservedCluster, PlanResource, Unread, held_of, says, stall_of
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
@@ -21,9 +21,9 @@ EXCLUDED = "excluded topics"
 
 
 def states_of(
-    plan: Plan,
+    plan: PlanResource,
     current: Resource | None,
-    seen: Seen,
+    seen: ObservedCluster,
     spoilt: Problem | None,
     differs: Sequence[str],
     ahead: Sequence[Resource],
@@ -77,7 +77,7 @@ def goal_met(status: ReassignmentPlanStatus) -> list[ConditionState]:
     return [ConditionState("GoalMet", False, reason, _unmet(parts).removeprefix("; "))]
 
 
-def _stale(plan: Plan, differs: Sequence[str]) -> str:
+def _stale(plan: PlanResource, differs: Sequence[str]) -> str:
     what = "; ".join(differs) if differs else "the cluster is as the plan expects it again"
     anew = "or have it planned anew: delete the plan and apply it again, or change its goal"
     if plan.status.stale_digest is None:
@@ -88,7 +88,7 @@ def _stale(plan: Plan, differs: Sequence[str]) -> str:
     )
 
 
-def _unapproved(plan: Plan, goes_on: str) -> list[ConditionState]:
+def _unapproved(plan: PlanResource, goes_on: str) -> list[ConditionState]:
     digest, given = plan.status.digest, plan.spec.approved_digest
     if given:
         return unsettled(

@@ -23,15 +23,15 @@ from reassign.core.plans.conditions import done, goal_met, names, stalls, states
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
-    Decision,
     DeleteWave,
     MakePlan,
-    Plan,
+    ObservedCluster,
+    PlanDecision,
     Planned,
+    PlanResource,
+    PlanStep,
     RemoveFinalizer,
-    Seen,
     StartWave,
-    Step,
     SuspendWave,
     Unread,
     begun,
@@ -49,13 +49,13 @@ planning = partial(unsettled, Reason.PLANNING)
 
 
 def decide_plan(
-    plan: Plan,
+    plan: PlanResource,
     waves: Sequence[Resource | Settled],
-    seen: Seen,
+    seen: ObservedCluster,
     made: Planned | Problem | None,
     now: datetime,
     unread: Sequence[Unread] = (),
-) -> Decision:
+) -> PlanDecision:
     """What to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
@@ -68,7 +68,9 @@ def decide_plan(
     return _plan_anew(plan, waves, unread, seen, made, now)
 
 
-def _take_down(plan: Plan, waves: Sequence[Resource | Settled], unread: Sequence[Unread], now: datetime) -> Decision:
+def _take_down(
+    plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread], now: datetime
+) -> PlanDecision:
     """Delete the waves that are not done; those that are stay, with their records.
 
     One that cannot be read is deleted, and not waited for: it has a finalizer of its own, and goes when it is safe.
@@ -76,10 +78,10 @@ def _take_down(plan: Plan, waves: Sequence[Resource | Settled], unread: Sequence
     left = unended(waves)
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
     if not waited:
-        return Decision([RemoveFinalizer()], plan.status)
+        return PlanDecision([RemoveFinalizer()], plan.status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
-    return Decision(_deletes(waited), _status(plan, plan.status, states, now))
+    return PlanDecision(_deletes(waited), _status(plan, plan.status, states, now))
 
 
 def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
@@ -90,17 +92,17 @@ def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
 
 
 def _plan_anew(
-    plan: Plan,
+    plan: PlanResource,
     waves: Sequence[Resource | Settled],
     unread: Sequence[Unread],
-    seen: Seen,
+    seen: ObservedCluster,
     made: Planned | Problem | None,
     now: datetime,
-) -> Decision:
+) -> PlanDecision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
-    def so_far(steps: Sequence[Step], states: Sequence[ConditionState]) -> Decision:
-        return Decision(steps, _status(plan, nothing, states, now))
+    def so_far(steps: Sequence[PlanStep], states: Sequence[ConditionState]) -> PlanDecision:
+        return PlanDecision(steps, _status(plan, nothing, states, now))
 
     if not plan.has_finalizer:
         return so_far([AddFinalizer()], planning("the plan is about to be made"))
@@ -159,8 +161,12 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 
 
 def _carry_out(
-    plan: Plan, waves: Sequence[Resource | Settled], unread: Sequence[Unread], seen: Seen, now: datetime
-) -> Decision:
+    plan: PlanResource,
+    waves: Sequence[Resource | Settled],
+    unread: Sequence[Unread],
+    seen: ObservedCluster,
+    now: datetime,
+) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     there = {wave.name: wave for wave in waves}
     lost = {wave.name: wave for wave in unread}
@@ -172,12 +178,12 @@ def _carry_out(
     if first is None and spoilt is None:
         true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
         was_done = any(condition.type == "Succeeded" for condition in true)
-        steps: list[Step] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
+        steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
         as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
         states = as_before if was_done else done(status, plan.approved)
-        return Decision(steps, _status(plan, status, states, now))
+        return PlanDecision(steps, _status(plan, status, states, now))
     if not plan.has_finalizer:
-        return Decision(
+        return PlanDecision(
             [AddFinalizer()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now)
         )
     found = there.get(first.name) if first else None
@@ -190,15 +196,15 @@ def _carry_out(
     released = [wave for wave in unended(waves) if not wave.spec.suspend and not wave.deleted]
     back = [w for w in released if plan.spec.suspend or (not begun(w) and not (free and w is current))]
     ahead = [w for w in released if w not in back and (w is not current or not plan.approved)]
-    holds: list[Step] = [SuspendWave(wave) for wave in back]
+    holds: list[PlanStep] = [SuspendWave(wave) for wave in back]
     states = states_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
     release = due and free and not released and isinstance(seen, Snapshot)
     if release and current:
-        return Decision([*holds, StartWave(current)], _status(plan, status, states, now))
-    return Decision(holds, _status(plan, status, states, now))
+        return PlanDecision([*holds, StartWave(current)], _status(plan, status, states, now))
+    return PlanDecision(holds, _status(plan, status, states, now))
 
 
-def next_wave(plan: Plan, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
+def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
     """The wave that is under way or starts next: an observation has to include it."""
     there = {wave.name: wave for wave in waves}
     first = _first(_states_now(plan, there)) if plan.planned else None
@@ -209,7 +215,9 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
     return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
 
 
-def _states_now(plan: Plan, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()) -> tuple[Wave, ...]:
+def _states_now(
+    plan: PlanResource, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()
+) -> tuple[Wave, ...]:
     """How far the waves are; one that cannot be read is as far as it was."""
     return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
 
@@ -253,7 +261,7 @@ def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource | Settled]) ->
     return None
 
 
-def _stale_digest(plan: Plan, differs: bool) -> str | None:
+def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
     """An approved plan that did not fit stays so until its approval is taken back and given again."""
     if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
         return None
@@ -261,7 +269,7 @@ def _stale_digest(plan: Plan, differs: bool) -> str | None:
 
 
 def _status(
-    plan: Plan, status: ReassignmentPlanStatus, states: Sequence[ConditionState], now: datetime
+    plan: PlanResource, status: ReassignmentPlanStatus, states: Sequence[ConditionState], now: datetime
 ) -> ReassignmentPlanStatus:
     timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
     after = conditions(plan.status.conditions, [*states, *goal_met(status)], plan.generation, now, timeout)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_plan import WaveState
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.plans.model import Plan
+from reassign.core.plans.model import PlanResource
 
 
 def expired(resource: Resource | Settled, now: datetime) -> bool:
@@ -21,7 +21,7 @@ def expired(resource: Resource | Settled, now: datetime) -> bool:
     return _passed(ended, resource.spec.ttl_seconds_after_finished, now)
 
 
-def plan_expired(plan: Plan, now: datetime) -> bool:
+def plan_expired(plan: PlanResource, now: datetime) -> bool:
     """Whether a ReassignmentPlan has been carried out, and released, for its time to live."""
     done = plan.status.observed_generation == plan.generation and not plan.has_finalizer and not plan.deleted
     succeeded = (c for c in plan.status.conditions if c.type == "Succeeded" and c.status is ConditionStatus.TRUE)
@@ -29,7 +29,7 @@ def plan_expired(plan: Plan, now: datetime) -> bool:
     return _passed(ended, plan.spec.ttl_seconds_after_finished, now)
 
 
-def needs(plan: Plan, wave: str) -> bool:
+def needs(plan: PlanResource, wave: str) -> bool:
     """Whether a plan has still to see that a wave succeeded, or waits until it has."""
     return any(known.name == wave and known.state is not WaveState.SUCCEEDED for known in plan.status.waves)
 

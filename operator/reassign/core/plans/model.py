@@ -20,7 +20,7 @@ from reassign.api.reassignment_plan import (
     Approval,
     BalanceStatus,
     LowerBound,
-    Moves,
+    PlanMoves,
     ReassignmentPlanSpec,
     ReassignmentPlanStatus,
     Unmet,
@@ -34,12 +34,12 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.errors import Reason
 
 Manifest = Mapping[str, Any]
-Seen = Snapshot | Problem
+ObservedCluster = Snapshot | Problem
 """The cluster, with the topics of all waves; or why nothing may be begun on it."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanResource:
     """One ReassignmentPlan."""
 
     uid: str
@@ -102,7 +102,7 @@ class Planned:
     manifests: tuple[Manifest, ...]
     waves: tuple[Wave, ...]
     digest: str
-    moves: Moves
+    moves: PlanMoves
     lower_bound: LowerBound
     balance: BalanceStatus
     unmet: tuple[Unmet, ...] = ()
@@ -224,12 +224,12 @@ class DeleteWave:
     wave: Resource | Unread
 
 
-Step = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | SuspendWave | DeleteWave
+PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | SuspendWave | DeleteWave
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlanDecision:
     """What is to be done about a plan, and what its status says meanwhile."""
 
-    steps: Sequence[Step]
+    steps: Sequence[PlanStep]
     status: ReassignmentPlanStatus

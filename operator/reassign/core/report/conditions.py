@@ -1,7 +1,7 @@
 """Conditions: what is not ready is Reconciling, Stalled or neither, by its reason; and the bookkeeping of all of them.
 
-A wait that ends by itself is Stalled, too, once it has lasted for a timeout. Since when it lasts is the last transition
-of Reconciling, which counts the beginning and the end of a wait as one: nothing has to be remembered.
+A wait that ends by itself is Stalled, too, once it has lasted for a timeout. It lasts since the last transition of
+Reconciling, which the beginning and the end of a wait are as well: nothing has to be remembered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ConditionState(NamedTuple):
 
 
 def unready(reason: str, message: str) -> list[ConditionState]:
-    """The conditions of what is not ready. A reason that is no Reason says what is being done."""
+    """Return the conditions of what is not ready; a reason that is no Reason says what is being done."""
     reason = Reason.SUSPENDED if reason in BRAKE else reason
     states = [ConditionState("Ready", False, reason, message)]
     if reason in NEEDS_USER:
@@ -37,7 +37,7 @@ def unready(reason: str, message: str) -> list[ConditionState]:
 
 
 def unsettled(reason: str, message: str) -> list[ConditionState]:
-    """The conditions of what is not at its end; see `unready`."""
+    """Return the conditions of what is not at its end: those of `unready`, and Succeeded."""
     ready, *others = unready(reason, message)
     return [ready, ready._replace(type="Succeeded"), *others]
 
@@ -49,7 +49,7 @@ def conditions(
     now: datetime,
     stall_timeout_seconds: int = STALL_TIMEOUT_SECONDS,
 ) -> tuple[Condition, ...]:
-    """The conditions, each with the time of its last transition; Stalled added where a wait has lasted too long."""
+    """Return the conditions with the times of their last transitions, and Stalled where a wait has lasted too long."""
     old, new = {c.type: c for c in before}, {s.type: s for s in states}
     reconciling = _reconciling_since(old, new, generation, now)
     overdue = _passes(new.get("Ready")) and now - reconciling >= timedelta(seconds=stall_timeout_seconds)
@@ -77,7 +77,7 @@ def conditions(
 def _reconciling_since(
     old: Mapping[str, Condition], new: Mapping[str, ConditionState], generation: int, now: datetime
 ) -> datetime:
-    """Since when it is reconciled, or waits; another spec has another wait."""
+    """Return since when an object is reconciled, or waits; another spec has another wait."""
     last = old.get("Reconciling")
     waits = _passes(new.get("Ready"))
     if last is None or last.status is not ConditionStatus.TRUE or _passes(old.get("Ready")) is not waits:

@@ -1,6 +1,6 @@
 """A dry run: every entry is judged as if it were to start now, all together, and nothing is written to Kafka.
 
-It has no record, needs no finalizer and claims no partition. What it says is rounded to two digits, so that topics
+A dry run has no record, needs no finalizer and claims no partition. Its bytes are rounded to two digits, so that topics
 that grow do not have its status written all the time.
 """
 
@@ -18,7 +18,7 @@ from reassign.core.report.waits import NEEDS_USER
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a dry run comes to: the reason is of the condition Checked."""
+    """The conclusion of a dry run; the reason is that of the condition Checked."""
 
     passed: bool
     reason: str
@@ -27,26 +27,26 @@ class Conclusion:
 
 
 def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
-    """From what each partition would come to."""
+    """Return the conclusion from what each partition would come to."""
     waiting = sorted(verdict.waiting.items())
     counts = Counter(state for _, (state, _) in waiting)
     summary = f"{counts[PartitionState.PENDING]} of {len(waiting)} partitions would move"
-    if counts[PartitionState.BLOCKED]:
-        summary += f", {counts[PartitionState.BLOCKED]} are blocked"
-    if counts[PartitionState.COMPLETED]:
-        summary += f", {counts[PartitionState.COMPLETED]} are at their target"
+    if blocked := counts[PartitionState.BLOCKED]:
+        summary += f", {blocked} {'is' if blocked == 1 else 'are'} blocked"
+    if completed := counts[PartitionState.COMPLETED]:
+        summary += f", {completed} {'is at its' if completed == 1 else 'are at their'} target"
     moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
     message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
-    blocked = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
+    problems = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
     # it does not pass before a user has done his part
-    if first := next((b for b in blocked if b[1].reason in NEEDS_USER), next(iter(blocked), None)):
+    if first := next((p for p in problems if p[1].reason in NEEDS_USER), next(iter(problems), None)):
         tp, problem = first
         return Conclusion(False, problem.reason, f"{message}; {tp}: {problem.message}", summary)
     return Conclusion(True, "ChecksPassed", message, summary)
 
 
 def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
-    """Bytes by the broker that would get them, where their sizes are known."""
+    """Return the bytes by the broker that would get them, where their sizes are known."""
     to_come: Counter[int] = Counter()
     for tp, (state, _) in verdict.waiting.items():
         partition, size = snapshot.partition(tp), leader_bytes(tp, snapshot)
@@ -59,7 +59,7 @@ def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
 def unless_only_grown(
     before: PartitionReassignmentStatus, after: PartitionReassignmentStatus
 ) -> PartitionReassignmentStatus:
-    """The status to be written: as it was, where only exact numbers of bytes differ."""
+    """Return the status to be written: the one before, where only exact numbers of bytes differ."""
     return before if _rounded(before) == _rounded(after) else after
 
 

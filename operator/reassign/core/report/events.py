@@ -1,4 +1,4 @@
-"""Events: what a change of a status is worth recording."""
+"""Events: the changes of a status that are worth recording."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.model.record import Record, active, recorded
 from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
-from reassign.text import listed
+from reassign.text import counted, listed, plural
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
 """Reasons of Reconciling."""
 COSTS = (Reason.CANCELLING, Reason.SUPERSEDING)
-"""Why a move is being cancelled, in details that say what that throws away."""
+"""Reasons of cancels, in details that say what a cancel discards."""
 
 
 class Happened(StrEnum):
-    """What has happened. A resource that begins to wait or to stall has an event with the reason of that."""
+    """What has happened. A resource that begins to wait or to stall has an event with the reason of its condition."""
 
     REASSIGNMENT_STARTED = "ReassignmentStarted"
     """Partitions of a PartitionReassignment are in flight."""
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
-    """Every partition of it has its target replicas, in order and in sync."""
+    """Every partition has its target replicas, in order and in sync."""
     REASSIGNMENT_FAILED = "ReassignmentFailed"
     """All that is not settled has failed. The note says why."""
     REASSIGNMENT_DRIFTED = "ReassignmentDrifted"
@@ -43,7 +43,7 @@ class Happened(StrEnum):
     REASSIGNMENT_ORPHANED = "ReassignmentOrphaned"
     """The resource was deleted, and the moves that the note names go on."""
     REASSIGNMENT_RELEASED = "ReassignmentReleased"
-    """The resource was deleted, and nothing of it is in flight."""
+    """The resource was deleted, and none of its moves is in flight."""
     RECORD_REBUILT = "RecordRebuilt"
     """Its ReassignmentRecords were removed. Moves in flight count as another client's, unless the process has seen that
     they are the resource's own. `whenInFlight: Supersede` takes them over. Find out who removed the records."""
@@ -77,19 +77,21 @@ WARNINGS = (
 )
 """Conditions whose beginning is a warning, and its reason."""
 WAVE_EVENTS = {WaveState.RUNNING: Happened.WAVE_STARTED, WaveState.SUCCEEDED: Happened.WAVE_COMPLETED}
-"""Stalled says what has gone wrong with a wave."""
+"""Events of a wave's states; Stalled says what has gone wrong with a wave."""
 
 
 class Event(NamedTuple):
-    """An event: `warning` or normal, an Happened or the reason of a condition, a note."""
+    """An event about an object."""
 
     warning: bool
+    """Whether it is a warning, or else normal."""
     reason: str
+    """A `Happened`, or the reason of a condition."""
     note: str
 
 
 def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Event]:
-    """One event for all moves whose cancel has begun, with what that throws away."""
+    """Return one event for all moves whose cancel has begun, with what it discards."""
     known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
     new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
     if not new:
@@ -99,17 +101,17 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
 
 
 def rebuilt(record: Record) -> Event:
-    """The event of a record that was lost, with what counts as the resource's own since."""
+    """Return the event of a record that was lost, with what counts as the resource's own since."""
     adopted = [e for e in active(record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
     note = (
-        f"its ReassignmentRecords were lost; {len(adopted)} partitions that are in flight to the replicas asked for "
-        "count as its own now, and the order that they came from is not known"
+        f"its ReassignmentRecords were lost; {counted(len(adopted), 'partition')} in flight to the replicas asked for "
+        f"{plural(adopted, 'counts', 'count')} as its own now, and the original order is not known"
     )
     return Event(True, Happened.RECORD_REBUILT, note)
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
-    """The events of a change of conditions; none where nothing changed."""
+    """Return the events of a change of conditions; none where nothing changed."""
     old, new = _true(before), _true(after)
     events = []
     now, then = new.get("Reconciling"), old.get("Reconciling")
@@ -133,7 +135,7 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
 
 
 def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Event]:
-    """The events of a change of a plan's status."""
+    """Return the events of a change of a plan's status."""
     events = []
     if after.digest and after.digest != before.digest:
         events.append(Event(False, Happened.PLAN_MADE, f"waves: {len(after.waves)}; {after.digest}"))
@@ -148,7 +150,7 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
 
 
 def _standstills(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
-    """The event that says why nothing goes on: a user has to act, or a wait has begun. A failure has its own."""
+    """Return the event that says why nothing goes on: a user has to act, or a wait has begun. A failure has its own."""
     if "Failed" in _true(after):
         return []
     old, new = _standing(before), _standing(after)
@@ -162,7 +164,7 @@ def _standing(conditions: Sequence[Condition]) -> Condition | None:
 
 
 def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Event]:
-    """The event of a halving; that the budget grows is in the status alone."""
+    """Return the event of a halving; that the budget grows is in the status alone."""
     then, now = before.pacing, after.pacing
     if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
         return []

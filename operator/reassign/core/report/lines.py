@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import Bytes
+from reassign.core.model.progress import CopyProgress
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import SHOWN, Verdict
 from reassign.core.report.events import COSTS
@@ -24,7 +24,7 @@ class Line:
     tp: TopicPartition
     state: PartitionState
     problem: Problem | None
-    bytes: Bytes | None
+    bytes: CopyProgress | None
 
     @property
     def goes_on(self) -> bool:

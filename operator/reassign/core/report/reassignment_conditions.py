@@ -1,4 +1,4 @@
-"""What the conditions of a PartitionReassignment say, from its partitions."""
+"""The conditions of a PartitionReassignment, from its partitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CA
 def states_of(
     verdict: Verdict, snapshot: Snapshot, lines: Sequence[Line], counts: Mapping[PartitionState, int]
 ) -> list[ConditionState]:
-    """The conditions of a resource that is carried out."""
+    """Return the conditions of a resource that is carried out."""
     resource, total = verdict.resource, len(lines)
     done = f"{counts[PartitionState.COMPLETED]} of {total} partitions are at their target"
     stuck = sorted((line.tp, line.problem) for line in lines if line.problem and line.state in STANDS_STILL)
@@ -64,14 +64,14 @@ def states_of(
 
 
 def checked(conclusion: Conclusion) -> list[ConditionState]:
-    """The conditions of a dry run."""
+    """Return the conditions of a dry run."""
     concluded = conclusion.passed, conclusion.reason, conclusion.message
     ready = [ConditionState("Ready", *concluded)] if conclusion.passed else unready(*concluded[1:])
     return [*ready, ConditionState("Checked", *concluded)]
 
 
 def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
-    """The conditions of a resource whose cluster cannot be seen."""
+    """Return the conditions of a resource whose cluster cannot be seen."""
     if resource.deleted:
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan releases the resource as it is"
         held = Problem(problem.reason, message)
@@ -82,7 +82,7 @@ def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
 
 
 def in_progress(reason: str, message: str, held: Stall | None) -> list[ConditionState]:
-    """The conditions while something is in flight; `held` is what keeps it, or a part of it, from its end."""
+    """Return the conditions while something is in flight; `held` keeps it, or a part of it, from its end."""
     if held is None:
         return [*_not_yet(reason, message), ConditionState("Reconciling", True, reason, message)]
     problem = held.problem
@@ -101,7 +101,7 @@ def _not_yet(reason: str, message: str) -> list[ConditionState]:
 
 
 def _goes_on(verdict: Verdict) -> bool:
-    """Whether one batch follows another: what is about to be altered is no pause between them."""
+    """Whether one batch follows another: no pause between them is reported."""
     concluded = {(c.type, c.reason) for c in verdict.resource.status.conditions}
     return ("Reconciling", IN_FLIGHT) in concluded and any(
         entry.state is State.SUBMITTING for entry in verdict.record.values()
@@ -109,7 +109,7 @@ def _goes_on(verdict: Verdict) -> bool:
 
 
 def _wait(resource: Resource, lines: Sequence[Line]) -> Problem | None:
-    """What a resource waits for that has nothing in flight: a wish comes first, and a user last."""
+    """Return what a resource with nothing in flight waits for: a wish comes first, and a user last."""
     if wish := _problem(lines, WAITING, WISHED):
         return wish
     if resource.spec.suspend:
@@ -122,7 +122,7 @@ def _wait(resource: Resource, lines: Sequence[Line]) -> Problem | None:
 
 
 def _held(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Stall | None:
-    """What keeps moves in flight from their end, or the resource from more than those, and whether it is Stalled."""
+    """Return what keeps moves in flight from their end, or more moves from starting, and whether it is Stalled."""
     if problem and problem.reason in NEEDS_USER:
         return Stall(problem, True)
     if overdue := _overdue(verdict):
@@ -151,7 +151,7 @@ def _problem(
 
 
 def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
-    """Completed partitions that are no longer where they were brought; those moving right now are not judged."""
+    """Return Drifted where completed partitions have left their target; partitions in flight are not judged."""
     drifted = [
         str(tp)
         for tp, entry in sorted(verdict.record.items())

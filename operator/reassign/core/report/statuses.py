@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.checks.deadline import begins_anew, start_time
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import Bytes, completion_time, duration, percent, rate, together
+from reassign.core.model.progress import CopyProgress, completion_time, duration, percent, rate, together
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -49,7 +49,7 @@ def comes_first(resource: Resource) -> bool:
 def report(
     verdict: Verdict, snapshot: Snapshot, samples: Sequence[tuple[float, int]], now: datetime
 ) -> PartitionReassignmentStatus:
-    """The status of a resource. `samples` are (seconds, bytes copied), oldest first, for the rate."""
+    """Return the status of a resource; `samples` are (seconds, bytes copied), oldest first, for the rate."""
     resource, before = verdict.resource, verdict.resource.status
     held = active(verdict.record)
     targets = targets_of(verdict)
@@ -80,7 +80,7 @@ def report(
 
 
 def targets_of(verdict: Verdict) -> Mapping[TopicPartition, Sequence[int]]:
-    """The target replicas of each partition that a resource names, or has named."""
+    """Return the target replicas of each partition that a resource names, or has named."""
     recorded = {tp: entry.target for tp, entry in verdict.record.items()}
     return recorded | dict(verdict.resource.wanted)
 
@@ -109,7 +109,9 @@ def _progress(
     if before and not resource.dry_run and _only_grown(resource, before, numbers):
         kept = before.model_dump(include={"bytes_total", "bytes_copied", "percent"})
         return numbers.model_copy(update=kept)
-    reported = Bytes(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else Bytes(0, 0)
+    reported = (
+        CopyProgress(before.bytes_copied or 0, before.bytes_total or 0) if before and goes_on else CopyProgress(0, 0)
+    )
     shown = together(known, reported.copied) if known else reported
     per_second = rate(samples) if counts[PartitionState.IN_FLIGHT] else None
     to_come = sum(line.bytes.total - line.bytes.copied for line in lines if line.bytes and line.goes_on)
@@ -125,8 +127,10 @@ def _progress(
 
 
 def _sampled(resource: Resource, progress: Progress, now: datetime) -> tuple[CopiedSample, ...]:
-    """The samples with one more, where the bytes have changed, or moves have begun or ended: then the status is written
-    in any case. Of too many, the one whose neighbours are nearest to each other goes.
+    """Return the samples, with one more where the bytes have changed, or moves have begun or ended.
+
+    The status is written then in any case. Of too many samples, the one whose neighbours are nearest to each other
+    goes.
     """
     status, copied = resource.status, progress.bytes_copied
     samples = () if begins_anew(resource) else status.samples
@@ -204,7 +208,7 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
 
 
 def blind(resource: Resource, problem: Problem, now: datetime) -> PartitionReassignmentStatus:
-    """The status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
+    """Return the status of a resource whose cluster cannot be seen: what was known stays, and why it stands still."""
     before = resource.status
     return before.model_copy(
         update={

@@ -1,7 +1,7 @@
 """Waits: who ends what a reason says, time, a user, or the user who wished for it. Every Reason is in one of the sets.
 
-The conditions follow from it: what passes is Reconciling, and also Stalled once it has lasted stallTimeoutSeconds; what
-needs a user is Stalled at once; what is wished for is neither.
+The conditions follow from it. What passes is Reconciling, and also Stalled once it has lasted stallTimeoutSeconds. What
+needs a user is Stalled at once. What is wished for is neither.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WISHED = frozenset({Reason.SUSPENDED, Reason.PAUSED, Reason.CANCELLED_BY_BRAKE, 
 """Waits that a user asked for: they never time out."""
 
 BRAKE = frozenset({Reason.PAUSED, Reason.CANCELLED_BY_BRAKE})
-"""Those that the KafkaCluster's spec.execution asks for; a condition says Suspended."""
+"""Waits that spec.execution of the KafkaCluster asks for; a condition says Suspended."""
 
 NEEDS_USER = frozenset(
     {

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, get_args
 
 from reassign.api.common import GREATEST_RATE, LEAST_RATE, bytes_per_second
-from reassign.api.kafka_cluster import ThrottleStatus, ThrottleUser
+from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.limits import MAX_USERS
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, LOG_DIR_RATE, RATES
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType, items
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource
@@ -93,10 +94,10 @@ class Rates(NamedTuple):
     log_dir: int | None
 
 
-def rates_of(throttle: Throttle | None, policy: ThrottlePolicy) -> Rates:
+def rates_of(throttle: Throttle | None, rules: ThrottleRules) -> Rates:
     """What a resource asks for, or its KafkaCluster for it; within the bounds."""
-    own, default = throttle or Throttle(), policy.default
-    least, most = policy.minimum or LEAST_RATE, policy.maximum or GREATEST_RATE
+    own, default = throttle or Throttle(), rules.default
+    least, most = rules.minimum or LEAST_RATE, rules.maximum or GREATEST_RATE
 
     def bounded(asked: int | str | None) -> int | None:
         return min(max(*map(bytes_per_second, (asked, least))), bytes_per_second(most)) if asked else None
@@ -104,15 +105,15 @@ def rates_of(throttle: Throttle | None, policy: ThrottlePolicy) -> Rates:
     return Rates(bounded(own.inter_broker or default.inter_broker), bounded(own.log_dir or default.log_dir))
 
 
-def bounded(resource: Resource, policy: ThrottlePolicy) -> Resource:
+def bounded(resource: Resource, rules: ThrottleRules) -> Resource:
     """A resource that asks for a rate out of bounds cannot start anything."""
-    problem = out_of_bounds(resource.spec.throttle, policy, "spec.throttle")
+    problem = out_of_bounds(resource.spec.throttle, rules, "spec.throttle")
     return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
 
 
-def out_of_bounds(throttle: Throttle | None, policy: ThrottlePolicy, field: str) -> Problem | None:
+def out_of_bounds(throttle: Throttle | None, rules: ThrottleRules, field: str) -> Problem | None:
     """Why a throttle is refused, if it is."""
-    rates, least, most = throttle or Throttle(), policy.minimum, policy.maximum
+    rates, least, most = throttle or Throttle(), rules.minimum, rules.maximum
     for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
         if asked and most and bytes_per_second(asked) > bytes_per_second(most):
             return Problem(
@@ -130,7 +131,7 @@ def out_of_bounds(throttle: Throttle | None, policy: ThrottlePolicy, field: str)
 
 
 def desired(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, policy: ThrottlePolicy, recent: Recent
+    verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ThrottleRules, recent: Recent
 ) -> list[ThrottledMove]:
     """What to throttle: partitions in flight first, then those about to start, in their order."""
     moves: list[ThrottledMove] = []
@@ -138,12 +139,12 @@ def desired(
     for verdict in verdicts:
         if not verdict.release:
             held |= active(verdict.record).keys()
-            moves += _of_resource(verdict, snapshot, rates_of(verdict.resource.spec.throttle, policy))
+            moves += _of_resource(verdict, snapshot, rates_of(verdict.resource.spec.throttle, rules))
     moves.sort(key=lambda move: move.tp not in snapshot.reassignments)
-    if policy.record is None:
+    if rules.record is None:
         return moves
-    left = _left_log_dir_moves(policy.record, held, snapshot, recent)
-    return [*left_moves(policy.record, held, snapshot), *left, *moves]
+    left = _left_log_dir_moves(rules.record, held, snapshot, recent)
+    return [*left_moves(rules.record, held, snapshot), *left, *moves]
 
 
 def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
@@ -167,7 +168,7 @@ def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[froze
     return frozenset(entry.original), entry.added
 
 
-def left_moves(record: ThrottleStatus, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
+def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
     """Moves in flight that we throttled and no resource holds any more: the throttle stays until they end."""
     ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
     for topic in record.topics:
@@ -185,7 +186,7 @@ def left_moves(record: ThrottleStatus, held: Set[TopicPartition], snapshot: Snap
 
 
 def _left_log_dir_moves(
-    record: ThrottleStatus, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
+    record: RecordedThrottles, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
 ) -> list[LogDirMove]:
     """The same of copies between directories; a broker that has not reported what it copies may copy it still."""
     left: dict[TopicPartition, set[int]] = defaultdict(set)
@@ -201,7 +202,7 @@ def _left_log_dir_moves(
     return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
 
 
-def log_dir_moves_of(record: ThrottleStatus | None) -> dict[int, frozenset[TopicPartition]]:
+def log_dir_moves_of(record: RecordedThrottles | None) -> dict[int, frozenset[TopicPartition]]:
     """What a record has as copied between directories, by broker."""
     return {
         b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
@@ -215,7 +216,7 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
     return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
 
 
-def wanted_configs(moves: Iterable[ThrottledMove], record: ThrottleStatus | None) -> WantedConfigs:
+def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
     """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
     moves = list(moves)
     kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})

@@ -16,12 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reassign.api.kafka_cluster import BrokerThrottle, CopiedTopic, ThrottleConfig, ThrottleStatus, TopicThrottle
 from reassign.api.limits import (
     MAX_CONFIG_CHARACTERS,
     MAX_THROTTLE_RECORD_BYTES,
     MAX_THROTTLED_BROKERS,
     MAX_THROTTLED_TOPICS,
+)
+from reassign.api.reassignment_record import (
+    BrokerThrottle,
+    CopiedTopic,
+    RecordedThrottles,
+    ThrottleConfig,
+    TopicThrottle,
 )
 from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
@@ -50,7 +56,7 @@ class Ours:
     replacing: str | None = None
 
 
-Record = dict[ConfigKey, Ours]
+RecordedConfigs = dict[ConfigKey, Ours]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class Diff:
     `drifted` is what of that is set again now.
     """
 
-    record: ThrottleStatus | None
+    record: RecordedThrottles | None
     changes: tuple[Change, ...] = ()
     drift: Problem | None = None
     drifted: frozenset[ConfigKey] = frozenset()
@@ -74,11 +80,11 @@ class ConfigDiff(NamedTuple):
     drift: str | None = None
 
 
-def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
+def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
     seen = recent.over(observed)
-    record = read_record(status)
-    after: Record = {}
+    record = read_throttles(status)
+    after: RecordedConfigs = {}
     changes: list[Change] = []
     drifts: dict[ConfigKey, str] = {}
     keys = record.keys() | aim.values.keys() | aim.items.keys()
@@ -91,7 +97,7 @@ def diff(status: ThrottleStatus | None, aim: WantedConfigs, observed: Observed, 
         if judged.drift:
             drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Diff(write_record(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
+    return Diff(write_throttles(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
 
 
 def _judge(
@@ -199,13 +205,13 @@ def _joined(those: Iterable[str]) -> str:
 
 
 def fit(
-    status: ThrottleStatus | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
+    status: RecordedThrottles | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
 ) -> tuple[Diff, Sequence[ThrottledMove]]:
     """A plan for as many moves as its record has room for, and the moves that it is for.
 
     Those already recorded stay in any case; of the others the last ones are left out.
     """
-    record = read_record(status)
+    record = read_throttles(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
 
     between_dirs = log_dir_moves_of(status)
@@ -239,7 +245,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def read_record(status: ThrottleStatus | None) -> Record:
+def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
     """The record as it stands in a status."""
     if status is None:
         return {}
@@ -253,7 +259,7 @@ def read_record(status: ThrottleStatus | None) -> Record:
     }
 
 
-def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
+def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
     """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record:
         return None
@@ -264,7 +270,7 @@ def write_record(record: Record, aim: WantedConfigs) -> ThrottleStatus | None:
     brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
-    status = ThrottleStatus(
+    status = RecordedThrottles(
         users=aim.users,
         brokers=tuple(
             BrokerThrottle(

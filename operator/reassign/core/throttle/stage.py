@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from reassign.api.kafka_cluster import ThrottleStatus
 from reassign.api.partition_reassignment import PartitionState
+from reassign.api.reassignment_record import RecordedThrottles
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.forwarding import LANDING_SECONDS, Write
 from reassign.core.model.memory import Recent
-from reassign.core.model.policy import ThrottlePolicy
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -26,7 +26,7 @@ from reassign.core.throttle.desired import (
     rate_keys,
     wanted_configs,
 )
-from reassign.core.throttle.diff import Diff, fit, read_record, write_record
+from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttles
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
@@ -69,7 +69,7 @@ class ThrottleDecision:
     configurations.
     """
 
-    record: ThrottleStatus | None = None
+    record: RecordedThrottles | None = None
     changes: tuple[Change, ...] = ()
     reads: frozenset[ConfigResource] = frozenset()
     awaited: bool = False
@@ -90,21 +90,21 @@ def decide_throttles(
     read: ConfigRead,
     memory: ThrottleMemory,
     recent: Recent,
-    policy: ThrottlePolicy,
+    rules: ThrottleRules,
 ) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
     """Bring the throttles to where the verdicts want them; without the moves that have to wait for that."""
-    record = policy.record
+    record = rules.record
     if record and not memory.recent.now:
         sent_at = recent.clock.since(record.sent_at) if record.sent_at else memory.recent.started
         memory = replace(memory, recent=replace(memory.recent, earlier=Write(record.via, sent_at)))
     memory = replace(memory, recent=memory.recent.observe(read.began, recent.forwarding))
-    moves = desired(verdicts, snapshot, policy, recent)
-    if waits := policy.older or policy.younger or policy.claimed:
+    moves = desired(verdicts, snapshot, rules, recent)
+    if waits := rules.older or rules.younger or rules.claimed:
         verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
-    beside = policy.older or policy.claimed
+    beside = rules.older or rules.claimed
     if beside:  # what it has set stays until those moves have ended
-        moves = desired((), snapshot, policy, recent)
-    if policy.younger or (policy.claimed and moves):
+        moves = desired((), snapshot, rules, recent)
+    if rules.younger or (rules.claimed and moves):
         return list(verdicts), ThrottleDecision(record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
     reads = {
@@ -118,15 +118,15 @@ def decide_throttles(
         verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
         tps = {move.tp for move in unread}
         verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
-        moves = desired(() if beside else verdicts, snapshot, policy, recent)
-    recorded = frozenset(key.resource for key in read_record(record) if _can_be_set(key.resource, live))
+        moves = desired(() if beside else verdicts, snapshot, rules, recent)
+    recorded = frozenset(key.resource for key in read_throttles(record) if _can_be_set(key.resource, live))
     wanted = recorded.union(*reads.values())
     warnings: tuple[Problem, ...] = ()
     if not memory.compared and not unread and recorded <= read.results.keys() and not read.problems:
         lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
         warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
     diff, kept = fit(record, moves, read.observed, memory.recent)
-    if policy.claimed:
+    if rules.claimed:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     decision = ThrottleDecision(
         record=_with_problem(_sent(diff, record, recent), {**memory.problems, **read.problems}),
@@ -145,7 +145,7 @@ def decide_throttles(
     return list(verdicts), decision, memory
 
 
-def _sent(diff: Diff, before: ThrottleStatus | None, recent: Recent) -> ThrottleStatus | None:
+def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> RecordedThrottles | None:
     """The record with the broker that changes of topics go to, and the time; both stay until there are others.
 
     Where an earlier change may be in doubt at another broker, it says none: then only time ends the doubt.
@@ -191,20 +191,20 @@ def gate_throttles(
 
 
 def readable(
-    record: ThrottleStatus | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
+    record: RecordedThrottles | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
 ) -> set[ConfigResource]:
     """What is recorded, or was asked for by a decision, and can be read."""
     live = frozenset(b.id for b in brokers.values() if not b.fenced)
-    recorded = (key.resource for key in read_record(record))
+    recorded = (key.resource for key in read_throttles(record))
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 
 
-def left_to_restore(record: ThrottleStatus | None, brokers: Mapping[int, Broker]) -> bool:
+def left_to_restore(record: RecordedThrottles | None, brokers: Mapping[int, Broker]) -> bool:
     """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
     return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
 
 
-def left_in_flight(record: ThrottleStatus | None, snapshot: Snapshot) -> Collection[TopicPartition]:
+def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Collection[TopicPartition]:
     """The moves in flight that a record has throttles for, with and without a resource."""
     if record is None:
         return ()
@@ -220,7 +220,9 @@ def _can_be_set(resource: ConfigResource, live: frozenset[int]) -> bool:
     return resource.type is ConfigResourceType.TOPIC or int(resource.name) in live
 
 
-def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResource, Problem]) -> ThrottleStatus | None:
+def _with_problem(
+    record: RecordedThrottles | None, problems: Mapping[ConfigResource, Problem]
+) -> RecordedThrottles | None:
     """The record says the first thing that could not be read or changed."""
     if record is None:
         return None
@@ -230,13 +232,13 @@ def _with_problem(record: ThrottleStatus | None, problems: Mapping[ConfigResourc
 
 
 def _with_overwritten(
-    before: ThrottleStatus | None, after: ThrottleStatus | None, observed: Observed
-) -> ThrottleStatus | None:
+    before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
+) -> RecordedThrottles | None:
     """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
     that is what it found."""
-    old, new = read_record(before), read_record(after)
+    old, new = read_throttles(before), read_throttles(after)
     for key, ours in old.items():
         there = (observed.get(key.resource) or {}).get(key.config)
         if key.resource.type is ConfigResourceType.BROKER and there not in (None, ours.prior):
             new.setdefault(key, ours)
-    return write_record(new, WantedConfigs()) if new else None
+    return write_throttles(new, WantedConfigs()) if new else None

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.configs import ConfigKey, Observed, items
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle.desired import ThrottledMove
-from reassign.core.throttle.diff import read_record
+from reassign.core.throttle.diff import read_throttles
 from reassign.errors import Reason
 from reassign.text import listed
 
 
 def unrecorded(
-    moves: Sequence[ThrottledMove], in_flight: Collection[TopicPartition], status: ThrottleStatus | None, seen: Observed
+    moves: Sequence[ThrottledMove],
+    in_flight: Collection[TopicPartition],
+    status: RecordedThrottles | None,
+    seen: Observed,
 ) -> Problem | None:
     """What a process that has just started says of items that its moves in flight need, and that it did not record."""
-    record = read_record(status)
+    record = read_throttles(status)
     unknown: dict[ConfigKey, frozenset[str]] = {}
     for move in moves:
         for key, those in move.items().items() if move.tp in in_flight else ():

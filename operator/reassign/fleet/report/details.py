@@ -1,4 +1,4 @@
-"""What the details of a cluster are drawn from, as small as it can be: a report has up to a thousand of them."""
+"""The details of a cluster, as small as they can be: a report has up to a thousand of them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from reassign.fleet.report.rank import Rank
 from reassign.page.numbers import moment
 
 STEPS = 2**16
-"""The most bytes that a broker has are written in this many steps: no picture and no table shows more."""
+"""The most bytes that a broker has are written in so many steps: no picture and no table shows more."""
 
 Loads = Mapping[str, Sequence[float]]
-"""What lies on each broker, or should, by goal; targets need not be whole."""
+"""The loads of brokers, or their targets, by goal; targets need not be whole."""
 
 
 def details(cluster: Cluster, rank: Rank, found: Iterable[Verdict]) -> dict[str, Any]:
-    """The values for report.js. Times are written out, numbers are rounded to what is shown; bytes of brokers, racks
-    and disks are counted in `unit`.
+    """Return the values for report.js.
+
+    Times are written out, numbers are rounded to what is shown. Bytes of brokers, racks and disks are counted in
+    `unit`.
     """
     loads = _loads_of(cluster)
     unit = _unit(loads.values())
@@ -71,7 +73,7 @@ def details(cluster: Cluster, rank: Rank, found: Iterable[Verdict]) -> dict[str,
 
 
 def _loads_of(cluster: Cluster) -> dict[str, Loads]:
-    """What is known of the loads of brokers; nothing, or what they are before and, with a plan, after it."""
+    """Return the loads of brokers now and, with a plan, after it and its target; nothing if they are unknown."""
     if not cluster.load:
         return {}
     before = {by.value: cluster.brokers[of.what] for by, of in COUNTED.items()}
@@ -79,7 +81,7 @@ def _loads_of(cluster: Cluster) -> dict[str, Loads]:
 
 
 def _unit(loads: Iterable[Loads]) -> int:
-    """A power of two, such that the most that a broker has is at most `STEPS` of it."""
+    """Return the least power of two of which no broker has more than `STEPS` bytes."""
     most = max((value for load in loads for by, of in COUNTED.items() if of.unit for value in load[by]), default=0)
     unit = 1
     while most > unit * STEPS:
@@ -88,7 +90,7 @@ def _unit(loads: Iterable[Loads]) -> int:
 
 
 def _brokers(brokers: Mapping[str, Sequence[Any]], loads: Mapping[str, Loads], unit: int) -> dict[str, Any]:
-    """Racks are indices into their names."""
+    """Return the columns of brokers; racks are indices into their names."""
     names = [rack or "" for rack in brokers["rack"]]
     racks = sorted(set(names))
     number = {rack: i for i, rack in enumerate(racks)}
@@ -119,7 +121,7 @@ def _load(rack: Row | None, unit: int) -> list[float] | None:
 
 
 def _rounded(values: Iterable[float], digits: int) -> list[float]:
-    """Whole numbers have no `.0`."""
+    """Return the values rounded; whole numbers have no `.0`."""
     rounded = [round(value, digits or None) for value in values]
     return [int(value) if value.is_integer() else value for value in map(float, rounded)]
 

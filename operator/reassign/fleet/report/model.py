@@ -47,13 +47,13 @@ class Cluster:
 
 @dataclass(slots=True)
 class Fleet:
-    """All that a report shows; its clusters may be made one after another.
-
-    `newest` is when the newest of all snapshots was taken, or None. `policy` is the policy's digest.
-    """
+    """All that a report shows."""
 
     newest: datetime | None
+    """When the newest of all snapshots was taken."""
     version: str
     policy: str
+    """The policy's digest."""
     clusters: Iterable[Cluster]
+    """They may be made one after another."""
     quarantine: Sequence[Verdict]

@@ -68,7 +68,7 @@ class Column(NamedTuple):
     least_first: bool = False
 
     def text(self, figures: Figures) -> str:
-        """What it says of a cluster."""
+        """Return what the column says of a cluster."""
         values = [figures.get(figure) for figure in (self.figure, self.after) if figure]
         return " → ".join(self.write(value) for value in values if value is not None)
 
@@ -116,7 +116,7 @@ def _entry(cluster: Cluster, found: Iterable[Verdict]) -> Entry:
 
 
 def _columns(entries: Iterable[Entry]) -> list[Column]:
-    """All columns of numbers; bytes are in one unit."""
+    """Return all columns of numbers; bytes are in one unit."""
     unit = numbers.column_unit(max((entry.figures["bytes"] or 0 for entry in entries), default=0))
     name = numbers.UNITS[unit]
 
@@ -164,13 +164,13 @@ def _costs(entries: Sequence[Entry]) -> list[Cost]:
 
 
 def _slowest(entries: Iterable[Entry]) -> tuple[float, str] | None:
-    """The seconds of the cluster whose waves take longest: what all take together where clusters move at once."""
+    """Return the seconds and name of the cluster that takes longest: all take as long where clusters move at once."""
     times = ((one.figures.get("plan_makespan"), one.name) for one in entries if one.figures.get("plan_waves"))
     return max(((seconds, name) for seconds, name in times if seconds is not None), default=None)
 
 
 def _quarantine(verdicts: Sequence[Verdict]) -> list[Kind]:
-    """The verdicts by what is wrong, those with the most clusters first."""
+    """Return the verdicts by kind and table, those with the most clusters first."""
     found: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in sorted(verdicts):
         found.setdefault((verdict.kind, verdict.table), []).append(verdict)

@@ -13,7 +13,7 @@ from reassign.page.numbers import counted, percent
 from reassign.text import listed
 
 SOON = 14
-"""Days. A disk that is full within these needs a person: waves may take about as long."""
+"""Days. A disk that is full within them needs a person: waves may take about as long."""
 
 
 class Rank(NamedTuple):
@@ -81,7 +81,7 @@ WELL = "Well"
 
 
 def rank(cluster: Cluster) -> Rank:
-    """The first kind that this cluster meets."""
+    """Return the rank of a cluster, by the first kind that it meets."""
     for kind, (_, meets) in KINDS.items():
         if found := meets(cluster):
             return Rank(kind, *found)
@@ -89,10 +89,10 @@ def rank(cluster: Cluster) -> Rank:
 
 
 def place(ranked: Rank) -> tuple[int, float]:
-    """Return what orders clusters: kind, then measure."""
+    """Return a key that orders clusters: by kind, then measure."""
     return [*KINDS, WELL].index(ranked.kind), -ranked.measure
 
 
 def days_until_full(cluster: Cluster) -> float | None:
-    """Days until the first of its disks is full."""
+    """Return the days until the first disk of a cluster is full, where one grows."""
     return min((disk["days_until_full"] for disk in cluster.disks if disk["days_until_full"] is not None), default=None)

@@ -25,8 +25,8 @@ import numpy as np
 from reassign.planning.bounds import counting, joint_bound
 from reassign.planning.problem.assignments import OF_LEADERS, added, by_factor
 from reassign.planning.problem.legality import done
-from reassign.planning.problem.model import Balance, Bools, Bytes, Certificate, Ints, Unmet
-from reassign.planning.problem.problem import RESOURCES, Problem
+from reassign.planning.problem.model import Balance, Bools, Bytes, Certificate, Ints, UnmetGoal
+from reassign.planning.problem.problem import RESOURCES, PlacementProblem
 from reassign.planning.problem.shares import DISK, LEADERS, OPEN, REPLICAS
 
 SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
@@ -46,14 +46,14 @@ class Cost:
 
 
 def certify(
-    problem: Problem,
+    problem: PlacementProblem,
     target: Ints,
     *,
     waves: int = 0,
     waves_bound: int = 0,
     makespan: float | None = None,
     makespan_bound: float | None = None,
-    unmet: tuple[Unmet, ...] = (),
+    unmet: tuple[UnmetGoal, ...] = (),
 ) -> Certificate:
     """Return the certificate of a plan with these replicas (P, R'), -1 fills rows. The other arguments are passed on.
 
@@ -78,13 +78,13 @@ def certify(
     )
 
 
-def cost(problem: Problem, target: Ints) -> Cost:
+def cost(problem: PlacementProblem, target: Ints) -> Cost:
     """Return what this plan copies."""
     copies = added(problem.current, target).sum(axis=1)
     return Cost(int((copies * problem.size).sum()), int(copies.sum()))
 
 
-def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None) -> Cost:
+def bound(problem: PlacementProblem, after: Bytes | None = None, paid: int | None = None) -> Cost:
     """Return what every plan copies at least that balances as well as one with the loads `after` (K, B).
 
     Without `after` it is for plans inside all bands. `paid` are the bytes of a plan, where it suffices to show how near
@@ -135,7 +135,7 @@ def bound(problem: Problem, after: Bytes | None = None, paid: int | None = None)
     return Cost(*least[:, cells].sum(axis=1).tolist())
 
 
-def limits(problem: Problem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
+def limits(problem: PlacementProblem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
     """Return (low, high), each (K, B): the bands of what is balanced. Brokers not allowed keep what is fixed."""
     asked = problem.balanced[:, None]
     low = np.where(asked & problem.allowed, problem.low, 0)
@@ -145,7 +145,7 @@ def limits(problem: Problem, after: Bytes | None = None) -> tuple[Bytes, Bytes]:
     return np.minimum(low, after), np.maximum(high, after)
 
 
-def balances(problem: Problem, after: Bytes) -> tuple[Balance, ...]:
+def balances(problem: PlacementProblem, after: Bytes) -> tuple[Balance, ...]:
     """Return the balance of each resource that is to be balanced, over the allowed brokers."""
     of, least = problem.allowed, reachable(problem)
     shares = []
@@ -166,7 +166,7 @@ def balances(problem: Problem, after: Bytes) -> tuple[Balance, ...]:
     return tuple(shares)
 
 
-def reachable(problem: Problem) -> list[Fraction]:
+def reachable(problem: PlacementProblem) -> list[Fraction]:
     """Return (K,): no assignment has a smaller greatest share of a target than this.
 
     What the tree puts below a node lies on its brokers, and in whole replicas. Each replica of the largest partition
@@ -200,13 +200,13 @@ def reachable(problem: Problem) -> list[Fraction]:
     return greatest
 
 
-def _done(problem: Problem, replicas: Ints) -> Bools:
+def _done(problem: PlacementProblem, replicas: Ints) -> Bools:
     """Return (P,): which partitions have the wanted number of replicas, all on allowed brokers, legally spread."""
     tree = problem.tree
     return done(replicas, problem.rf, problem.allowed, tree.path, tree.level, tree.extra)
 
 
-def _forced(problem: Problem) -> Bools:
+def _forced(problem: PlacementProblem) -> Bools:
     """Return (N,): nodes below which each partition has a number of replicas that the tree dictates."""
     kinds = np.flatnonzero(np.bincount(problem.rf[problem.movable]))
     forced: Bools = (problem.tree.least[:, kinds] == problem.tree.most[:, kinds]).all(axis=1)
@@ -237,7 +237,7 @@ def _sum(nodes: int, place: Ints, *of: Bytes) -> Bytes:
     return sums
 
 
-def _own(problem: Problem, forced: Bools, above: Ints) -> Bytes:
+def _own(problem: PlacementProblem, forced: Bools, above: Ints) -> Bytes:
     """Return (N, R + 1): replicas of a partition on the brokers of each forced node, without those of forced nodes
     below."""
     own = np.where(forced[:, None], problem.tree.least, 0).astype(np.int64)
@@ -246,7 +246,7 @@ def _own(problem: Problem, forced: Bools, above: Ints) -> Bytes:
     return own
 
 
-def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
+def _change(problem: PlacementProblem, forced: Bools, above: Ints, place: Ints) -> Bytes:
     """Return (2, N): the bytes and replicas that the brokers of each forced node gain, without those of forced nodes
     below."""
     movable, own = problem.movable, _own(problem, forced, above)
@@ -257,7 +257,7 @@ def _change(problem: Problem, forced: Bools, above: Ints, place: Ints) -> Bytes:
     return change
 
 
-def _up(problem: Problem, leaves: Bytes) -> Bytes:
+def _up(problem: PlacementProblem, leaves: Bytes) -> Bytes:
     """Return (N,): sums below each node."""
     sums = np.zeros(len(problem.tree.parent), np.int64)
     sums[0] = leaves.sum()

@@ -18,7 +18,7 @@ import numpy as np
 from reassign.errors import PlanningError, Reason
 from reassign.planning.bounds.certificates import bound, cost, limits
 from reassign.planning.problem.model import UNKNOWN, Bytes, Floats, Ints
-from reassign.planning.problem.problem import Problem, around_evicted
+from reassign.planning.problem.problem import PlacementProblem, around_evicted
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 
 LARGEST = 3_000
@@ -39,7 +39,7 @@ class Optimum:
     bytes_bound: int
 
 
-def polish(problem: Problem, target: Ints) -> Ints:
+def polish(problem: PlacementProblem, target: Ints) -> Ints:
     """Return the plan, or one that balances as well and copies less, or one inside all bands where the plan is not.
 
     Raises PlanningError without HiGHS.
@@ -57,7 +57,7 @@ def polish(problem: Problem, target: Ints) -> Ints:
     return better
 
 
-def optimum(problem: Problem, start: Ints | None = None, nodes: int = NODES) -> Optimum:
+def optimum(problem: PlacementProblem, start: Ints | None = None, nodes: int = NODES) -> Optimum:
     """Return the plan of fewest bytes inside all bands, or that misses them no further than `start` does.
 
     The bound holds whether or not the nodes sufficed. Raises PlanningError without HiGHS.
@@ -91,19 +91,19 @@ def _highspy() -> Any:
     return highspy
 
 
-def _paid(problem: Problem, target: Ints) -> tuple[int, int]:
+def _paid(problem: PlacementProblem, target: Ints) -> tuple[int, int]:
     paid = cost(problem, target)
     return paid.bytes, paid.moves
 
 
-def _inside(problem: Problem, target: Ints, start: Ints | None) -> bool:
+def _inside(problem: PlacementProblem, target: Ints, start: Ints | None) -> bool:
     """Return whether a plan misses no limit further than `start` does."""
     low, high = _limits(problem, start)
     load = problem.loads(target)
     return bool(((load >= low) & (load <= high)).all())
 
 
-def _limits(problem: Problem, start: Ints | None) -> tuple[Bytes, Bytes]:
+def _limits(problem: PlacementProblem, start: Ints | None) -> tuple[Bytes, Bytes]:
     """Return the bands and the disks, widened to what `start` has."""
     after = None if start is None else problem.loads(start)
     low, high = limits(problem, after)
@@ -126,7 +126,7 @@ class _Program:
     rows: list[_Row]
 
 
-def _replicas(problem: Problem, low: Bytes, high: Bytes) -> _Program:
+def _replicas(problem: PlacementProblem, low: Bytes, high: Bytes) -> _Program:
     """Return the program with a column for each movable partition and allowed broker: whether it holds a replica."""
     movable, allowed = np.flatnonzero(problem.movable), np.flatnonzero(problem.allowed)
     low, high = _left(problem, low), _left(problem, high)
@@ -147,7 +147,7 @@ def _replicas(problem: Problem, low: Bytes, high: Bytes) -> _Program:
     return _Program(np.where(here, 0, size[:, None] + MOVE).ravel(), rows)
 
 
-def _leaders(problem: Problem, target: Ints, low: Bytes, high: Bytes) -> _Program:
+def _leaders(problem: PlacementProblem, target: Ints, low: Bytes, high: Bytes) -> _Program:
     """Return the program with a column for each slot of each movable partition: whether the leader is there.
 
     As few leaders as possible change.
@@ -162,7 +162,7 @@ def _leaders(problem: Problem, target: Ints, low: Bytes, high: Bytes) -> _Progra
     return _Program((rows_of != problem.current[problem.movable, :1]).ravel().astype(np.float64), rows)
 
 
-def _left(problem: Problem, band: Bytes) -> Bytes:
+def _left(problem: PlacementProblem, band: Bytes) -> Bytes:
     """Return (K, allowed): a band without what is fixed."""
     fixed = problem.loads(problem.current, ~problem.movable)
     left: Bytes = (band - fixed)[:, problem.allowed]
@@ -198,14 +198,14 @@ def _solve(highspy: Any, program: _Program, nodes: int, start: Floats | None) ->
     return np.array(solver.getSolution().col_value), info.mip_dual_bound
 
 
-def _values(problem: Problem, target: Ints) -> Floats:
+def _values(problem: PlacementProblem, target: Ints) -> Floats:
     """Return the columns of a plan."""
     allowed, rows = np.flatnonzero(problem.allowed), target[problem.movable]
     values: Floats = (rows[:, :, None] == allowed).any(axis=1).ravel().astype(np.float64)
     return values
 
 
-def _target(problem: Problem, values: Floats) -> Ints:
+def _target(problem: PlacementProblem, values: Floats) -> Ints:
     """Return the plan of these columns: what stays in its order, then what comes, by broker."""
     movable, allowed = np.flatnonzero(problem.movable), np.flatnonzero(problem.allowed)
     width = max(problem.current.shape[1], int(problem.rf[movable].max(initial=0)))
@@ -219,7 +219,7 @@ def _target(problem: Problem, values: Floats) -> Ints:
     return target
 
 
-def _led(problem: Problem, target: Ints, values: Floats) -> Ints:
+def _led(problem: PlacementProblem, target: Ints, values: Floats) -> Ints:
     """Return the plan with the leaders of these columns first."""
     target = target.copy()
     rows = target[problem.movable]
@@ -228,6 +228,6 @@ def _led(problem: Problem, target: Ints, values: Floats) -> Ints:
     return target
 
 
-def _scale(problem: Problem) -> float:
+def _scale(problem: PlacementProblem) -> float:
     """Return the mean size, in which the program counts bytes."""
     return max(1.0, float(problem.size[problem.movable].mean()))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from reassign.api import reassignment_plan as api
-from reassign.planning.problem.model import Goal
+from reassign.planning.problem.model import PlacementGoal
 
 
-def goal_of(goal: api.Goal, topics: api.Topics, racks: api.Racks, min_free_percent: int) -> Goal:
+def goal_of(goal: api.Goal, topics: api.Topics, racks: api.Racks, min_free_percent: int) -> PlacementGoal:
     """Return the planner's goal; `min_free_percent` of each volume stays free."""
     balance = goal.balance
-    return Goal(
+    return PlacementGoal(
         include=topics.include,
         exclude=topics.exclude,
         drain=frozenset(goal.drain_brokers or ()),

@@ -61,7 +61,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class PlacementGoal:
     """What is wanted of a cluster. It has broker ids, not indices; None stands for all of them.
 
     Patterns are shell-like (`*`, `?`, `[seq]`). A topic is planned when one of `include` and none of `exclude` matches.
@@ -83,7 +83,7 @@ class Goal:
         return EXCLUDED_BY_DEFAULT if self.exclude is None else self.exclude
 
 
-class Unmet(NamedTuple):
+class UnmetGoal(NamedTuple):
     """Something of the goal that this plan does not reach: what it is, and the nearest that it reaches."""
 
     what: str
@@ -118,7 +118,7 @@ class Certificate:
     waves_bound: int
     makespan: float | None = None  # seconds at the throttle; None without one
     makespan_bound: float | None = None
-    unmet: tuple[Unmet, ...] = ()
+    unmet: tuple[UnmetGoal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

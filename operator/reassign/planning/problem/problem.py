@@ -1,6 +1,7 @@
 """A cluster and a goal as dense arrays: what may move, where to, and how much each broker should hold in the end.
 
-Every error of a goal is found here, before anything is computed. What the goal wants and no plan does becomes `Unmet`.
+Every error of a goal is found here, before anything is computed. What the goal wants and no plan does becomes an
+`UnmetGoal`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities, volumes
 from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.measures import what_counts
-from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Goal, Ints, Unmet
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Ints, PlacementGoal, UnmetGoal
 from reassign.planning.problem.racks import levels
 from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
@@ -37,7 +38,7 @@ margins stay below 2^63 then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlacementProblem:
     """Letters as in `model`; K resources, in the order of RESOURCES; L levels of racks.
 
     Sizes that are not known are the mean of the topic's known ones, else of all known ones, else 1 byte. What is not
@@ -63,7 +64,7 @@ class Problem:
     target: Bytes  # (K, B) best reachable share
     low: Bytes  # (K, B) band around the target: tolerance, counts rounded inward
     high: Bytes  # (K, B)
-    unmet: tuple[Unmet, ...]  # known before planning
+    unmet: tuple[UnmetGoal, ...]  # known before planning
 
     @property
     def size(self) -> Bytes:
@@ -76,7 +77,7 @@ class Problem:
         return loads(replicas, self.each, len(self.brokers), which)
 
 
-def pose(cluster: Cluster, goal: Goal) -> Problem:
+def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     """Return the problem of reaching the goal in this cluster.
 
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
@@ -107,7 +108,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     targets = targets_of(
         Placement(rows, keep, rf, each, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
     )
-    return Problem(
+    return PlacementProblem(
         brokers=cluster.brokers,
         current=cluster.replicas,
         keep=keep,
@@ -131,7 +132,7 @@ def pose(cluster: Cluster, goal: Goal) -> Problem:
     )
 
 
-def around_evicted(problem: Problem) -> Problem:
+def around_evicted(problem: PlacementProblem) -> PlacementProblem:
     """Return the problem that remains once the partitions that are leaving lie where they go."""
     if not problem.leaving.any():
         return problem
@@ -151,7 +152,7 @@ def online_replicas(cluster: Cluster) -> Bools:
     return online
 
 
-def _allowed(cluster: Cluster, goal: Goal) -> tuple[Bools, Bools]:
+def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
     """Return, each (B,): the brokers that may hold replicas in the end, and those that the goal drains."""
     if not 0 < goal.tolerance <= 1:
         raise PlanningError(
@@ -220,7 +221,7 @@ def weights(cluster: Cluster, allowed: Bools) -> Bytes:
     return np.ones(len(allowed), np.int64) if (allowed & ~known).any() else capacity
 
 
-def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
+def _room(cluster: Cluster, goal: PlacementGoal, lying: Bytes) -> Bytes:
     """Return (B,): the bytes there, and those usable beyond the share to stay free, of volumes that take replicas."""
     directories = cluster.directories
     takes = directories.online & ~directories.cordoned
@@ -236,12 +237,14 @@ def _room(cluster: Cluster, goal: Goal, lying: Bytes) -> Bytes:
     return room
 
 
-def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, elsewhere: Bools) -> tuple[Unmet, ...]:
+def _left(
+    cluster: Cluster, goal: PlacementGoal, selection: Selection, living: Bools, elsewhere: Bools
+) -> tuple[UnmetGoal, ...]:
     """Return what the goal would have moved and no plan does."""
     unmet, selected = [], selection.planned | selection.leaving
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
-            Unmet(
+            UnmetGoal(
                 f"{partition_name(cluster, row)} has no replica on a live broker or directory",
                 "it stays where it is; bring one of its brokers back, then plan again",
             )
@@ -249,7 +252,7 @@ def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, els
     waiting = int((selected & cluster.in_flight & elsewhere.any(axis=1)).sum())
     if waiting:
         unmet.append(
-            Unmet(
+            UnmetGoal(
                 f"{counted(waiting, 'partition')} in flight to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
             )
@@ -257,7 +260,7 @@ def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, els
     guessed = int((selected & (cluster.sizes < 0)).sum())
     if guessed:
         unmet.append(
-            Unmet(
+            UnmetGoal(
                 f"sizes that the brokers have not reported, of {counted(guessed, 'partition')}",
                 "each counts as the mean of its topic; plan again when the brokers answer",
             )
@@ -267,7 +270,7 @@ def _left(cluster: Cluster, goal: Goal, selection: Selection, living: Bools, els
     if staying.any():
         topics = [cluster.topics[topic] for topic in np.unique(cluster.topic[staying.any(axis=1)])]
         unmet.append(
-            Unmet(
+            UnmetGoal(
                 f"{counted(int(staying.sum()), 'replica')} of excluded topics on brokers to be emptied: "
                 f"{listed(cluster.brokers[np.unique(cluster.replicas[staying])].tolist())} "
                 f"(topics: {listed(topics)})",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import Bools, Cluster, Goal
+from reassign.planning.problem.model import Bools, Cluster, PlacementGoal
 
 
 class Selection(NamedTuple):
@@ -24,7 +24,7 @@ class Selection(NamedTuple):
     kept: Bools  # included, and excluded all the same
 
 
-def select(cluster: Cluster, goal: Goal, drained: Bools) -> Selection:
+def select(cluster: Cluster, goal: PlacementGoal, drained: Bools) -> Selection:
     """Return what the goal selects; `drained` (B,) are the brokers that hold nothing in the end.
 
     Raises PlanningError: NothingSelected.

@@ -1,4 +1,4 @@
-"""What a KafkaCluster says to all of its resources."""
+"""The rules of a KafkaCluster for all of its resources."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from reassign.api.common import byte_limit_of
-from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits, ThrottleStatus
+from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -17,40 +18,38 @@ from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottlePolicy:
-    """The throttle that a cluster gives to its resources, its bounds, and the record of what is set.
-
-    `older` and `younger` are KafkaClusters that stand for the same brokers: beside an older one that is served, or
-    restores its throttles, nothing new is set; beside a younger one that has some to restore nothing is touched.
-    `claimed` is another installation's claim: beside it nothing is set, and what it has set over ours is left to it.
-    """
+class ThrottleRules:
+    """The throttle that a cluster gives to its resources, its bounds, and the record of what is set."""
 
     default: Throttle = field(default_factory=Throttle)
     minimum: int | str | None = None
     maximum: int | str | None = None
-    record: ThrottleStatus | None = None
+    record: RecordedThrottles | None = None
     older: Problem | None = None
+    """An older KafkaCluster for the same brokers that is served, or restores its throttles: nothing new is set."""
     younger: Problem | None = None
+    """A younger KafkaCluster for the same brokers that has throttles to restore: nothing is touched."""
     claimed: Problem | None = None
+    """Another installation's claim: nothing is set, and what it has set over ours is left to it."""
 
     @classmethod
-    def of(cls, cluster: KafkaClusterSpec, record: ThrottleStatus | None = None) -> ThrottlePolicy:
+    def of(cls, cluster: KafkaClusterSpec, record: RecordedThrottles | None = None) -> ThrottleRules:
         return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What the KafkaCluster says to all of its resources; `hold` is why nothing new may start on it, if so.
-
-    Without a `permission`, every namespace may move everything. What is in an `unreadable` namespace cannot be written.
-    """
+class ClusterRules:
+    """The rules of a KafkaCluster for all of its resources."""
 
     limits: Limits
     hold: Problem | None = None
+    """Why nothing new may start on the cluster."""
     execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttle: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    """None: every namespace may move everything."""
+    throttle: ThrottleRules = field(default_factory=ThrottleRules)
     unreadable: Collection[str] = ()
+    """Namespaces that can be neither read nor written now."""
 
     @property
     def small_move_bytes(self) -> int:
@@ -63,17 +62,17 @@ class Policy:
         return self.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
 
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
-        """Why the resource's namespace may not move a partition, or None."""
+        """Return why the resource's namespace may not move a partition, or None."""
         return self.permission.of_topic(resource.namespace, tp.topic) if self.permission else None
 
     def unseen(self, resource: Resource) -> Problem | None:
-        """Why nothing begins for the resource's namespace, if it cannot be read now."""
+        """Return why nothing begins for the resource's namespace, if it cannot be read now."""
         if resource.namespace not in self.unreadable:
             return None
         return Problem(Reason.NOT_AUTHORIZED, "the operator may not read this namespace: restore its RoleBinding")
 
     def limits_of(self, namespace: str) -> NamespaceLimits:
-        """What a namespace may have in flight; the KafkaCluster's own has no bounds of its own."""
+        """Return what a namespace may have in flight; the KafkaCluster's own has no bounds of its own."""
         owned = self.permission is None or self.permission.owner == namespace
         return (None if owned else self.limits.per_namespace) or NamespaceLimits()
 
@@ -83,7 +82,7 @@ class Policy:
         return self.throttle.default.inter_broker is not None or own is not None
 
     def view(self, verdict: Verdict, snapshot: Snapshot) -> tuple[Verdict, Snapshot]:
-        """What the status of the verdict's resource may say, and show of the cluster."""
+        """Return what the status of the verdict's resource may say, and show of the cluster."""
         resource = verdict.resource
         if self.permission is None:
             return verdict, snapshot
