@@ -79,7 +79,7 @@ class Planner:
         self.goal = PlacementGoal()
         self.waves: tuple[int, int | None, int | None] = (0, None, None)
 
-    def make(self, cluster: Cluster, goal: PlacementGoal, *waves: int | None, exact: bool = False) -> Plan:
+    def make(self, cluster: Cluster, goal: PlacementGoal, *waves: int | None) -> Plan:
         self.goal, self.waves = goal, waves  # type: ignore[assignment]
         target = np.where(cluster.replicas == 1, 2, cluster.replicas).astype(np.int32)
         balance = Balance(By.DISK, (0.0, 1.5), (0.9, 1.1), 1.05, (0.9, 1.1))

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
-from reassign.planning.bounds import certificates, counting, exact, exchange
+from reassign.planning.bounds import certificates, counting, exchange
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Floats, PlacementGoal
 from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.problem.tree import grow
 from reassign.planning.solve import outside_bands, solve
+from tests.benchmarks import exact
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 

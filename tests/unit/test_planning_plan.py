@@ -56,13 +56,6 @@ def test_a_drain_with_balance_takes_as_few_waves_as_the_caps_allow() -> None:
     assert found.makespan >= found.makespan_bound
 
 
-def test_an_exact_plan_copies_no_more_and_meets_the_same_bands() -> None:
-    cluster = two_sites()
-    plan, exact = make(cluster, GOAL), make(cluster, GOAL, exact=True)
-    assert exact.certificate.bytes_bound <= exact.certificate.bytes <= plan.certificate.bytes
-    assert exact.certificate.unmet == ()
-
-
 def test_a_partition_larger_than_a_wave_is_a_wave_alone_and_reported() -> None:
     plan = make(two_sites(), PlacementGoal(drain=frozenset({4})), max_bytes=10 * MB)
     assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more"

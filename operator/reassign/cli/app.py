@@ -141,7 +141,6 @@ def plan(
     ] = WAVE_PARTITIONS,
     max_bytes: options.MaxBytes = None,
     throttle: options.Throttle = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Polish a small plan by the extra 'exact' (HiGHS).")] = False,
     output: Annotated[PlanOutput, typer.Option("--output", "-o", help="How to write the plan.")] = PlanOutput.TABLE,
     name: Annotated[
         str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
@@ -170,7 +169,7 @@ def plan(
         include=include,
         exclude=exclude,
     )
-    wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name, exact)
+    wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name)
     if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):
         raise typer.Exit(NO)
 

@@ -34,7 +34,6 @@ class Wanted(NamedTuple):
     max_bytes: str | None
     throttle: str | None
     name: str
-    exact: bool
 
 
 def goal_of(
@@ -88,7 +87,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
         rate = rates_of(throttle, ThrottleRules.of(by.spec) if by else ThrottleRules()).inter_broker
-        plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate, exact=wanted.exact)
+        plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate)
     if output is PlanOutput.MANIFESTS:
         out.write(documents.write(_manifests(cluster, plan, where, wanted)))
     elif not out.write_value(picture.as_json(cluster, plan), output):

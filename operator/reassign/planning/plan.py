@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reassign.planning.bounds.certificates import certify
-from reassign.planning.bounds.exact import polish
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
 from reassign.planning.problem.model import Cluster, Ints, PlacementGoal, Plan, UnmetGoal
@@ -20,17 +19,16 @@ def make(
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
-    exact: bool = False,
 ) -> Plan:
     """Return the plan that reaches a goal, or comes as near as it can and lists what it does not reach.
 
     Waves have at most `max_partitions`, no more than fit into one object, and copy at most `max_bytes`. `rate` is the
-    bytes per second that a broker may send, and receive; it only serves to estimate the time. `exact` has a small plan
-    polished by HiGHS. The same input gives the same plan.
+    bytes per second that a broker may send, and receive; it only serves to estimate the time. The same input gives
+    the same plan.
 
     Raises PlanningError: InvalidGoal, InvalidRacks, InvalidSnapshot, NothingSelected, NotEnoughBrokers.
     """
-    return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate, exact)
+    return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate)
 
 
 def make_of(
@@ -40,11 +38,10 @@ def make_of(
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
-    exact: bool = False,
 ) -> Plan:
-    """The same as `make`, for a caller that already has the problem."""
+    """Return the plan as `make` does, for a caller that has the problem already."""
     solution = solve(problem)
-    target = polish(problem, solution.target) if exact else solution.target
+    target = solution.target
     named, without_room = directories.name(cluster, target, problem.size, goal.min_free)
     moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
     fit = most_that_fit(cluster, target, named, moves.partition)

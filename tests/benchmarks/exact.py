@@ -1,4 +1,4 @@
-"""The exact optimum of small plans, by mixed-integer programming (HiGHS, the extra `exact`).
+"""The exact optimum of small plans, by mixed-integer programming (HiGHS): the planner's yardstick.
 
 There is a binary variable for each partition and broker that may hold it. A node of the tree holds `tree.least` or
 `tree.most` replicas of a partition. These differ by at most one, so such bounds, node by node, are all that legality
@@ -11,18 +11,15 @@ plan.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import highspy
 import numpy as np
 
-from reassign.errors import PlanningError, Reason
-from reassign.planning.bounds.certificates import bound, cost, limits
+from reassign.planning.bounds.certificates import bound, limits
 from reassign.planning.problem.model import UNKNOWN, Bytes, Floats, Ints
-from reassign.planning.problem.problem import PlacementProblem, around_evicted
+from reassign.planning.problem.problem import PlacementProblem
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
-
-LARGEST = 3_000
-"""Variables of a plan that is polished; larger ones take too long for what they gain."""
 
 NODES = 300
 GAP = 1e-4
@@ -39,76 +36,20 @@ class Optimum:
     bytes_bound: int
 
 
-def polish(problem: PlacementProblem, target: Ints) -> Ints:
-    """Return the plan, or one that balances as well and copies less, or one inside all bands where the plan is not.
-
-    Raises PlanningError without HiGHS.
-    """
-    problem = around_evicted(problem)
-    if problem.movable.sum() * problem.allowed.sum() > LARGEST:
-        return target
-    if not _inside(problem, target, None):
-        balanced = optimum(problem).target
-        if balanced is not None and _inside(problem, balanced, None):
-            return balanced
-    better = optimum(problem, target).target
-    if better is None or not _inside(problem, better, target) or _paid(problem, better) >= _paid(problem, target):
-        return target
-    return better
-
-
-def optimum(problem: PlacementProblem, start: Ints | None = None, nodes: int = NODES) -> Optimum:
-    """Return the plan of fewest bytes inside all bands, or that misses them no further than `start` does.
-
-    The bound holds whether or not the nodes sufficed. Raises PlanningError without HiGHS.
-    """
-    highspy = _highspy()
+def optimum(problem: PlacementProblem, nodes: int = NODES) -> Optimum:
+    """Return the plan of fewest bytes inside all bands. The bound holds whether or not the nodes sufficed."""
     if not problem.movable.any():
         return Optimum(problem.current, 0)
-    low, high = _limits(problem, start)
-    values, dual = _solve(
-        highspy, _replicas(problem, low, high), nodes, None if start is None else _values(problem, start)
-    )
+    low, high = limits(problem)
+    high[DISK] = np.minimum(high[DISK], problem.room)
+    values, dual = _solve(_replicas(problem, low, high), nodes)
     beside = MOVE * int(problem.rf[problem.movable].sum())
-    after = None if start is None else problem.loads(start)
-    least = max(int((dual - beside) * _scale(problem)), bound(problem, after).bytes)
+    least = max(int((dual - beside) * _scale(problem)), bound(problem).bytes)
     target = None if values is None else _target(problem, values)
     if target is not None and problem.balanced[LEADERS]:
-        values, _ = _solve(highspy, _leaders(problem, target, low, high), nodes, None)
+        values, _ = _solve(_leaders(problem, target, low, high), nodes)
         target = None if values is None else _led(problem, target, values)
     return Optimum(target, least)
-
-
-def _highspy() -> Any:
-    try:
-        import highspy
-    except ImportError:
-        raise PlanningError(
-            Reason.INVALID_GOAL,
-            "an exact plan needs HiGHS, which is not installed: install kafka-reassign-operator[exact], "
-            "or plan without it",
-        ) from None
-    return highspy
-
-
-def _paid(problem: PlacementProblem, target: Ints) -> tuple[int, int]:
-    paid = cost(problem, target)
-    return paid.bytes, paid.moves
-
-
-def _inside(problem: PlacementProblem, target: Ints, start: Ints | None) -> bool:
-    """Return whether a plan misses no limit further than `start` does."""
-    low, high = _limits(problem, start)
-    load = problem.loads(target)
-    return bool(((load >= low) & (load <= high)).all())
-
-
-def _limits(problem: PlacementProblem, start: Ints | None) -> tuple[Bytes, Bytes]:
-    """Return the bands and the disks, widened to what `start` has."""
-    after = None if start is None else problem.loads(start)
-    low, high = limits(problem, after)
-    high[DISK] = np.minimum(high[DISK], problem.room if after is None else np.maximum(problem.room, after[DISK]))
-    return low, high
 
 
 class _Row(NamedTuple):
@@ -169,7 +110,7 @@ def _left(problem: PlacementProblem, band: Bytes) -> Bytes:
     return left
 
 
-def _solve(highspy: Any, program: _Program, nodes: int, start: Floats | None) -> tuple[Floats | None, float]:
+def _solve(program: _Program, nodes: int) -> tuple[Floats | None, float]:
     """Return the columns' values, None without a feasible solution, and a lower bound of the cost."""
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.cost), len(program.rows)
@@ -187,22 +128,11 @@ def _solve(highspy: Any, program: _Program, nodes: int, start: Floats | None) ->
     ):  # fmt: skip
         solver.setOptionValue(name, value)
     solver.passModel(lp)
-    if start is not None:
-        solution = highspy.HighsSolution()
-        solution.col_value = start.tolist()
-        solver.setSolution(solution)
     solver.run()
     info = solver.getInfo()
     if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
         return None, max(0.0, info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else 0.0
     return np.array(solver.getSolution().col_value), info.mip_dual_bound
-
-
-def _values(problem: PlacementProblem, target: Ints) -> Floats:
-    """Return the columns of a plan."""
-    allowed, rows = np.flatnonzero(problem.allowed), target[problem.movable]
-    values: Floats = (rows[:, :, None] == allowed).any(axis=1).ravel().astype(np.float64)
-    return values
 
 
 def _target(problem: PlacementProblem, values: Floats) -> Ints:
