@@ -16,19 +16,18 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
-from reassign.controller.actor import Actor
-from reassign.controller.attempts import Attempts
+from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.observer import Observation, Observer
+from reassign.controller.cluster.outage import Outage
+from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
+from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
-from reassign.controller.observer import Observation, Observer
-from reassign.controller.outage import Outage
-from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
-from reassign.controller.plans import Plans
-from reassign.controller.reading import named, wish
-from reassign.controller.reporter import Reporter, bug
+from reassign.controller.objects.reading import named, wish
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.store import Store
-from reassign.controller.throttle_record import ThrottleRecord
-from reassign.controller.unserved import Unserved
+from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
@@ -40,7 +39,7 @@ from reassign.core.cluster import (
 from reassign.core.duplicates import duplicate_of
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
-from reassign.core.model.problem import Problem, error_problem
+from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -131,7 +130,7 @@ class ClusterLoop:
             return UNREACHABLE_SECONDS
         except Exception as error:
             log.exception("reconciliation failed unexpectedly")
-            self._bug = bug(error, "it from serving the cluster")
+            self._bug = bug_problem(error, "it from serving the cluster")
             return UNREACHABLE_SECONDS
 
     async def _tick(self) -> float | None:
@@ -143,7 +142,7 @@ class ClusterLoop:
             with self._drift.tick():
                 return await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
-            await self.reporter.answer_for_unreadable(self.key)
+            await self.unserved.answer_for_unreadable()
 
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; in how many seconds to tick again, or None when the KafkaCluster is released."""
@@ -162,7 +161,7 @@ class ClusterLoop:
         if cluster.metadata.deletion_timestamp and not awaited and not unsure and (orphan or left is None):
             if left:
                 await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
-            await self.reporter.release_cluster(obj)
+            await self.reporter.release_object(obj)
             return None
         unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
         if cluster.status.observed_generation is None:
@@ -200,7 +199,7 @@ class ClusterLoop:
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
-            await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
+            await self.reporter.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if unsure and unsure.reason is Reason.CONFLICT else sleep)
 
@@ -224,7 +223,7 @@ class ClusterLoop:
     ) -> float:
         """Decide, act and report; in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
-        attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
+        attempts = self.unserved.attempts(lambda: self.health.tick(self.name))
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
