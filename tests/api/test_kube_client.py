@@ -12,7 +12,7 @@ import pytest
 from localplatform.controlplane import ApiServer
 from reassign.api.common import FINALIZER
 from reassign.api.reassignment_plan import PLAN_LABEL
-from reassign.controller.reading import wish
+from reassign.controller.objects.reading import wish
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.moves.brake import documents
 from reassign.core.plans.model import manifest_digest

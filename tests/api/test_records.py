@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from reassign.controller.records import Records
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.writing.records import Records
 from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition

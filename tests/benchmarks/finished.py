@@ -25,17 +25,17 @@ from aiohttp import web
 
 from reassign.api.common import API_VERSION, GROUP, VERSION
 from reassign.api.kafka_cluster import KafkaCluster, ReplicationFactorGuard
-from reassign.controller.handlers import Supervisor
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planner import Planner
-from reassign.controller.plans import Plans
-from reassign.controller.reading import joined, parse_resource
-from reassign.controller.records import Part
-from reassign.controller.reporter import Reporter
+from reassign.controller.objects.part import Part
+from reassign.controller.objects.reading import joined, parse_resource
+from reassign.controller.objects.store import Store
+from reassign.controller.objects.watches import Watches
+from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.store import Store
-from reassign.controller.watches import Watches
+from reassign.controller.supervisor import Supervisor
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import ClusterHold, rules_of
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.snapshot import Broker, Partition, Snapshot, Topic

@@ -128,17 +128,17 @@ def operate(brokers: Any) -> None:
 def plan(brokers: Any) -> None:
     from reassign.api.kafka_cluster import KafkaCluster
     from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
-    from reassign.controller import planning
+    from reassign.controller.plans import job
     from reassign.core.plans.model import PlanResource
 
     async def connect(connection: Connection, timeout: float) -> KafkaClient:  # noqa: ASYNC109
         return KafkaClient(connection, brokers, ThreadPoolExecutor(4), lambda: None)
 
-    planning.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
+    job.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "made"}, "goal": {"drainBrokers": [0]}})
     of = {"metadata": {"name": "made", "namespace": "made", "uid": "made"}, "spec": {"bootstrapServers": "made:9092"}}
     asked = PlanResource("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
-    planning.work_out(planning.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
+    job.work_out(job.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
 
 
 def keep(brokers: Any) -> None:
@@ -171,7 +171,7 @@ def main(*arguments: str) -> None:
         if what not in PROCESSES:
             return write(what, path)
         if what != "snapshot":
-            import reassign.controller.handlers  # noqa: F401  what the operator has loaded
+            import reassign.controller.supervisor  # noqa: F401  what the operator has loaded
 
         before = memory("VmRSS")
         brokers = Brokers(path)

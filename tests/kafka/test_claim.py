@@ -15,8 +15,8 @@ from confluent_kafka import Consumer
 import reassign.kafka.claim as claims
 from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller.metrics import Metrics
-from reassign.controller.planner import Planner
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.planner import Planner
 from reassign.core.claim import Claim, ClaimState
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem

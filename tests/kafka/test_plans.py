@@ -9,9 +9,9 @@ from contextlib import closing
 from typing import Any
 
 from reassign.controller.metrics import Metrics
-from reassign.controller.planner import Planner
-from reassign.controller.planning import Job, work_out
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.job import Job, work_out
+from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import Planned
 from tests.kafka.harness import Kafka

@@ -14,7 +14,7 @@ from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
 from reassign.cli import kubeconfig, source
 from reassign.cli.app import main
 from reassign.cli.completion import completions
-from reassign.cli.options import Kube
+from reassign.cli.refs import Kube
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.problem import Problem
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError

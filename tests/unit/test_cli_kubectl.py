@@ -15,7 +15,7 @@ import yaml
 
 from reassign.cli.app import app
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import Kube
+from reassign.cli.refs import Kube
 from reassign.kube.login import Login
 from tests.unit.cli import Live, Planner, error_of, run, sim, taken
 from tests.unit.test_cli import HEAVY, ROOT

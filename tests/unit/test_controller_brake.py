@@ -13,9 +13,9 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
 from reassign.api.limits import MAX_BRAKE_COPIES
-from reassign.controller import brake_copies
-from reassign.controller.actor import Actor
-from reassign.controller.observer import SURVEY_SECONDS, Survey
+from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.observer import SURVEY_SECONDS, Survey
+from reassign.controller.writing import brake_copies
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, rules_of
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.problem import Problem

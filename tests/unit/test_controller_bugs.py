@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reassign.controller import actor
+from reassign.controller.cluster import actor
 from reassign.core import tick
 from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World

@@ -10,7 +10,7 @@ import pytest
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_RATE
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
 from reassign.core.duplicates import HANDOVER, younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reassign.api.common import FINALIZER, YEAR_SECONDS
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.limits import MAX_PARTS
-from reassign.controller.reading import once, packed, parse_plan, parse_resource
-from reassign.controller.records import Part
+from reassign.controller.objects.part import Part
+from reassign.controller.objects.reading import once, packed, parse_plan, parse_resource
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reassign.controller import reporter
-from reassign.controller.handlers import Supervisor
+from reassign.controller.supervisor import Supervisor
+from reassign.controller.writing import writer as reporter
 from reassign.core.model.log_dir_reports import FORGET_SECONDS, LogDirReports
 from reassign.core.model.memory import Doubted, Recent
 from reassign.core.model.problem import Problem

@@ -9,7 +9,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from reassign.controller import actor, outage
+from reassign.controller.cluster import actor, outage
 from reassign.kafka.client import KafkaClient
 from tests.unit.test_controller_bugs import fails_for
 from tests.unit.test_controller_loop import LATER, World

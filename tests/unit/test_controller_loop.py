@@ -16,16 +16,16 @@ import pytest
 
 from reassign.api.common import FINALIZER, NEVER_WRITTEN
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller import outage
-from reassign.controller.attempts import AT_ONCE
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster import outage
+from reassign.controller.cluster.loop import ClusterLoop
+from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.metrics import Metrics
-from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
-from reassign.controller.planner import Planner
-from reassign.controller.plans import Plans
-from reassign.controller.reporter import Reporter
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.store import Store
+from reassign.controller.writing.attempts import AT_ONCE
+from reassign.controller.writing.writer import Reporter
 from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import Broker, Snapshot, Topic, TopicPartition
@@ -611,7 +611,7 @@ def test_an_error_with_one_of_several_resources_keeps_no_other_waiting(world: Wo
 def test_resources_are_judged_for_drift_as_seldom_as_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0, cpu=0.0)
     time = SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.cpu)
-    monkeypatch.setattr("reassign.controller.pace.time", time)
+    monkeypatch.setattr("reassign.controller.cluster.pace.time", time)
     turn, judged = DriftTurn(), []
     for second in range(200):
         clock.now = float(second)

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reassign.controller import metrics
-from reassign.controller.listing import Scope
+from reassign.controller.objects.scope import Scope
 from reassign.core.model.problem import Problem
 from reassign.core.model.verdict import Stall
 from reassign.errors import ApiServerError, Reason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassign.api.common import FINALIZER
-from reassign.controller.handlers import Supervisor
+from reassign.controller.supervisor import Supervisor
 from reassign.kube.client import ClusterKey
 from tests.unit.test_controller_loop import LATER, OURS, Object, World, connect
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.core.model.snapshot import Snapshot
 from reassign.errors import MissingReferenceError, Reason
 from reassign.kafka import tokens

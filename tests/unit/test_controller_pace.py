@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from reassign.controller import pace as pace_module
-from reassign.controller.observer import Observer
-from reassign.controller.pace import MOVING_SECONDS, POLL_SECONDS, Pace, poll_seconds
+from reassign.controller.cluster import pace as pace_module
+from reassign.controller.cluster.observer import Observer
+from reassign.controller.cluster.pace import MOVING_SECONDS, POLL_SECONDS, Pace, poll_seconds
 from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.client import KafkaClient

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reassign.controller.observer import SURVEY_SECONDS
+from reassign.controller.cluster.observer import SURVEY_SECONDS
 from reassign.core.model.snapshot import Partition, Topic
 from reassign.core.moves.pacing import Pacer
 from reassign.errors import ConflictError

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from reassign.api.common import FINALIZER
-from reassign.controller import pace
-from reassign.controller.pace import DriftTurn
-from reassign.controller.packing import COPY, Packed, whole
-from reassign.controller.reading import joined, packed, parse_resource
-from reassign.controller.records import Part
-from reassign.controller.store import Store
+from reassign.controller.cluster import pace
+from reassign.controller.cluster.pace import DriftTurn
+from reassign.controller.objects.packing import COPY, Packed, whole
+from reassign.controller.objects.part import Part
+from reassign.controller.objects.reading import joined, packed, parse_resource
+from reassign.controller.objects.store import Store
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.expiry import expired

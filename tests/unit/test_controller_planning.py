@@ -12,9 +12,9 @@ import pytest
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
-from reassign.controller.planner import SECONDS
-from reassign.controller.planning import Job, plan_of, work_out
-from reassign.controller.subprocess import run_in_subprocess
+from reassign.controller.plans.job import Job, plan_of, work_out
+from reassign.controller.plans.planner import SECONDS
+from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.plans.model import Planned, PlanResource

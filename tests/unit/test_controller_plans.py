@@ -15,13 +15,13 @@ from reassign.api.common import FINALIZER
 from reassign.api.goal import By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
-from reassign.controller.handlers import Supervisor
+from reassign.controller.cluster.observer import Observer
 from reassign.controller.metrics import Metrics
-from reassign.controller.observer import Observer
-from reassign.controller.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
-from reassign.controller.planning import Job, goal_of, planned
-from reassign.controller.plans import PlanInputs
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.job import Job, goal_of, planned
+from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
+from reassign.controller.plans.plans import PlanInputs
+from reassign.controller.supervisor import Supervisor
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans.model import Planned, PlanResource
@@ -276,14 +276,14 @@ def test_a_plan_that_cannot_be_made_is_reported_and_retried_later(
     assert len(world.work.jobs) == 1
     assert world.conditions("drain") == {"Stalled": "NotEnoughBrokers"}
     world.work.fails = None
-    monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
+    monkeypatch.setattr("reassign.controller.plans.planner.RETRY_SECONDS", -RETRY_SECONDS)
     world.tick(until=lambda: world.says("AwaitingApproval"))
 
 
 def test_a_plan_that_exceeds_the_memory_is_not_retried_in_a_loop(
     world: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reassign.controller.planner.RETRY_SECONDS", -RETRY_SECONDS)
+    monkeypatch.setattr("reassign.controller.plans.planner.RETRY_SECONDS", -RETRY_SECONDS)
     world.work.fails = PlanningError(Reason.INSUFFICIENT_MEMORY, "raise the limit")
     world.tick(until=lambda: world.says("InsufficientMemory"))
     world.tick(5)
@@ -411,7 +411,7 @@ def _slow_failures(world: Planning, monkeypatch: pytest.MonkeyPatch) -> tuple[li
             await asyncio.sleep(0)
         raise PlanningError(Reason.PLANNING_FAILED, "it took longer than 300 s")
 
-    monkeypatch.setattr("reassign.controller.planner.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("reassign.controller.plans.planner.time", SimpleNamespace(monotonic=lambda: now[0]))
     world.planner._work = fail
     return now, tried
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reassign.api.common import FINALIZER
-from reassign.controller.handlers import Supervisor
+from reassign.controller.supervisor import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
 

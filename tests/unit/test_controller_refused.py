@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassign.api.common import API_VERSION, FINALIZER
-from reassign.controller.loop import WAITING_SECONDS
+from reassign.controller.cluster.loop import WAITING_SECONDS
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.lease import LeaseLost
 from tests.unit.test_controller_claim import Throttled

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.controller import reporter, write_budget
-from reassign.controller.reporter import PROGRESS_BYTES_PER_SECOND, PROGRESS_SECONDS
+from reassign.controller.writing import write_budget
+from reassign.controller.writing import writer as reporter
+from reassign.controller.writing.writer import PROGRESS_BYTES_PER_SECOND, PROGRESS_SECONDS
 from tests.unit.test_controller_loop import LATER, Object, World
 
 

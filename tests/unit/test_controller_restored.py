@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import pytest
 
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
 from tests.unit.test_controller_loop import OURS, Object, World
 
 Edit = Callable[[Object], None]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
-from reassign.controller import handlers
-from reassign.controller.handlers import Supervisor
+from reassign.controller import supervisor
+from reassign.controller.cluster.observer import Observer
+from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
-from reassign.controller.observer import Observer
+from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
-from reassign.controller.store import Store
-from reassign.controller.unserved import Unserved
+from reassign.controller.supervisor import Supervisor
 from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
 from reassign.core.duplicates import duplicate_of, not_yet_seen
 from reassign.core.model.problem import Problem
@@ -238,7 +238,7 @@ class TickingLoop:
 
 
 def test_a_stuck_loop_is_started_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "WATCHDOG_SECONDS", 0.02)
+    monkeypatch.setattr(supervisor, "WATCHDOG_SECONDS", 0.02)
     health = Health(0.2, [])
     made: dict[str, list[TickingLoop]] = {"main": [], "other": []}
 

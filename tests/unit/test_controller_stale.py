@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reassign.controller.packing import whole
+from reassign.controller.objects.packing import whole
 from reassign.core.model.steps import Alter, Cancel, Outcome, Result, Step
 from reassign.errors import ApiServerError, Reason
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import structlog
 
-from reassign.controller.subprocess import run_in_subprocess
+from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.errors import ClusterError, PlanningError, Reason
 
 

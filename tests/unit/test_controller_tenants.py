@@ -21,9 +21,9 @@ from structlog.testing import capture_logs
 
 from reassign.api.kafka_cluster import KafkaCluster, Limits
 from reassign.controller.metrics import Metrics
-from reassign.controller.planner import Planner
-from reassign.controller.plans import PlanInputs
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import PlanInputs
 from reassign.core import tick
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission

@@ -11,11 +11,11 @@ import pytest
 
 from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster.loop import ClusterLoop
+from reassign.controller.cluster.observer import Observer
 from reassign.controller.metrics import Metrics
-from reassign.controller.observer import Observer
-from reassign.controller.planner import Planner
-from reassign.controller.plans import Plans
+from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import Plans
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
 from reassign.core.model.memory import Instructed

@@ -9,7 +9,7 @@ import pytest
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
-from reassign.controller.handlers import Supervisor
+from reassign.controller.supervisor import Supervisor
 from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, connect
 
 RATE = "1e4294967302"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from reassign.api.throttle_configs import FOLLOWER_RATE
-from reassign.controller.handlers import Supervisor
-from reassign.controller.listing import Listing
-from reassign.controller.store import Store
-from reassign.controller.watches import Backoffs
+from reassign.controller.objects.listing import Listing
+from reassign.controller.objects.store import Store
+from reassign.controller.objects.watches import Backoffs
+from reassign.controller.supervisor import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind
 from tests.unit.configs import copy

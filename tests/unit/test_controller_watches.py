@@ -10,7 +10,7 @@ import kopf
 import pytest
 from yarl import URL
 
-from reassign.controller.watches import Watches, _kopf_settings
+from reassign.controller.objects.watches import Watches, _kopf_settings
 from reassign.kube.client import PAGE_OBJECTS, Kind
 
 API = "https://api:6443/apis/kafka.reassign.dev/v1alpha1"

@@ -13,7 +13,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
-from reassign.controller.planner import SECONDS
+from reassign.controller.plans.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts
 from reassign.core.model.snapshot import TopicPartition

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from reassign.controller.planning import plan_of
+from reassign.controller.plans.job import plan_of
 from reassign.files import snapshots
 from reassign.fleet import cluster as of_cluster
 from reassign.fleet.choose import Folder

@@ -12,10 +12,10 @@ from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_record import RecordedThrottles
-from reassign.controller.actor import Actor
-from reassign.controller.loop import ClusterLoop
+from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.throttle_record import ThrottleRecord
+from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.recent_changes import RecentChanges
@@ -119,7 +119,7 @@ class ApiServer:
     async def keep_cluster(self, obj: Any) -> None:
         pass
 
-    async def release_cluster(self, obj: Any) -> None:
+    async def release_object(self, obj: Any) -> None:
         self.released = True
 
     def parse_cluster(self, obj: dict[str, Any]) -> KafkaCluster:

@@ -22,6 +22,7 @@ from reassign.cli import candidates, options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
 from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanOutput, Racks
+from reassign.cli.refs import Kube
 from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 
@@ -96,7 +97,7 @@ def _options(
 @app.command(epilog=EXITS)
 @options.with_kube
 def plan(
-    kube: options.Kube,
+    kube: Kube,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,
     snapshot: options.SnapshotFolder = None,
@@ -177,7 +178,7 @@ def plan(
 @app.command(epilog=EXITS)
 @options.with_kube
 def assign(
-    kube: options.Kube,
+    kube: Kube,
     topic: Annotated[
         str, typer.Option(parser=options.topic_name, metavar="NAME", help="The topic that is to be made.")
     ],
@@ -217,7 +218,7 @@ def assign(
 @app.command(epilog=EXITS)
 @options.with_kube
 def convert(
-    kube: options.Kube,
+    kube: Kube,
     file: options.File,
     cluster: Annotated[
         str | None,
@@ -250,7 +251,7 @@ def convert(
 @app.command(epilog=EXITS)
 @options.with_kube
 def rollback(
-    kube: options.Kube,
+    kube: Kube,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -279,7 +280,7 @@ def rollback(
 @app.command(epilog=EXITS)
 @options.with_kube
 def snapshot(
-    kube: options.Kube,
+    kube: Kube,
     folder: Annotated[Path | None, typer.Argument(help="A folder that is not there yet.")] = None,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,
@@ -319,7 +320,7 @@ def snapshot(
 @app.command(epilog=EXITS)
 @options.with_kube
 def verify(
-    kube: options.Kube,
+    kube: Kube,
     file: options.File,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,

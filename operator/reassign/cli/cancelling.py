@@ -14,7 +14,7 @@ from reassign.cli import output as out
 from reassign.cli.changing import note_argo_cd
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, change, find_each, of_cluster, plan_of
-from reassign.cli.options import Kube, Ref
+from reassign.cli.refs import Kube, Ref
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object

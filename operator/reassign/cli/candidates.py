@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from reassign.cli.refs import SHORT, TYPES, Kube
 from reassign.kube.login import Login
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ SECONDS = 3.0
 
 def resources(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete NAME or TYPE/NAME of a PartitionReassignment or a ReassignmentPlan."""
-    from reassign.cli.options import SHORT, TYPES
-
     type, slash, _ = incomplete.rpartition("/")
     kinds = [TYPES.get(type, "")] if slash else list(SHORT.values())
     return _matching([f"{type}{slash}{name}" for kind in kinds for name in _objects(ctx, kind)], incomplete)
@@ -61,7 +60,6 @@ def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _objects(ctx: typer.Context, kind: str) -> list[str]:
     from reassign.cli.kubeconfig import namespace_of
-    from reassign.cli.options import Kube
     from reassign.kube.client import Kind
 
     async def names(kube: KubeClient) -> list[str]:

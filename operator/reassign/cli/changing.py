@@ -16,7 +16,8 @@ from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, change, find, find_each, plan_of
-from reassign.cli.options import Brake, Cancels, Kube, Ref
+from reassign.cli.options import Brake, Cancels
+from reassign.cli.refs import Kube, Ref
 from reassign.core.model.progress import amount, duration
 from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import Kube, ManifestOutput, cluster_ref, template
+from reassign.cli.options import ManifestOutput, cluster_ref, template
+from reassign.cli.refs import Kube
 from reassign.errors import PlanningError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind

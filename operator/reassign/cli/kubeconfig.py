@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from kubernetes.aio.config import list_kube_config_contexts
 
-from reassign.cli.options import Kube
+from reassign.cli.refs import Kube
 from reassign.kube.login import Login
 from reassign.text import listed
 

@@ -13,7 +13,8 @@ from rich.table import Table
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
-from reassign.cli.options import Kube, ListOutput
+from reassign.cli.options import ListOutput
+from reassign.cli.refs import Kube
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
 from reassign.core.moves.brake import TargetReplicas, documents

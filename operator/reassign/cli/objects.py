@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from reassign.api.common import TRACKED_BY_ARGO_CD, Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
-from reassign.cli.options import SHORT, Ref
+from reassign.cli.refs import SHORT, Ref
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key

@@ -11,27 +11,18 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
 from reassign.cli import candidates
+from reassign.cli.refs import SHORT, TYPES, Kube, Ref
 from reassign.kube.login import Login
 
 MAX_DIGITS = 10
 SHOWN = 50
-
-
-SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan"}
-"""Short names of the kinds with verbs."""
-TYPES = {
-    name: kind
-    for short, kind in SHORT.items()
-    for name in (short, kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.kafka.reassign.dev")
-}
-"""The kinds by the names that kubectl has for them."""
 
 
 class Output(StrEnum):
@@ -128,13 +119,6 @@ def topic_name(value: str) -> str:
     return _matching(
         TOPIC_NAME, value, f"a name of letters, digits, ., _ and -, with {MAX_TOPIC_NAME_CHARACTERS} at most"
     )
-
-
-class Ref(NamedTuple):
-    """An object as kubectl names it: NAME, or TYPE/NAME; `kind` is None where the name alone is given."""
-
-    kind: str | None
-    name: str
 
 
 def ref(value: str) -> Ref:
@@ -237,13 +221,6 @@ Throttle = Annotated[
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
 File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="What to read; - for stdin.")]
-
-
-class Kube(NamedTuple):
-    """Where the objects of a command are: an API server, and a namespace or the default one."""
-
-    namespace: str | None
-    login: Login
 
 
 def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:

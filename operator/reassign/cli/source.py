@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from reassign.api.kafka_cluster import NO_PORT, KafkaCluster, KafkaClusterSpec
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import Kube
+from reassign.cli.refs import Kube
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.survey import survey
 from reassign.errors import Reason, ReassignError

@@ -18,7 +18,8 @@ from reassign.api.partition_reassignment import PartitionDetail, PartitionReassi
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
-from reassign.cli.options import Kube, Output
+from reassign.cli.options import Output
+from reassign.cli.refs import Kube
 from reassign.core.model.progress import amount, duration
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, Object

@@ -11,6 +11,7 @@ import typer
 
 from reassign.cli import candidates, options
 from reassign.cli.options import Brake, Cancels, ListOutput, Output
+from reassign.cli.refs import Kube
 
 EXITS = (
     "Exit codes: 0 yes, or done; 1 the answer is no; 2 the command or what it was given is wrong; "
@@ -55,7 +56,7 @@ verbs = typer.Typer()
 @verbs.command("list", epilog=EXITS)
 @options.with_kube
 def list_(
-    kube: options.Kube,
+    kube: Kube,
     cluster: OfCluster = None,
     all_namespaces: AllNamespaces = False,
     output: Annotated[
@@ -75,7 +76,7 @@ def list_(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def approve(
-    kube: options.Kube,
+    kube: Kube,
     name: Annotated[
         str,
         typer.Argument(
@@ -102,7 +103,7 @@ def approve(
 
 @verbs.command(epilog=EXITS)
 @options.with_kube
-def suspend(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
+def suspend(kube: Kube, names: Names, dry_run: DryRun = False) -> None:
     """Suspend PartitionReassignments or plans: nothing new starts, moves in flight continue.
 
     Example: kubectl kafka-reassign suspend first-move -n kafka
@@ -114,7 +115,7 @@ def suspend(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
 
 @verbs.command(epilog=EXITS)
 @options.with_kube
-def resume(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
+def resume(kube: Kube, names: Names, dry_run: DryRun = False) -> None:
     """Resume what is suspended.
 
     Example: kubectl kafka-reassign resume first-move -n kafka
@@ -127,7 +128,7 @@ def resume(kube: options.Kube, names: Names, dry_run: DryRun = False) -> None:
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def cancel(
-    kube: options.Kube,
+    kube: Kube,
     names: MaybeNames = None,
     topic: Annotated[
         str | None,
@@ -158,7 +159,7 @@ def cancel(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def brake(
-    kube: options.Kube,
+    kube: Kube,
     position: Annotated[Brake, typer.Argument(metavar="on|off", help="Whether the brake is set.")],
     cluster: Annotated[
         str,
@@ -190,7 +191,7 @@ def brake(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def top(
-    kube: options.Kube, cluster: OfCluster = None, all_namespaces: AllNamespaces = False, output: Words = Output.TABLE
+    kube: Kube, cluster: OfCluster = None, all_namespaces: AllNamespaces = False, output: Words = Output.TABLE
 ) -> None:
     """Show what moves on clusters, brokers and resources, from their statuses.
 
@@ -203,7 +204,7 @@ def top(
 
 @verbs.command(epilog=EXITS)
 @options.with_kube
-def watch(kube: options.Kube, name: Name, output: Words = Output.TABLE) -> None:
+def watch(kube: Kube, name: Name, output: Words = Output.TABLE) -> None:
     """Show a PartitionReassignment or a plan until it ends: bars on a terminal, else a line for each change.
 
     Exits with 0 when it succeeded, and with 1 when it failed or was deleted.
@@ -219,7 +220,7 @@ def watch(kube: options.Kube, name: Name, output: Words = Output.TABLE) -> None:
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def report(
-    kube: options.Kube,
+    kube: Kube,
     name: Annotated[
         str,
         typer.Argument(

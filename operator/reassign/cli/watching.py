@@ -26,7 +26,8 @@ from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.listing import without_managers
 from reassign.cli.objects import Item, find
-from reassign.cli.options import Kube, Output, Ref
+from reassign.cli.options import Output
+from reassign.cli.refs import Kube, Ref
 from reassign.core.model.progress import WINDOW_SECONDS, amount, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live

@@ -11,9 +11,9 @@ import structlog
 
 from reassign.api.common import TRACKED_BY_ARGO_CD
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
-from reassign.controller.reading import named
-from reassign.controller.reporter import Reporter
-from reassign.controller.store import Store
+from reassign.controller.objects.reading import named
+from reassign.controller.objects.store import Store
+from reassign.controller.writing.writer import Reporter
 from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.core.report.events import Event, Happened
 from reassign.errors import ConflictError, ReassignError

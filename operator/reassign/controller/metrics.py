@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from reassign import __version__
-from reassign.controller.listing import Scope
+from reassign.controller.objects.scope import Scope
 from reassign.core.figures import Figures, figures_of
 from reassign.core.tick import Decision
 from reassign.errors import Reason, ReassignError

@@ -10,17 +10,17 @@ from contextlib import suppress
 
 import structlog
 
-from reassign.controller.handlers import Supervisor
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.logs import set_up_logs
-from reassign.controller.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.planner import Planner
-from reassign.controller.plans import Plans
-from reassign.controller.reporter import Reporter
+from reassign.controller.objects.store import Store
+from reassign.controller.objects.watches import Watches
+from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health, serving
 from reassign.controller.settings import Settings
-from reassign.controller.store import Store
-from reassign.controller.watches import Watches
+from reassign.controller.supervisor import Supervisor
+from reassign.controller.writing.writer import Reporter
 from reassign.errors import ReassignError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import ClusterKey, KubeClient

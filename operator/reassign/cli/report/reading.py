@@ -13,7 +13,7 @@ from reassign import __version__
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, find
-from reassign.cli.options import Kube, Ref
+from reassign.cli.refs import Kube, Ref
 from reassign.cli.report.history import Sources, describes_all, history
 from reassign.cli.report.page import render
 from reassign.errors import Reason, ReassignError

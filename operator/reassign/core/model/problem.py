@@ -112,6 +112,14 @@ def error_problem(error: ReassignError) -> Problem:
     return Problem(error.reason, private(error.message, hidden))
 
 
+def bug_problem(error: Exception, keeps: str) -> Problem:
+    """What is said of an unforeseen error, and what it `keeps` from happening."""
+    return Problem(
+        Reason.INTERNAL_ERROR,
+        f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",
+    )
+
+
 def unwritten_problem(error: ReassignError, namespace: str) -> Problem:
     """Return the problem of a resource in this namespace whose record, finalizer or status could not be written."""
     why = Name(error.message, namespaces=frozenset({namespace}))

@@ -7,97 +7,26 @@ has something in flight, or waits for something: the deletion of a namespace, or
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
 
 import structlog
 
-from reassign.api.common import API_VERSION, FINALIZER, GROUP
+from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import (
-    ReassignmentRecord,
     ReassignmentRecordSpec,
     RecordedClusterRef,
     RecordedThrottles,
 )
-from reassign.controller.packing import whole
-from reassign.controller.refresh import refresh
+from reassign.controller.objects.part import Owner, Part
+from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
-from reassign.core.model.record import Record, read_record, spread, write_record
+from reassign.core.model.record import Record, spread, write_record
 from reassign.core.model.resource import Resource
 from reassign.errors import ApiServerError, ConflictError, ReassignError
-from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, has_finalizer
-
-if TYPE_CHECKING:
-    from reassign.controller.store import Store
-
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
-
-OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT)
-COPIED_AFTER = timedelta(seconds=60)
-"""A part that was made so long after the last write that it tells of is a copy: ours are made before."""
-
-
-class Owner(NamedTuple):
-    """The object that a record belongs to."""
-
-    kind: Kind
-    namespace: str
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One ReassignmentRecord, as it was read."""
-
-    obj: Object
-    spec: ReassignmentRecordSpec
-    record: Record
-
-    @classmethod
-    def parse(cls, obj: Object) -> Part:
-        spec = ReassignmentRecord.parse(whole(obj)).spec
-        return cls(obj, spec, read_record(spec.topics))
-
-    @property
-    def copied(self) -> bool:
-        """Whether a backup brought it back: what it tells of was written long before it was made."""
-        sent = [entry.sent_at for entry in self.record.values() if entry.active and entry.sent_at]
-        made = datetime.fromisoformat(self.obj["metadata"]["creationTimestamp"])
-        return bool(sent) and made - max(sent) > COPIED_AFTER
-
-    @property
-    def held(self) -> bool:
-        """Whether it has our finalizer."""
-        return has_finalizer(self.obj)
-
-
-def has_our_name(obj: Object) -> bool:
-    """Whether a ReassignmentRecord is named `<uid>-<part>`, as the operator names each; one that is not is logged."""
-    meta, part = obj["metadata"], obj["spec"]["part"]
-    ours = meta["name"].removesuffix(f"-{part}") not in ("", meta["name"])
-    if not ours:
-        resource = f"{meta['namespace']}/{meta['name']}"
-        log.warning("ignored: no record of the operator has this name", kind=obj["kind"], resource=resource, part=part)
-    return ours
-
-
-def owner_of(obj: Object) -> Owner:
-    """The owner of a ReassignmentRecord.
-
-    Other clients may add owners of their kinds. A deletion with --cascade=orphan removes the reference to ours. Then
-    the name of the record has its uid, which stands for its own name too: a GET finds nothing of that name.
-    """
-    meta, spec = obj["metadata"], obj["spec"]
-    for owner in meta.get("ownerReferences", ()):
-        if owner["apiVersion"].startswith(f"{GROUP}/") and owner["kind"] in OWNERS:
-            return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
-    uid, _, _ = meta["name"].rpartition("-")
-    kind = Kind.KAFKA_CLUSTER if "throttle" in spec else Kind.PARTITION_REASSIGNMENT
-    return Owner(kind, meta["namespace"], uid, uid)
 
 
 class Records:

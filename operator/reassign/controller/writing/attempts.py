@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from reassign.controller.logs import named_as
-from reassign.controller.reading import Unreadable
+from reassign.controller.objects.reading import Unreadable
 from reassign.core.model.problem import Problem, unwritten_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.errors import ApiServerError, ConflictError, ReassignError
 from reassign.kube.client import Kind
 from reassign.kube.lease import LeaseLost
-
-if TYPE_CHECKING:
-    from reassign.controller.reporter import Reporter
 
 log = structlog.get_logger()
 
@@ -34,11 +30,18 @@ API_SECONDS = 10.0
 class Attempts:
     """A round of work for many resources: what goes wrong with one keeps no other waiting.
 
-    `alive` is called before each: a long round is not a stuck one.
+    After a conflict `refresh` asks for the resource; `report_bug` reports an unforeseen error. `alive` is called before
+    each resource: a long round is not a stuck one. A refusal in an `unreadable` namespace is not logged.
     """
 
-    def __init__(self, reporter: Reporter, alive: Callable[[], object] = lambda: None) -> None:
-        self._reporter, self._alive = reporter, alive
+    def __init__(
+        self,
+        refresh: Callable[[Resource | Unreadable], Awaitable[None]],
+        report_bug: Callable[[Resource | Unreadable, Exception], Awaitable[None]],
+        unreadable: Container[str] = (),
+        alive: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._refresh, self._report_bug, self._unreadable, self._alive = refresh, report_bug, unreadable, alive
         self._waited = 0.0
         self.conflict = False
         self.refused: dict[str, Problem] = {}
@@ -75,13 +78,13 @@ class Attempts:
             except (ReassignError, LeaseLost):
                 raise
             except Exception as error:
-                await self._reporter.report_bug(resource, error)
+                await self._report_bug(resource, error)
         except ConflictError:
             self.conflict = True
             with suppress(ReassignError):
-                await self._reporter.refresh(resource)
+                await self._refresh(resource)
         except ReassignError as error:
-            if resource.namespace not in self._reporter.unreadable_namespaces:  # of those it is said once
+            if resource.namespace not in self._unreadable:  # of those it is said once
                 log.warning("not written", reason=error.reason, error=error.message)
             self.refused[resource.uid] = unwritten_problem(error, resource.namespace)
             if isinstance(error, ApiServerError):

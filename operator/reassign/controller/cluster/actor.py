@@ -17,13 +17,13 @@ import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Progress
-from reassign.controller.attempts import Attempts
-from reassign.controller.brake_copies import BrakeCopies
 from reassign.controller.logs import named_as
 from reassign.controller.metrics import Metrics
-from reassign.controller.reporter import Reporter
-from reassign.controller.store import Store
-from reassign.controller.throttle_record import ThrottleRecord
+from reassign.controller.objects.store import Store
+from reassign.controller.writing.attempts import Attempts
+from reassign.controller.writing.brake_copies import BrakeCopies
+from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change, Op

@@ -11,13 +11,13 @@ from typing import Any
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from reassign.controller.attempts import Attempts
+from reassign.controller.cluster.loop import ClusterLoop
+from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.expiry import Expiry
-from reassign.controller.listing import Listing
-from reassign.controller.loop import ClusterLoop
-from reassign.controller.plans import PlanInputs, Plans
-from reassign.controller.reporter import Reporter
-from reassign.controller.store import Store
+from reassign.controller.objects.listing import Listing
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.plans import PlanInputs, Plans
+from reassign.controller.writing.writer import Reporter
 from reassign.core.model.permission import not_allowed, not_readable
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -185,8 +185,9 @@ class Supervisor:
         else:
             self._missing.pop((namespace, name), None)
         await self._reporter.records.look_for_owners((namespace, name), self._kube.now())
-        await self._reporter.answer_for_unreadable((namespace, name))
-        attempts = Attempts(self._reporter)
+        unserved = Unserved((namespace, name), self._store, self._reporter, self._reporter.metrics, self._plans)
+        await unserved.answer_for_unreadable()
+        attempts = unserved.attempts()
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)

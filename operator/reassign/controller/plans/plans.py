@@ -15,15 +15,15 @@ from structlog.contextvars import bound_contextvars
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.logs import named_as
-from reassign.controller.planner import Planner
-from reassign.controller.planning import Job
-from reassign.controller.reading import Unreadable, version
-from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import Store
+from reassign.controller.objects.reading import Unreadable, version
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.job import Job
+from reassign.controller.plans.planner import Planner
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import permission_of
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission
-from reassign.core.model.problem import Problem, render
+from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.decide import decide_plan, next_wave
@@ -145,7 +145,7 @@ class Plans:
                 await self._say(plan, Problem(error.reason, error.message))
             except Exception as error:
                 log.exception("failed unexpectedly")
-                await self._say(plan, bug(error, "this one from being served"))
+                await self._say(plan, bug_problem(error, "this one from being served"))
         except ConflictError:
             await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
             return CONFLICT_SECONDS

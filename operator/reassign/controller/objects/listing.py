@@ -7,51 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 
 import structlog
 
-from reassign.controller.reading import packed
-from reassign.controller.store import Store
-from reassign.controller.watches import Watches
+from reassign.controller.objects.reading import packed
+from reassign.controller.objects.scope import RETRY_SECONDS, Scope
+from reassign.controller.objects.store import Store
+from reassign.controller.objects.watches import Watches
 from reassign.core.model.permission import ALL_NAMESPACES
 from reassign.core.model.problem import Problem
-from reassign.errors import Reason, ReassignError
+from reassign.errors import ReassignError
 from reassign.kube.client import Kind, KubeClient, Object
-
-__all__ = ["Listing", "Scope"]
 
 log = structlog.get_logger()
 
 RELIST_SECONDS = 300.0
 """How often all objects are listed: a watch that starts anew does not say what vanished meanwhile."""
-RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 60.0
-
-
-@dataclass(slots=True)
-class Scope:
-    """A watched namespace, or all of them."""
-
-    namespace: str
-    listed: bool = False
-    """Whether this process has listed it at least once."""
-    problem: Problem | None = None
-    """Why it cannot be read now."""
-    due: float = 0.0
-    retry: float = RETRY_SECONDS
-
-    @property
-    def name(self) -> str:
-        return self.namespace or "*"
-
-    @property
-    def readable(self) -> bool:
-        return self.listed and self.problem is None
-
-    @property
-    def refused(self) -> bool:
-        """Whether the API server answers that the operator may not read it."""
-        return self.problem is not None and self.problem.reason is Reason.NOT_AUTHORIZED
+MAX_RETRY_SECONDS = 60.0
 
 
 class Listing:

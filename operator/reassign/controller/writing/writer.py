@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
+from pydantic import ValidationError
 
+from reassign.api.common import Condition
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
-from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.reading import Unreadable, version, wish
-from reassign.controller.records import Records
-from reassign.controller.refresh import refresh
-from reassign.controller.store import Store
-from reassign.controller.unreadable import conditions_after, conditions_before, deletion_deadline_passed, need_not_wait
-from reassign.controller.write_budget import WriteBudget
+from reassign.controller.objects.reading import Unreadable, version, wish
+from reassign.controller.objects.store import Store, refresh
+from reassign.controller.writing.records import Records
+from reassign.controller.writing.write_budget import WriteBudget
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, active
@@ -31,10 +30,11 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.core.moves.undo import released
 from reassign.core.plans.model import PlanResource, Unread
+from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
-from reassign.errors import ApiServerError, ConflictError, Reason
-from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+from reassign.errors import ConflictError, Reason
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
 
 log = structlog.get_logger()
@@ -43,11 +43,7 @@ Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStat
 
 PROGRESS_SECONDS = 5.0
 PROGRESS_BYTES_PER_SECOND = 1_000_000
-UNREAD_AT_DEADLINE = Event(
-    True,
-    Happened.CANCEL_ABANDONED,
-    "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
-)
+ORPHAN = "deletionPolicy: Orphan releases the resource as it is"
 LEFT_UNKNOWN = Event(
     True,
     Happened.REASSIGNMENT_ORPHANED,
@@ -62,11 +58,10 @@ class Reporter:
         self._kube = kube
         self._events = events
         self._store = store
-        self._metrics = metrics
+        self.metrics = metrics
         self.records = Records(kube, store)
         self._budget = WriteBudget(PROGRESS_BYTES_PER_SECOND)
         self._written: dict[str, float] = {}  # when progress was written in the last PROGRESS_SECONDS, by uid
-        self.unreadable_namespaces = store.unreadable_namespaces
 
     def now(self) -> datetime:
         """The time by the API server's clock, which told the times of our resources."""
@@ -113,7 +108,7 @@ class Reporter:
         """Release the record of a resource that is gone, as is its KafkaCluster: nothing can undo its moves."""
         left = sorted(map(str, active(resource.record)))
         log.warning("left in flight: its KafkaCluster is gone too", count=len(left), first=left[:20])
-        self._metrics.undos_given_up.inc()
+        self.metrics.undos_given_up.inc()
         await self.remove_finalizer(resource)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
@@ -172,51 +167,26 @@ class Reporter:
         elif not resource.settled:
             await self.write(resource, blind(resource, problem, now))
 
-    async def answer_for_unreadable(self, key: ClusterKey) -> None:
-        """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
-        attempts, now = Attempts(self), self.now()
-        with suppress(ApiServerError):
-            for unreadable in self._store.unreadable(key):
-                async with attempts.at(unreadable):
-                    await self._answer_for(unreadable, now)
-
-    async def _answer_for(self, unreadable: Unreadable, now: datetime) -> None:
-        obj = unreadable.obj
-        at_deadline = deletion_deadline_passed(obj, now)
-        if need_not_wait(unreadable) or at_deadline:
-            if at_deadline:
-                await self.record_event(obj, UNREAD_AT_DEADLINE)
-            await self.records.release(unreadable.uid)
-            self._store.learn(unreadable.uid, await self._kube.remove_finalizer(obj))
-        else:
-            await self.write_unreadable(obj, unreadable.problem, now)
-
     async def write_unreadable(self, obj: Object, problem: Problem, now: datetime) -> None:
         """Say on an object that it cannot be read; the rest of its status stays."""
-        before, after = conditions_before(obj), conditions_after(obj, problem, now)
+        before, after = _conditions_before(obj), _conditions_after(obj, problem, now)
         if before == after:
             return
         status = obj.get("status", {}) | {"conditions": [condition.wire() for condition in after]}
         written = await self._kube.write_status(obj, status)
-        self._metrics.status_patch()
+        self.metrics.status_patch()
         self._store.learn(obj["metadata"]["uid"], written)
         if written:
             for event in transitions(before, after):
                 await self.record_event(obj, event)
-
-    async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
-        """Say on a resource that a bug keeps it from being served."""
-        log.error("failed unexpectedly", exc_info=error)
-        if (obj := self._store.get(resource.uid)) and (now := self._store.resource(resource.uid)):
-            self._metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
-            await self.stand_still(now, bug(error, "this one from being served"), self.now())
 
     async def keep_cluster(self, obj: Object) -> None:
         """Put our finalizer on a KafkaCluster: it stays until nothing refers to it."""
         if not obj["metadata"].get("deletionTimestamp"):
             self._store.learn(obj["metadata"]["uid"], await self._kube.add_finalizer(obj))
 
-    async def release_cluster(self, obj: Object) -> None:
+    async def release_object(self, obj: Object) -> None:
+        """Remove our finalizer from an object and its records."""
         await self.records.release(obj["metadata"]["uid"])
         self._store.learn(obj["metadata"]["uid"], await self._kube.remove_finalizer(obj))
 
@@ -246,7 +216,7 @@ class Reporter:
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
         """Whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
-        self._metrics.status_patch()
+        self.metrics.status_patch()
         self._store.learn(obj["metadata"]["uid"], written)
         if written is None:
             return False
@@ -282,14 +252,26 @@ def _changed(resource: Resource | PlanResource) -> ConflictError:
     return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 
-def bug(error: Exception, keeps: str) -> Problem:
-    """What is said of an unforeseen error, and what it `keeps` from happening."""
-    return Problem(
-        Reason.INTERNAL_ERROR,
-        f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",
-    )
-
-
 def _without_progress(status: PartitionReassignmentStatus) -> object:
     conditions = {(c.type, c.status, c.reason, c.observed_generation) for c in status.conditions}
     return status.observed_generation, conditions, status.start_time, status.completion_time
+
+
+def _conditions_before(obj: Object) -> tuple[Condition, ...]:
+    """The conditions of an object; none where it is they that cannot be read."""
+    try:
+        return tuple(map(Condition.parse, obj.get("status", {}).get("conditions", ())))
+    except ValidationError:
+        return ()
+
+
+def _conditions_after(obj: Object, problem: Problem, now: datetime) -> tuple[Condition, ...]:
+    """What an object says that cannot be read; observedGeneration stays, since the rest does not speak of this spec."""
+    message = problem.message
+    if obj["kind"] == Kind.PARTITION_REASSIGNMENT and obj["metadata"].get("deletionTimestamp"):
+        message = f"the deletion waits: {message}. {ORPHAN}"
+    aspects: Sequence[ConditionState] = [
+        ConditionState("Ready", False, problem.reason, message),
+        ConditionState("Stalled", True, problem.reason, message),
+    ]
+    return conditions(_conditions_before(obj), aspects, obj["metadata"]["generation"], now)

@@ -11,24 +11,25 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
-from reassign.controller.actor import Actor
-from reassign.controller.attempts import Attempts
+from reassign.api.reassignment_record import RecordedThrottles
+from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.observer import Observation, Observer
+from reassign.controller.cluster.outage import Outage
+from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
+from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
-from reassign.controller.observer import Observation, Observer
-from reassign.controller.outage import Outage
-from reassign.controller.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
-from reassign.controller.plans import Plans
-from reassign.controller.reading import named, wish
-from reassign.controller.reporter import Reporter, bug
+from reassign.controller.objects.reading import named, wish
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.store import Store
-from reassign.controller.throttle_record import ThrottleRecord
-from reassign.controller.unserved import Unserved
+from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
@@ -40,7 +41,7 @@ from reassign.core.cluster import (
 from reassign.core.duplicates import duplicate_of
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
-from reassign.core.model.problem import Problem, error_problem
+from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -57,6 +58,20 @@ log = structlog.get_logger()
 
 CONFLICT_SECONDS, IDLE_SECONDS = 0.5, 15.0
 WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
+
+
+class Prepared(NamedTuple):
+    """What one reconciliation serves."""
+
+    obj: Object
+    cluster: KafkaCluster
+    resources: Sequence[Resource]
+    awaited: Sequence[str]
+    """What keeps the KafkaCluster from being deleted."""
+    throttle: RecordedThrottles | None
+    """The record of its throttles."""
+    unwritten: list[Problem]
+    """What writes to our own objects have met so far."""
 
 
 @dataclass(slots=True)
@@ -131,7 +146,7 @@ class ClusterLoop:
             return UNREACHABLE_SECONDS
         except Exception as error:
             log.exception("reconciliation failed unexpectedly")
-            self._bug = bug(error, "it from serving the cluster")
+            self._bug = bug_problem(error, "it from serving the cluster")
             return UNREACHABLE_SECONDS
 
     async def _tick(self) -> float | None:
@@ -143,69 +158,98 @@ class ClusterLoop:
             with self._drift.tick():
                 return await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
-            await self.reporter.answer_for_unreadable(self.key)
+            await self.unserved.answer_for_unreadable()
 
     async def _reconcile(self, obj: Object) -> float | None:
-        """Serve what can be read; in how many seconds to tick again, or None when the KafkaCluster is released."""
-        unsure = await self._met(self.reporter.records.look_for_owners(self.key, self.reporter.now()))
+        """Serve what can be read; return in how many seconds to tick again, None when the KafkaCluster is released."""
+        unwritten: list[Problem] = []
+        await self._write(self.reporter.records.look_for_owners(self.key, self.reporter.now()), unwritten)
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
             released = await self.unserved.cannot_read(obj, Problem(error.reason, error.message))
             return None if released else UNREACHABLE_SECONDS
+        prepared = await self._prepare(obj, cluster, unwritten)
+        if prepared is None:
+            return None
+        try:
+            observed = await self._observe(prepared)
+        except Exception as error:
+            return await self._stand_still(prepared, self.unserved.problem_of(error))
+        if cluster.status.cluster_id is None and await self._pin(prepared, observed):
+            return AT_ONCE_SECONDS
+        return await self._serve(prepared, observed)
+
+    async def _prepare(self, obj: Object, cluster: KafkaCluster, unwritten: list[Problem]) -> Prepared | None:
+        """Find what to serve, and keep the KafkaCluster for it; return None when it is released instead."""
         if self.actor.throttle_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
-        left = self.actor.throttle_record.recorded
-        orphan = cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
-        if cluster.metadata.deletion_timestamp and not awaited and not unsure and (orphan or left is None):
-            if left:
-                await self.reporter.record_cluster_event(self.key, orphaned_throttles(left))
-            await self.reporter.release_cluster(obj)
+        throttle = self.actor.throttle_record.recorded
+        nothing_to_restore = throttle is None or cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
+        if cluster.metadata.deletion_timestamp and nothing_to_restore and not awaited and not unwritten:
+            await self._release(obj, throttle)
             return None
-        unsure = await self._met(self.reporter.keep_cluster(obj)) or unsure
+        await self._write(self.reporter.keep_cluster(obj), unwritten)
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self._met(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()))
-        resources = self._due(cluster, admitted)
+            await self._write(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()), [])
+        return Prepared(obj, cluster, self._due(cluster, admitted), awaited, throttle, unwritten)
+
+    async def _release(self, obj: Object, throttle: RecordedThrottles | None) -> None:
+        if throttle:
+            await self.reporter.record_cluster_event(self.key, orphaned_throttles(throttle))
+        await self.reporter.release_object(obj)
+
+    async def _observe(self, prepared: Prepared) -> Observation:
+        """Read from Kafka what the decision needs, and remember what that shows."""
+        cluster, resources, throttle = prepared.cluster, prepared.resources, prepared.throttle
         self.outage.begin()
-        try:
-            throttle, explain = self.actor.throttle_record.recorded, self.unserved.problem_of
-            in_doubt = doubts(resources, throttle, self.memory)
-            observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
-            self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
-            observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
-        except Exception as error:
-            problem = self.unserved.problem_of(error)
-            said = self.outage.failed(problem)
-            return await self._stand_still(cluster, problem, resources) if said else MOVING_SECONDS
+        in_doubt = doubts(resources, throttle, self.memory)
+        observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
+        self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
+        explain = self.unserved.problem_of
+        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         self.outage.observed()
-        if cluster.status.cluster_id is None:
-            # the id first: of two KafkaClusters that are made at once, each then sees the other
-            first = cluster_status(cluster, observed.snapshot, resources, ClusterHold(), self.reporter.now())
-            unsure = await self._met(self.reporter.write_cluster(self.key, first)) or unsure
-            if unsure is None:
-                return AT_ONCE_SECONDS
+        return observed
+
+    async def _pin(self, prepared: Prepared, observed: Observation) -> bool:
+        """Write the id of the Kafka cluster before anything else; return whether every write so far succeeded.
+
+        Of two KafkaClusters that are made at once, each then sees the other.
+        """
+        resources, now = prepared.resources, self.reporter.now()
+        first = cluster_status(prepared.cluster, observed.snapshot, resources, ClusterHold(), now)
+        await self._write(self.reporter.write_cluster(self.key, first), prepared.unwritten)
+        return not prepared.unwritten
+
+    async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
+        """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
+        obj, cluster, resources, awaited, throttle, unwritten = prepared
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
-            unsure = await self._met(self.actor.report_cluster(cluster, observed.snapshot, resources, hold)) or unsure
+            await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         others = self.store.readable_clusters()
         if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
-        hold = replace(hold, hold=hold.hold or unsure)
-        sleep = await self._serve(obj, resources, observed, rules_of(cluster, hold, throttle))
+        last = unwritten[-1] if unwritten else None
+        hold = replace(hold, hold=hold.hold or last)
+        sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
-            await self.reporter.release_cluster(self.store.cluster(self.key) or obj)
+            await self.reporter.release_object(self.store.cluster(self.key) or obj)
             return None
-        return min(sleep, plans or sleep, CONFLICT_SECONDS if unsure and unsure.reason is Reason.CONFLICT else sleep)
+        return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
 
-    async def _met(self, write: Awaitable[None]) -> Problem | None:
-        """What a write to our own objects met, if anything: nothing begins then, and what is to be undone goes on."""
+    async def _write(self, write: Awaitable[None], unwritten: list[Problem]) -> bool:
+        """Write to our own objects; return whether that succeeded, and collect what it met where it did not.
+
+        After a failure nothing begins, and what is to be undone goes on.
+        """
         try:
             await write
         except ReassignError as error:
@@ -213,18 +257,19 @@ class ClusterLoop:
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
                     await self.reporter.refresh_cluster(self.key)
-            return error_problem(error)
-        return None
+            unwritten.append(error_problem(error))
+            return False
+        return True
 
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
 
-    async def _serve(
+    async def _act(
         self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
     ) -> float:
         """Decide, act and report; in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
-        attempts = Attempts(self.reporter, lambda: self.health.tick(self.name))
+        attempts = self.unserved.attempts(lambda: self.health.tick(self.name))
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.reporter.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
@@ -261,7 +306,7 @@ class ClusterLoop:
 
     async def _still_so(self, judged: Object) -> bool:
         """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
-        if await self._met(self.reporter.refresh_cluster(self.key)):
+        if not await self._write(self.reporter.refresh_cluster(self.key), []):
             return False
         now = self.store.cluster(self.key)
         return now is not None and wish(now) == wish(judged)
@@ -291,6 +336,10 @@ class ClusterLoop:
             drift=repeated_drift(self.memory.throttle.recent),
         )
 
-    async def _stand_still(self, cluster: KafkaCluster, problem: Problem, resources: Sequence[Resource]) -> float:
+    async def _stand_still(self, prepared: Prepared, problem: Problem) -> float:
+        """Say why the cluster cannot be observed, if that lasts; return in how many seconds to try again."""
+        if not self.outage.failed(problem):
+            return MOVING_SECONDS
+        cluster, resources = prepared.cluster, prepared.resources
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import structlog
 
-from reassign.controller.planning import Job, work_out
-from reassign.controller.subprocess import run_in_subprocess
+from reassign.controller.plans.job import Job, work_out
+from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.problem import Problem, error_problem
 from reassign.core.plans.model import Planned
 from reassign.errors import PlanningError, Reason

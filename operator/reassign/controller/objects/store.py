@@ -13,8 +13,9 @@ import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedThrottles
-from reassign.controller.packing import Packed
-from reassign.controller.reading import (
+from reassign.controller.objects.packing import Packed
+from reassign.controller.objects.part import Owner, Part, has_our_name, owner_of
+from reassign.controller.objects.reading import (
     Unreadable,
     counts,
     differs,
@@ -31,7 +32,6 @@ from reassign.controller.reading import (
     place,
     version,
 )
-from reassign.controller.records import Owner, Part, has_our_name, owner_of
 from reassign.core.duplicates import as_served
 from reassign.core.model.permission import ALL_NAMESPACES, Namespaces
 from reassign.core.model.problem import Problem
@@ -39,7 +39,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import PlanResource
 from reassign.errors import ReassignError
-from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key, has_finalizer
 
 log = structlog.get_logger()
 
@@ -297,3 +297,14 @@ class Store:
 
     def _read_parts(self, owner: str) -> list[Part | Problem]:
         return [once(self._parsed_parts, Part.parse, obj) for obj in self._parts.get(owner, {}).values()]
+
+
+async def refresh(kube: KubeClient, store: Store, kind: Kind, namespace: str, name: str, uid: str) -> bool:
+    """Take over the object of that uid as it is now; whether it is there. Another one of its name is another object."""
+    known = store.version_of(uid)
+    found = await kube.get(kind, namespace, name)
+    if found is None or found["metadata"]["uid"] != uid:
+        store.drop(uid)
+        return False
+    store.read(found, known)
+    return True

@@ -1,30 +1,43 @@
-"""What a loop does not serve: resources that are refused, that wait for their cluster, or that cannot be read."""
+"""What a loop does not serve: resources that are refused, that wait for their cluster, or that cannot be read.
+
+What the schema takes and this version of the operator cannot read says so, and may be deleted. Its status stays as it
+is but for the conditions, unread: what another version has recorded is not lost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.controller.attempts import Attempts
 from reassign.controller.metrics import Metrics
-from reassign.controller.plans import Plans
-from reassign.controller.reporter import Reporter, bug
-from reassign.controller.store import Store
+from reassign.controller.objects.reading import Unreadable
+from reassign.controller.objects.store import Store
+from reassign.controller.plans.plans import Plans
+from reassign.controller.writing.attempts import Attempts
+from reassign.controller.writing.writer import Reporter
 from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.permission import Permission
-from reassign.core.model.problem import Problem, error_problem, render
+from reassign.core.model.problem import Problem, bug_problem, error_problem, render
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import PlanResource
-from reassign.errors import ApiServerError, ReassignError
+from reassign.core.report.events import Event, Happened
+from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kafka.connection import Connection
-from reassign.kube.client import ClusterKey, Object, has_finalizer
+from reassign.kube.client import ClusterKey, Object, cluster_key, has_finalizer
 
 log = structlog.get_logger()
+
+UNREAD_AT_DEADLINE = Event(
+    True,
+    Happened.CANCEL_ABANDONED,
+    "deletionDeadlineSeconds is over and the resource cannot be read: what it has in flight goes on",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +50,41 @@ class Unserved:
     metrics: Metrics
     plans: Plans
 
+    def attempts(self, alive: Callable[[], object] = lambda: None) -> Attempts:
+        """A round of work for resources of the cluster."""
+        return Attempts(self.reporter.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
+
+    async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
+        """Say on a resource that a bug keeps it from being served."""
+        log.error("failed unexpectedly", exc_info=error)
+        if (obj := self.store.get(resource.uid)) and (now := self.store.resource(resource.uid)):
+            self.metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
+            problem = bug_problem(error, "this one from being served")
+            await self.reporter.stand_still(now, problem, self.reporter.now())
+
+    async def answer_for_unreadable(self) -> None:
+        """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
+        attempts, now = self.attempts(), self.reporter.now()
+        with suppress(ApiServerError):
+            for unreadable in self.store.unreadable(self.key):
+                async with attempts.at(unreadable):
+                    await self._answer_for(unreadable, now)
+
+    async def _answer_for(self, unreadable: Unreadable, now: datetime) -> None:
+        obj = unreadable.obj
+        at_deadline = _deletion_deadline_passed(obj, now)
+        if _need_not_wait(unreadable) or at_deadline:
+            if at_deadline:
+                await self.reporter.record_event(obj, UNREAD_AT_DEADLINE)
+            await self.reporter.release_object(obj)
+        else:
+            await self.reporter.write_unreadable(obj, unreadable.problem, now)
+
     async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
         """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
         permission = permission_of(cluster)
         judged = [(r, permission.of_namespace(r.namespace)) for r in self.store.resources(self.key)]
-        attempts = Attempts(self.reporter)
+        attempts = self.attempts()
         with suppress(ApiServerError):
             for resource, problem in judged:
                 if problem and not active(resource.record):
@@ -79,7 +122,7 @@ class Unserved:
             problem = error_problem(error)
         else:
             log.error("failed unexpectedly", exc_info=error)
-            problem = bug(error, "it from seeing the cluster")
+            problem = bug_problem(error, "it from seeing the cluster")
         self.metrics.failed("/".join(self.key), problem.reason)
         return problem
 
@@ -87,7 +130,7 @@ class Unserved:
         self, resources: Sequence[Resource], problem: Problem, permission: Permission | None = None
     ) -> None:
         """Say on resources why they cannot be served now, to each namespace what it may read."""
-        attempts = Attempts(self.reporter)
+        attempts = self.attempts()
         for resource in resources:
             said = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
@@ -118,7 +161,7 @@ class Unserved:
         if obj["metadata"].get("deletionTimestamp") and unused:
             if left:
                 await self.reporter.record_event(obj, orphaned_throttles(left))
-            await self.reporter.release_cluster(obj)
+            await self.reporter.release_object(obj)
             return True
         await self.reporter.write_unreadable(obj, problem, self.reporter.now())
         message = (
@@ -133,3 +176,17 @@ def _holds_nothing(resource: Resource) -> bool:
     """Whether it is a dry run, or a wave that waits for its plan."""
     waits = resource.dry_run or (resource.plan is not None and resource.asleep)
     return waits and not active(resource.record)
+
+
+def _need_not_wait(unread: Unreadable) -> bool:
+    """Whether a PartitionReassignment that is being deleted need not wait until it can be read."""
+    deleted = unread.obj["metadata"].get("deletionTimestamp") and has_finalizer(unread.obj)
+    return bool(deleted) and (unread.obj["spec"].get("deletionPolicy") == "Orphan" or not unread.holds)
+
+
+def _deletion_deadline_passed(obj: Object, now: datetime) -> bool:
+    """Whether a PartitionReassignment has been deleted for as long as its deletion waits at most."""
+    deleted, deadline = obj["metadata"].get("deletionTimestamp"), obj["spec"].get("deletionDeadlineSeconds")
+    if not deleted or not deadline or not has_finalizer(obj):
+        return False
+    return now - datetime.fromisoformat(deleted) >= timedelta(seconds=deadline)

@@ -18,8 +18,8 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentStatus,
 )
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
-from reassign.controller.packing import Packed, whole
-from reassign.controller.records import Part, owner_of
+from reassign.controller.objects.packing import Packed, whole
+from reassign.controller.objects.part import Part, owner_of
 from reassign.core.checks.size import too_large
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active

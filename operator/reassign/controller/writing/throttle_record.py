@@ -12,8 +12,8 @@ import structlog
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.metrics import Metrics
-from reassign.controller.reporter import Reporter
-from reassign.controller.store import Store
+from reassign.controller.objects.store import Store
+from reassign.controller.writing.writer import Reporter
 from reassign.core.model.problem import Problem
 from reassign.core.report.events import Event
 from reassign.core.throttle.stage import ThrottleDecision

@@ -1,0 +1,30 @@
+"""What the words of a command refer to: objects by kubectl's names of their types, and the API server that has them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reassign.kube.login import Login
+
+SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan"}
+"""Short names of the kinds with verbs."""
+TYPES = {
+    name: kind
+    for short, kind in SHORT.items()
+    for name in (short, kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.kafka.reassign.dev")
+}
+"""The kinds by the names that kubectl has for them."""
+
+
+class Ref(NamedTuple):
+    """An object as kubectl names it: NAME, or TYPE/NAME; `kind` is None where the name alone is given."""
+
+    kind: str | None
+    name: str
+
+
+class Kube(NamedTuple):
+    """Where the objects of a command are: an API server, and a namespace or the default one."""
+
+    namespace: str | None
+    login: Login
