@@ -115,7 +115,7 @@ class FleetPolicy(Model):
 
     @property
     def digest(self) -> str:
-        """Return a digest of all fields that are set: an override with a default differs from one without."""
+        """The digest of all fields that are set: an override with a default differs from one without."""
         return hashed(self.model_dump(mode="json", exclude_unset=True))
 
 

@@ -35,7 +35,7 @@ async def correct_secret(connection: Connection, cluster: KafkaCluster, kube: Ku
 
 
 class Secrets:
-    """Reads keys of Secrets in one namespace."""
+    """The Secrets of one namespace, read by key."""
 
     def __init__(self, kube: KubeClient, namespace: str) -> None:
         self._kube = kube

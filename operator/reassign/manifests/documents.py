@@ -97,7 +97,7 @@ def _refusal(message: str) -> PlanningError:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes lists of numbers in one line, as people write replicas."""
+    """A dumper that writes lists of numbers in one line, as people write replicas."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -33,7 +33,7 @@ class _RepeatedFieldError(yaml.constructor.ConstructorError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Refuses a map that has a field twice."""
+    """A loader that refuses a map with a repeated field."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -60,7 +60,7 @@ def first_cause(error: Exception) -> str:
 
 
 class Storage:
-    """Reads and writes by path or URL; raises what py4j raises."""
+    """Files by path or URL, on any file system that Spark knows; raises what py4j raises."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark.sparkContext._jvm

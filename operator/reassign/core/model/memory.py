@@ -43,7 +43,7 @@ class Touched(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Brokers would not do this: it is asked for again after a while, each time after longer."""
+    """A refusal by brokers: the request is made again after a while, each time after longer."""
 
     tp: TopicPartition
     request: Request
@@ -51,7 +51,7 @@ class Refused(NamedTuple):
 
 
 class Doubted(NamedTuple):
-    """No answer came to a request for these replicas."""
+    """A request for these replicas to which no answer came."""
 
     tp: TopicPartition
     replicas: tuple[int, ...]
@@ -79,7 +79,7 @@ class Elected(NamedTuple):
 
 
 class Instructed(NamedTuple):
-    """Brokers were told about log directories; where an answer is missing, one may be told later."""
+    """An instruction to brokers about log directories; where an answer is missing, one may be told later."""
 
     step: AlterLogDirs
     answered: bool
