@@ -18,7 +18,7 @@ from localplatform import prerequisites, prometheus
 from localplatform.prometheus import Prometheus
 from tests.benchmarks.apart import CLUSTER, NAMESPACE, Apart, apart, eventually, manifest
 from tests.monitoring.rules import ALERTS, metrics, queries
-from tests.unit.test_controller_metrics import documented
+from tests.unit.metrics import documented
 
 SCALE = 300
 UNITS = {"m": 60, "h": 3600}

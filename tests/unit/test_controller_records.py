@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.handlers import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World, forget
+from tests.unit.records import as_before, held, in_flight_before, parts, record
+from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, forget
 
 Edit = Callable[[Object], None]
 
@@ -21,23 +21,6 @@ Edit = Callable[[Object], None]
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def parts(world: World, name: str = "move") -> list[Object]:
-    """The ReassignmentRecords that the API server has of a resource, by number."""
-    found = [o for o in world.kube.objects.values() if o["metadata"]["name"].startswith(f"uid-{name}-")]
-    return sorted(found, key=lambda part: part["spec"]["part"])
-
-
-def record(world: World, name: str = "move") -> dict[str, Object]:
-    """What the records of a resource say of the first partition of each topic."""
-    topics = [topic for part in parts(world, name) for topic in part["spec"].get("topics", ())]
-    return {topic["topic"]: topic["partitions"][0] for topic in topics}
-
-
-def held(world: World, name: str = "move") -> bool:
-    """Whether all of its records have our finalizer."""
-    return all(FINALIZER in part["metadata"].get("finalizers", ()) for part in parts(world, name))
 
 
 def claim_completed(status: Object) -> None:
@@ -267,12 +250,6 @@ def copied(world: World, mode: str = "Wait", **status: object) -> None:
     world.restart()
 
 
-def in_flight_before(**more: Any) -> Object:
-    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
-    topic = {"topic": THEIRS.topic, "topicId": f"id-{THEIRS.topic}", "partitions": [entry]}
-    return {"observedGeneration": 1, "record": [topic], **more}
-
-
 @pytest.mark.parametrize("status", [{}, in_flight_before()], ids=["without its status", "with its status"])
 def test_a_copied_manifest_with_our_finalizer_takes_nothing_over(world: World, status: Object) -> None:
     copied(world, **status)
@@ -290,20 +267,6 @@ def test_a_copied_manifest_is_carried_out_as_any_other(world: World) -> None:
     world.delete("copy")
     world.tick(until=lambda: world.store.get("uid-copy") is None)
     assert set(world.kafka.reassignments) == {OURS}
-
-
-def as_before(world: World) -> None:
-    """The objects as the version before left them: records in statuses, no ReassignmentRecords."""
-    for name in ("move", "main"):
-        for part in parts(world, name):
-            del world.kube.objects[part["metadata"]["uid"]]
-    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "InFlight"}
-    topic = {"topic": OURS.topic, "topicId": f"id-{OURS.topic}", "partitions": [entry]}
-    world.kube.objects["uid-move"]["status"]["record"] = [topic]
-    rate = {"name": "follower.replication.throttled.rate", "value": "1048576"}
-    throttle = {"interBroker": 1048576, "brokers": [{"broker": 9, "configs": [rate]}]}
-    world.kube.objects["uid-main"]["status"]["throttle"] = throttle
-    world.restart()
 
 
 def test_records_of_the_version_before_are_taken_over_once(world: World) -> None:

@@ -12,7 +12,7 @@ import pytest
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller import reporter, write_budget
 from reassign.controller.reporter import PROGRESS_BYTES_PER_SECOND, PROGRESS_SECONDS
-from tests.unit.test_controller_loop import LATER, Object, World
+from tests.unit.world import LATER, Object, World
 
 
 class Reporting:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from reassign.api.common import NEVER_WRITTEN
 from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller import attempts, migration
 from reassign.controller.handlers import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.configs import broker
-from tests.unit.test_controller_loop import LATER, NEVER_WRITTEN, OURS, THEIRS, Object, World, _object, forget
-from tests.unit.test_controller_records import as_before, held, in_flight_before, parts, record
-from tests.unit.test_controller_throttling import Client
+from tests.unit.records import as_before, held, in_flight_before, parts, record
+from tests.unit.throttled_brokers import Client
 from tests.unit.throttling import grow_up, show_changes
+from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object, forget
 
 TEAM = "team-a"
 
@@ -119,7 +120,7 @@ def test_no_unlisted_namespace_delays_the_record_of_throttles(world: World) -> N
 
 
 def test_no_unreadable_resource_delays_the_record_of_throttles(world: World) -> None:
-    world.put(_object("PartitionReassignment", "bad", {"clusterRef": {"name": "main"}, "mode": "Unknown"}))
+    world.put(api_object("PartitionReassignment", "bad", {"clusterRef": {"name": "main"}, "mode": "Unknown"}))
     tick(world)
     assert recorded_throttle(world) == [9]
     assert left(world) == []
@@ -145,7 +146,7 @@ def test_a_cluster_deleted_during_the_upgrade_restores_its_throttles(
     world.safe_tick(until=lambda: world.store.get("uid-main") is None)
 
 
-def test_an_unreadable_cluster_with_throttles_in_its_status_is_not_released(world: World) -> None:
+def test_an_unreadable_cluster_with_throttles_in_status_is_not_released(world: World) -> None:
     del world.kube.objects["uid-move"]
     world.restart()
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "fast"}))

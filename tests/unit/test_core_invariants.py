@@ -11,10 +11,8 @@ from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
-
-ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
-TARGETS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
+from tests.unit.moves import ORIGINAL, TARGETS
+from tests.unit.sim import Driver, SimKafka, drive, resource
 
 
 class Moves(RuleBasedStateMachine):

@@ -15,8 +15,7 @@ from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Outcome, Step
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
-from tests.unit.test_core_brake import pull
+from tests.unit.sim import Driver, SimKafka, drive, partitions, pull, resource
 
 BROKERS = range(4)
 ORIGINAL = dict(zip(partitions(2), [(0, 1), (1, 2)], strict=True))

@@ -11,8 +11,8 @@ from reassign.api.partition_reassignment import RecordState
 from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
+from tests.unit.moves import ORIGINAL, TARGETS
 from tests.unit.sim import Driver, SimKafka, drive, resource
-from tests.unit.test_core_invariants import ORIGINAL, TARGETS
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
 """Another client moves to brokers that no resource names, so that its moves differ from ours."""

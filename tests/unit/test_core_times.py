@@ -43,7 +43,7 @@ def until_in_flight(driver: Driver, tp: TopicPartition) -> datetime:
     return driver.time
 
 
-def test_each_partition_says_when_it_began_and_was_settled_and_what_it_waited_for() -> None:
+def test_each_partition_says_when_it_began_and_ended_and_what_it_awaited() -> None:
     driver = moving(concurrency={"partitions": 1})
     began = {}
     for tp in PARTITIONS:
@@ -60,7 +60,7 @@ def test_each_partition_says_when_it_began_and_was_settled_and_what_it_waited_fo
     assert {tp: entry.began for tp, entry in driver.resources["a"].record.items()} == began
 
 
-def test_a_move_in_flight_that_is_edited_begins_again_and_has_waited_for_nothing_that_is_known() -> None:
+def test_an_edited_move_in_flight_begins_again_with_no_known_wait() -> None:
     driver = moving()
     first = until_in_flight(driver, P0)
     driver.ticks(30)
@@ -98,7 +98,7 @@ def test_a_partition_that_was_at_its_target_has_an_end_and_no_beginning() -> Non
     assert shown.completion_time == driver.resources["a"].status.completion_time
 
 
-def test_what_an_earlier_version_or_a_lost_record_does_not_say_is_not_made_up() -> None:
+def test_what_an_old_version_or_a_lost_record_omits_is_not_made_up() -> None:
     driver = moving()
     driver.finish()
     known = driver.resources["a"]

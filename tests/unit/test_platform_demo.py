@@ -46,7 +46,7 @@ def test_the_demos_table_cuts_nothing_at_80_columns() -> None:
     assert ("removing" in text.split("\n")[2], "removing" in shown(moving(), 100).split("\n")[2]) == (False, True)
 
 
-def test_the_demos_table_of_several_topics_keeps_the_numbers_of_partitions() -> None:
+def test_the_demos_table_of_several_topics_keeps_the_partition_numbers() -> None:
     lines = shown(moving(("fleet-orders", "fleet-payments")), 80).split("\n")
     names = "".join(line.split("│")[1].strip() for line in lines if line.startswith("│"))
     assert names == "fleet-orders-0fleet-orders-11fleet-payments-0fleet-payments-11"
