@@ -50,7 +50,7 @@ test: $(VENV)  ## all tests, with how long each part took: about an hour on two 
 test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
 	@$(RUN_TESTS) $*
 
-explore: $(VENV)  ## the unit tests, with fresh examples for the property tests
+explore: $(VENV)  ## the unit tests, with many fresh examples for the property tests
 	@HYPOTHESIS_PROFILE=explore $(RUN_TESTS) unit
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cli import Live, entry, error_of, manifest, moved, run, sim
+from tests.unit.examples import examples
 
 HERE = ("--cluster", "main", "-n", "kafka")
 STOCK = {
@@ -78,7 +79,7 @@ def stock_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(stock_files(), st.integers(1, 3))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_there_and_back_nothing_is_lost(stock: dict[str, Any], size: int) -> None:
     there = convert(stock, *HERE, "--max-partitions", size)
     back = convert(there.out)

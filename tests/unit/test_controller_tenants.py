@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
@@ -33,6 +32,7 @@ from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import transitions
 from reassign.errors import ClusterError, PlanningError, Reason
+from tests.unit.examples import examples
 from tests.unit.sim import SimKafka, drive, resource
 from tests.unit.world import Brokers, Kube, World, api_object, connect, served, throttle_record
 
@@ -269,9 +269,7 @@ class Machine(RuleBasedStateMachine):
 
 
 TestTenants = Machine.TestCase
-TestTenants.settings = settings(
-    max_examples=40, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestTenants.settings = examples(40, stateful_step_count=15)
 
 
 def secret(reason: Reason) -> Problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -28,6 +27,7 @@ from reassign.core.throttle.diff import read_record
 from reassign.core.throttle.missing import missing_configs
 from reassign.errors import Reason
 from tests.unit.configs import FOLLOWERS, LEADERS, SETTLED, Throttler, broker, copy, move, rates, store, topic
+from tests.unit.examples import examples
 
 
 def copy_between_dirs(
@@ -413,9 +413,7 @@ class Throttles(RuleBasedStateMachine):
 
 
 TestThrottles = Throttles.TestCase
-TestThrottles.settings = settings(
-    max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestThrottles.settings = examples(150, stateful_step_count=25)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.limits import MAX_SAMPLES
 from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, RecordState
 from reassign.core.model.snapshot import TopicPartition
+from tests.unit.examples import examples
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, without_record
 
 PARTITIONS = partitions(3)
@@ -138,7 +139,7 @@ def test_an_edit_after_the_end_begins_bytes_over_time_anew() -> None:
     assert samples(driver)[0].time > ended
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 30)), min_size=10, max_size=120))
 def test_samples_are_bounded_and_never_the_only_change_of_a_status(story: list[tuple[int, int]]) -> None:
     driver = moving()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
@@ -17,10 +17,11 @@ from reassign.planning.problem.model import Goal
 from reassign.planning.problem.problem import Problem, pose
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.spread import spread
+from tests.unit.examples import examples
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems())
 def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Problem) -> None:
     assume(problem.movable.any())
@@ -38,7 +39,7 @@ def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: Pr
         assert spread(problem.groups, found.target, problem.allowed)[problem.movable].all()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems(), st.data())
 def test_a_polished_plan_balances_as_well_and_costs_no_more(problem: Problem, data: st.DataObject) -> None:
     target = as_target(tuple(data.draw(st.sampled_from(sets)) for sets in choices(problem)))

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
@@ -19,6 +19,7 @@ from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Goal
 from reassign.planning.problem.problem import Problem, pose
 from reassign.planning.solve import Solution, outside_bands, solve
 from tests.spread import spread
+from tests.unit.examples import examples
 from tests.unit.planner_clusters import NEVER, cluster, directories
 
 ALL = frozenset(By)
@@ -351,7 +352,7 @@ def stuck(solution: Solution) -> bool:
     return any("no place with room" in unmet.what for unmet in solution.unmet)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(problems())
 def test_every_plan_is_sound(given_: tuple[Cluster, Goal]) -> None:
     made, goal = given_
@@ -398,7 +399,7 @@ def carried_out(made: Cluster, problem: Problem, solution: Solution) -> Cluster:
     return replace(again, directories=replace(disks, usable=disks.usable - grown))
 
 
-@settings(max_examples=200, deadline=None, derandomize=False, print_blob=True)
+@examples(200, derandomize=False, print_blob=True)
 @given(problems())
 def test_a_second_plan_moves_nothing(given_: tuple[Cluster, Goal]) -> None:
     """On fresh examples in every run: what the bands are made from differs before and after a plan."""
@@ -425,7 +426,7 @@ def test_a_second_plan_of_few_large_partitions_moves_nothing() -> None:
     assert solve(pose(again, Goal(balance=ALL))).target.tolist() == solution.target.tolist()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(problems())
 def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, Goal]) -> None:
     first, second = posed(*given_), posed(*given_)
@@ -499,7 +500,7 @@ def test_an_internal_topic_without_room_elsewhere_stays_and_is_reported() -> Non
     assert [unmet.what for unmet in solution.unmet] == ["no place with room on disk that racks allow for 1 partition"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(problems())
 def test_a_drain_leaves_nothing_that_is_not_excluded(given_: tuple[Cluster, Goal]) -> None:
     made, goal = given_
