@@ -5,7 +5,7 @@ PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
 RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
-export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
+export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
 .PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 

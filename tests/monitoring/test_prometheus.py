@@ -48,7 +48,7 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     prerequisites.require(["api", "brokers"])
     directory = tmp_path_factory.mktemp("prometheus")
-    with apart(3) as bench:
+    with apart(3, controllers=1) as bench:
         yield Site(bench, prometheus.start(bench.processes, directory, scaled(directory), [bench.port]))
 
 

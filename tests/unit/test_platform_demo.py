@@ -135,7 +135,16 @@ def test_a_second_demo_names_the_first(
 
 @pytest.mark.parametrize(
     "setting",
-    ["PLATFORM=knd", "ARGOCD=yes", "BROKERS=abc", "BROKERS=21", "KAFKA_PORT=x", "KAFKA_PORT=65500", "KAFKA_VERSION=4"],
+    [
+        "PLATFORM=knd",
+        "ARGOCD=yes",
+        "BROKERS=abc",
+        "BROKERS=21",
+        "CONTROLLERS=2",
+        "KAFKA_PORT=x",
+        "KAFKA_PORT=65500",
+        "KAFKA_VERSION=4",
+    ],
 )
 def test_a_setting_that_is_none_is_refused_before_the_first_step(setting: str, tmp_path: Path) -> None:
     name, _, value = setting.partition("=")
