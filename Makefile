@@ -5,7 +5,7 @@ PLATFORM_COMMAND := PYTHONPATH=deploy/local $(PYTHON) -m localplatform
 RUN_TESTS := PYTHONPATH=deploy/local:. $(PYTHON) -m tests.run
 VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
-export BROKERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
+export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
 .PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
@@ -51,7 +51,7 @@ test: $(VENV)  ## all tests, with how long each part took: about an hour on two 
 test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
 	@$(RUN_TESTS) $*
 
-explore: $(VENV)  ## the unit tests, with fresh examples for the property tests
+explore: $(VENV)  ## the unit tests, with many fresh examples for the property tests
 	@HYPOTHESIS_PROFILE=explore $(RUN_TESTS) unit
 
 demo: up  ## watch a manifest move replicas, and another one undone because it is deleted

@@ -1,4 +1,5 @@
-"""Runs the parts of the tests two at a time, and says how long each took. All run, even when one fails.
+"""Runs the parts of the tests two at a time. All run, even when one fails. At the end it prints the seconds of each
+part, and the slowest tests of all.
 
 Most of them wait more than they work: `e2e` for the platform and its operator, `kafka` for brokers of its own, of one
 version in each of its halves. So the longest comes first, and those without brokers beside it: even an idle broker
@@ -11,11 +12,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 TESTS = Path(__file__).parent
 LEAST_FREE = 0.15
@@ -24,6 +27,7 @@ HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
 ORDER = ("e2e", "unit", "fleet", "api", "kafka", "argocd", "monitoring")
 """Before the others have to plan, `unit` has compiled what plans."""
 AT_ONCE = 2
+SLOWEST = 20
 
 
 class Part(NamedTuple):
@@ -34,15 +38,16 @@ class Part(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How they ended."""
+    """How they ended, and the seconds of each test."""
 
     part: Part
     seconds: float
     code: int
+    tests: list[tuple[float, str]]
 
     def __str__(self) -> str:
         result = "passed" if self.code == 0 else f"FAILED (exit {self.code})"
-        return f"{self.part.name:12} {self.seconds:6.0f} s  {result}"
+        return f"{self.part.name:12} {self.seconds:6.0f} s  {len(self.tests):5} tests  {result}"
 
 
 def parts_of(name: str) -> list[Part]:
@@ -58,16 +63,33 @@ def run(part: Part, alone: bool) -> Ran:
     """Run a part to its end; its output is shown as it comes, or when it has ended where others run beside it."""
     print(f"=== {part.name} begins ===", flush=True)
     started = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", *part.options, "--durations=10"],
-        cwd=TESTS.parent,
-        stdout=None if alone else subprocess.PIPE,
-        stderr=None if alone else subprocess.STDOUT,
-        text=True,
-    )
-    if not alone:
-        print(f"\n=== {part.name} ===\n{ended.stdout}", flush=True)
-    return Ran(part, time.monotonic() - started, abs(ended.returncode))
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", *part.options, f"--junitxml={report}"],
+            cwd=TESTS.parent,
+            stdout=None if alone else subprocess.PIPE,
+            stderr=None if alone else subprocess.STDOUT,
+            text=True,
+        )
+        seconds = time.monotonic() - started
+        if not alone:
+            print(f"\n=== {part.name} ===\n{ended.stdout}", flush=True)
+        return Ran(part, seconds, abs(ended.returncode), tests_of(report))
+
+
+def tests_of(report: Path) -> list[tuple[float, str]]:
+    """The seconds and the name of each test, with set-up and tear-down; none where pytest wrote no report."""
+    if not report.exists():
+        return []
+    cases = ElementTree.parse(report).iter("testcase")
+    return [(float(case.attrib["time"]), f"{case.attrib['classname']}.{case.attrib['name']}") for case in cases]
+
+
+def slowest(ends: Iterable[Ran]) -> list[str]:
+    """The slowest tests of all parts, a line each."""
+    tests = sorted((test for ran in ends for test in ran.tests), reverse=True)
+    return [f"{seconds:6.1f} s  {name}" for seconds, name in tests[:SLOWEST]]
 
 
 def main(names: Sequence[str]) -> int:
@@ -75,9 +97,11 @@ def main(names: Sequence[str]) -> int:
     if disk.free < LEAST_FREE * disk.total:
         print(f"only {disk.free / disk.total:.0%} of the disk is free: tests fail where brokers cannot keep 10 % free")
     parts = [part for name in sorted(names, key=ORDER.index) for part in parts_of(name)]
+    started = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ends = list(pool.map(partial(run, alone=len(parts) == 1), parts))
-    print("\n".join(map(str, ends)))
+    print("\n".join(["the slowest tests:", *slowest(ends), "", *map(str, ends)]))
+    print(f"{'all':12} {time.monotonic() - started:6.0f} s")
     return max(ran.code for ran in ends)
 
 

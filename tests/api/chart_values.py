@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from localplatform.chart_readme import values
+from tests.api.helm import NAME, of_kind
 from tests.api.kubectl import Object
-from tests.api.test_chart import NAME, of_kind
 from tests.e2e.chart_modes import IN_ALL, MODES
 
 Documents = list[Object]

@@ -1,6 +1,6 @@
 """One real API server, with our CRDs, for all tests of this folder."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -40,6 +40,17 @@ def _served(kubectl: Kubectl) -> bool:
 def kubectl(api: ApiServer) -> Kubectl:
     """kubectl in namespace default."""
     return Kubectl(api)
+
+
+@pytest.fixture
+def kubeconfig(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Chooses as whom the adapter logs in."""
+
+    def log_in(user: str) -> None:
+        monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig_of(user)))
+
+    log_in("administrator")
+    return log_in
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The chart, rendered by helm and installed on a real API server (which runs no pods)."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,74 +14,20 @@ import pytest
 import yaml
 from kubernetes.aio.config import incluster_config
 
-from localplatform.controlplane import ApiServer, api_server, binaries, start_controllers
+from localplatform.controlplane import ApiServer, api_server, start_controllers
 from localplatform.processes import TIMEOUT, Processes, wait_until
 from localplatform.release import chart_archive
 from reassign.api.common import FINALIZER
 from reassign.kube.access import RIGHTS, lease_rights
+from tests.api.helm import CHART, NAME, ROOT, Helm, flags, of_kind, rights
 from tests.api.kubectl import Kubectl, Object, RefusedError, cluster, reassignment
 from tests.unit.cli import error_of, run
-
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "kafka-reassign-operator"
-NAME = "kafka-reassign-operator"
-
-
-class Helm:
-    """Runs helm with a home of its own; a failure is an error that quotes what it said."""
-
-    def __init__(self, home: Path, kubeconfig: Path | None = None, cwd: Path | None = None) -> None:
-        self._cwd = cwd
-        self._environment = os.environ | {
-            "HELM_CACHE_HOME": str(home / "cache"),
-            "HELM_CONFIG_HOME": str(home / "config"),
-            "HELM_DATA_HOME": str(home / "data"),
-            "KUBECONFIG": str(kubeconfig or home / "none"),
-        }
-
-    def __call__(self, *arguments: str) -> str:
-        finished = subprocess.run(
-            [str(binaries() / "helm"), *arguments],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=2 * TIMEOUT,
-            check=False,
-            cwd=self._cwd,
-        )
-        if finished.returncode:
-            raise RefusedError(f"helm {' '.join(arguments)}: {finished.stderr}{finished.stdout}")
-        return finished.stdout
-
-    def template(self, **values: Any) -> list[Object]:
-        """What the chart renders to with these values (crds=..., watchNamespaces=...)."""
-        text = self("template", NAME, str(CHART), "--namespace=system", *flags(values))
-        return [document for document in yaml.safe_load_all(text) if document]
-
-
-def flags(values: dict[str, Any]) -> list[str]:
-    return [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
 
 
 @pytest.fixture
 def helm(tmp_path: Path) -> Helm:
     """Helm without a cluster."""
     return Helm(tmp_path)
-
-
-def of_kind(documents: list[Object], *kinds: str) -> list[Object]:
-    return [document for document in documents if document["kind"] in kinds]
-
-
-def rights(role: Object) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of all that a role allows."""
-    return {
-        (group, resource, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 NEEDED = {(right.group, right.resource, verb) for right in RIGHTS for verb in right.verbs}
@@ -137,7 +82,7 @@ def test_with_watched_namespaces_it_may_do_that_in_these_alone(helm: Helm) -> No
     assert {"name": "REASSIGN_WATCH_NAMESPACES", "value": "kafka,team-a"} in environment
 
 
-def test_the_operators_rights_are_not_given_to_the_account_that_every_pod_has(helm: Helm) -> None:
+def test_the_default_account_does_not_get_the_operators_rights(helm: Helm) -> None:
     unnamed = {"serviceAccount.create": False}
     for rights_to_give in ({}, {"rbac.create": False}, {"protectRecords": False}):
         with pytest.raises(RefusedError, match=r"serviceAccount\.name is empty.* name an account of its own"):

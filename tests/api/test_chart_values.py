@@ -27,8 +27,8 @@ from tests.api.chart_values import (
     alerts,
     page,
 )
+from tests.api.helm import NAME, Helm, flags, of_kind, rights
 from tests.api.kubectl import RefusedError
-from tests.api.test_chart import NAME, Helm, flags, of_kind, rights
 from tests.e2e.chart_modes import MODES
 
 
@@ -88,7 +88,7 @@ EACH_MODE = {mode: MOST | values for mode, values in MODES.items()} | {"apart": 
 
 
 @pytest.mark.parametrize("values", EACH_MODE.values(), ids=EACH_MODE)
-def test_the_api_server_takes_what_is_rendered_in_each_mode_with_all_other_values(
+def test_the_api_server_takes_each_mode_with_all_other_values(
     helm: Helm, namespaces: ApiServer, values: dict[str, Any]
 ) -> None:
     documents = [found for found in helm.template(**values) if found["kind"] not in UNKNOWN]
@@ -142,7 +142,7 @@ def test_every_documented_value_is_tested_and_every_default_is_documented() -> N
     assert PAGE.read_text() == page()
 
 
-def test_who_may_reach_the_port_includes_helms_test_as_the_description_says(helm: Helm) -> None:
+def test_helms_test_may_reach_the_port_as_the_description_says(helm: Helm) -> None:
     (meaning,) = (value.meaning for value in values() if value.path == "networkPolicy.metricsFrom")
     (peer,) = re.findall(r"`helm test` has to be among them, as by `(.*?)`", meaning)
     documents = helm.template(**POLICY | {"networkPolicy.metricsFrom": [PEER, yaml.safe_load(peer)]})
@@ -151,7 +151,7 @@ def test_who_may_reach_the_port_includes_helms_test_as_the_description_says(helm
     assert policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
 
 
-def test_alerts_are_those_of_the_file_and_a_standby_is_missed_only_where_there_is_one(helm: Helm) -> None:
+def test_alerts_are_the_files_and_a_standby_is_missed_only_where_one_is(helm: Helm) -> None:
     (group,) = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
     named = {rule["alert"]: rule for rule in group["rules"]}
     assert alerts(helm.template(**ALERTS, replicas=2)) == named

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -20,21 +19,10 @@ from reassign.errors import ApiServerError, ConflictError, MissingReferenceError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import PAGE_OBJECTS, Kind, KubeClient
 from reassign.kube.clock import ServerClock
+from tests.api.client import with_client
 from tests.api.kubectl import Kubectl, RefusedError, entry, plan, reassignment
 
-T = TypeVar("T")
 Object = dict[str, Any]
-
-
-@pytest.fixture
-def kubeconfig(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Chooses as whom the adapter logs in."""
-
-    def log_in(user: str) -> None:
-        monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig_of(user)))
-
-    log_in("administrator")
-    return log_in
 
 
 @pytest.fixture
@@ -46,14 +34,6 @@ def namespace(sandbox: Kubectl) -> str:
 def move(sandbox: Kubectl, kubeconfig: object) -> Object:
     """A PartitionReassignment."""
     return sandbox.apply(reassignment())
-
-
-def with_client(use: Callable[[KubeClient], Awaitable[T]]) -> T:
-    async def run() -> T:
-        async with KubeClient() as kube:
-            return await use(kube)
-
-    return asyncio.run(run())
 
 
 def get(obj: Object) -> Object | None:

@@ -15,9 +15,8 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.kube.client import Kind, KubeClient
+from tests.api.client import with_client
 from tests.api.kubectl import Kubectl, RefusedError, entry, reassignment
-from tests.api.test_kube_client import kubeconfig as kubeconfig
-from tests.api.test_kube_client import with_client
 
 T = TypeVar("T")
 KINDS = Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_RECORD

@@ -75,7 +75,7 @@ def test_the_page_has_the_partitions_events_and_throttle_of_the_objects(march: O
     assert "<dt>Asked for by this resource</dt><dd>20.0\u00a0MiB/s between brokers</dd>" in ran.out
 
 
-def test_a_wait_is_known_where_the_api_server_says_that_nothing_was_edited_after_the_start(
+def test_a_wait_is_known_where_nothing_was_edited_after_the_start(
     sandbox: Kubectl, march: Object, report: Report
 ) -> None:
     assert "How long partitions waited is not known" in report("march").out

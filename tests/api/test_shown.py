@@ -17,8 +17,8 @@ from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from tests.api.helm import CHART, Helm
 from tests.api.kubectl import Kubectl, RefusedError, cluster, plan, reassignment
-from tests.api.test_chart import CHART, Helm
 from tests.pages import ROOT, Block, Command, manifests, of_program
 
 OURS = "kafka.reassign.dev/v1alpha1"

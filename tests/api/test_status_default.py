@@ -14,8 +14,8 @@ from reassign.api.common import NEVER_WRITTEN, CustomResource
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from tests.api.helm import Helm
 from tests.api.kubectl import Kubectl, RefusedError, by, cluster, plan, reassignment
-from tests.api.test_chart import Helm
 
 Object = dict[str, Any]
 NEVER = {"observedGeneration": -1}

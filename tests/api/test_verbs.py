@@ -27,7 +27,7 @@ from reassign.cli import watching
 from reassign.errors import ApiServerError
 from reassign.kube.client import KubeClient
 from tests.api.kubectl import Kubectl, Object, cluster, entry, plan, reassignment
-from tests.api.test_presentation import CLUSTER_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
+from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
 from tests.unit.cli import Ran, error_of, run
 
 OPERATOR = Path(__file__).parents[2] / "operator"

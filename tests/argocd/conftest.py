@@ -95,7 +95,7 @@ class Site:
 @pytest.fixture(scope="session")
 def argo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Apart, ArgoCd]]:
     prerequisites.require(["api", "brokers", "argocd"])
-    with apart(4) as bench:
+    with apart(4, controllers=1) as bench:
         start_controllers(bench.processes, bench.api)  # Argo CD deletes in the foreground
         yield bench, platform.start(bench.processes, bench.api, tmp_path_factory.mktemp("argocd"))
 

@@ -106,7 +106,7 @@ def test_a_thousand_entries_are_synced_without_a_difference(site: Site) -> None:
     assert site.replicas(999) == [0, 2]
 
 
-def test_after_a_switch_to_server_side_apply_one_sync_by_hand_removes_what_git_has_removed(site: Site) -> None:
+def test_a_sync_by_hand_removes_what_git_removed_after_server_side_apply(site: Site) -> None:
     site.topic(2)
     site.commit(site.wave(1, 0, 1, to=(0, 1)))
     site.application(server_side=False)
@@ -135,7 +135,7 @@ def test_a_plan_waits_for_approval_and_a_commit_approves_it(site: Site) -> None:
     assert all(0 not in site.replicas(n) for n in range(4))
 
 
-def test_a_sync_with_waves_after_a_plan_sees_no_approval_until_it_is_ended(site: Site) -> None:
+def test_a_sync_with_waves_after_a_plan_sees_no_approval_until_it_ends(site: Site) -> None:
     site.topic(2)
     plan = goal(site, drainBrokers=[0])
     site.commit(plan, site.wave(1, 0, to=(1, 0)))

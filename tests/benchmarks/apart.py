@@ -21,7 +21,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
 
-from localplatform.brokers import Brokers, running
+from localplatform.brokers import CONTROLLERS, Brokers, running
 from localplatform.controlplane import ApiServer, start_api_server
 from localplatform.machine import CHECKOUT
 from localplatform.processes import TIMEOUT, Process, Processes, free_port, wait_until
@@ -148,9 +148,12 @@ def eventually(what: str, look: Callable[[], bool], seconds: float = TIMEOUT, pa
 
 
 @contextmanager
-def apart(brokers: int) -> Iterator[Apart]:
+def apart(brokers: int, controllers: int = CONTROLLERS) -> Iterator[Apart]:
     """All of it, on free ports, while the block lasts; the operator runs as the administrator."""
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder, "brokers"), brokers=brokers) as cluster:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder, "brokers"), brokers=brokers, controllers=controllers) as cluster,
+    ):
         processes = Processes(Path(folder, "processes"), Path(folder, "logs"), end_with_us=True)
         try:
             api = start_api_server(processes, Path(folder, "api"))

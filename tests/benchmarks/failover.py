@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from localplatform.brokers import CONTROLLERS, Brokers, running
+from localplatform.brokers import Brokers, running
 from localplatform.console import say
 from localplatform.processes import wait_until
 from reassign.core.model.snapshot import TopicPartition
@@ -51,13 +51,13 @@ def fail(brokers: Brokers, number: int, failure: str, stage: str, lasts: float) 
     stopping.kafka.workload.create(topic, [[0, 1]] * PARTITIONS, SIZE)
     partitions = [TopicPartition(topic, p) for p in range(PARTITIONS)]
     active = brokers.active_controller()
-    stopping.at(stage, *([active] if "active" in failure else CONTROLLERS))
+    stopping.at(stage, *([active] if "active" in failure else brokers.controllers))
     operator.add(resource(dict.fromkeys(partitions, (0, 2)), throttle={"interBroker": "1Ki"}))
     operator.run(lambda: operator.unanswered > 0, 60)
     began = time.monotonic()
     operator.delete("a")
     operator.kill()
-    killed = [] if "stopped" in failure else [active] if "active" in failure else list(CONTROLLERS)
+    killed = [] if "stopped" in failure else [active] if "active" in failure else list(brokers.controllers)
     for node in killed:
         brokers.kill(node)
     time.sleep(lasts)

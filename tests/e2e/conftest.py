@@ -16,8 +16,8 @@ from tests.e2e.world import World
 
 @pytest.fixture(scope="session")
 def platform() -> tuple[ApiServer, Brokers]:
-    """The local platform; starting it again when it is up takes seconds."""
-    subprocess.run(["make", "up"], cwd=machine.CHECKOUT, check=True)
+    """The local platform; when it is up it stays as it is. No test stops a controller, so one does."""
+    subprocess.run(["make", "up", "CONTROLLERS=1"], cwd=machine.CHECKOUT, check=True)
     server = ApiServer.load(parts.API)
     assert server is not None
     return server, brokers.load(machine.processes(), parts.BROKERS)

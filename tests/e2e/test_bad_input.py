@@ -74,7 +74,7 @@ def test_a_bad_entry_is_blocked_with_its_reason_and_the_others_go_on(
     blocked = world.wait_partition(name, topic, entry[1], state="Blocked", reason=reason)
     assert blocked["message"]
     world.wait_for(name, "Stalled", reason=reason)
-    world.stock_tool_says({(orders, 0): [2, 3]})
+    world.brokers_say({(orders, 0): [2, 3]})
 
 
 def test_what_is_corrected_goes_on(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_topic_made_again_in_flight_is_another_topic(world: World) -> None:
     world.kafka.delete([orders])
     world.kafka.create(orders, [[0, 1]])
     world.wait_partition(name, orders, reason="TopicRecreated")
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
 
 
 def test_a_status_wiped_by_hand_in_flight_is_written_again(world: World) -> None:
@@ -147,7 +147,7 @@ def test_a_status_wiped_by_hand_in_flight_is_written_again(world: World) -> None
     world.kubectl(*wipe)
     world.delete(name)
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
 
 
 def test_a_missing_kafka_cluster_is_named_and_found_when_it_comes(world: World, make: Clusters) -> None:
@@ -174,7 +174,7 @@ def test_two_kafka_clusters_for_one_cluster_only_the_older_is_served(world: Worl
     assert f"{world.namespace}/local" in stalled["message"]
     name = world.move("through-twin", {(orders, 0): [2, 3]}, clusterRef={"name": twin})
     world.wait_for(name, "Ready", "False", "DuplicateCluster")
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_a_cluster_over_tls_and_scram_is_served(world: World, secured: Any) -> N
         world.wait_for("local", "Ready", kind="kafkacluster")
         name = world.move("secured", {(orders, 0): [2, 3]})
         world.wait_for(name, "Succeeded")
-        world.stock_tool_says({(orders, 0): [2, 3]})
+        world.brokers_say({(orders, 0): [2, 3]})
     finally:
         world.patch(
             "local", {"bootstrapServers": before["bootstrapServers"], "tls": None, "sasl": None}, "kafkacluster"
@@ -245,7 +245,7 @@ def test_a_cluster_over_tls_and_scram_is_served(world: World, secured: Any) -> N
 def other(world: World, tmp_path: Path) -> Iterator[Brokers]:
     """Another Kafka cluster, of one broker, that the operator can reach."""
     processes = Processes(tmp_path / "processes", tmp_path / "logs", end_with_us=True)
-    started = brokers.start(processes, tmp_path / "kafka", brokers=1, bridge=world.brokers.bridge)
+    started = brokers.start(processes, tmp_path / "kafka", brokers=1, bridge=world.brokers.bridge, controllers=1)
     try:
         yield started
     finally:

@@ -52,7 +52,7 @@ def test_paused_nothing_new_starts_and_what_is_in_flight_goes_on(braked: World) 
     world.wait_for(waiting, "Ready", "False", "Suspended")
     world.let_go(first)
     world.wait_for(moving, "Succeeded")
-    world.stock_tool_says({(first, 0): [2, 3], (second, 0): [0, 1]})
+    world.brokers_say({(first, 0): [2, 3], (second, 0): [0, 1]})
     pull(world, "Run")
     world.wait_for(waiting, "Succeeded")
 
@@ -76,7 +76,7 @@ def test_cancel_ours_then_cancel_all_then_run(braked: World, tmp_path: Path) -> 
     assert (theirs, 0) in world.kafka.in_flight([theirs])
     for name in names:
         world.wait_for(name, "Ready", "False", "Suspended")
-    world.stock_tool_says(originals)
+    world.brokers_say(originals)
     status = (world.read("local", "kafkacluster") or {})["status"]
     assert (status["inFlight"], status["foreignInFlight"]["count"]) == (0, 1)
     assert kept(world) == []
@@ -88,7 +88,7 @@ def test_cancel_ours_then_cancel_all_then_run(braked: World, tmp_path: Path) -> 
     wait_not_in_flight(world, *targets, *foreign)
     for name in names:
         world.wait_for(name, "Ready", "False", "Suspended")
-    world.stock_tool_says(originals)
+    world.brokers_say(originals)
     assert sorted(world.kafka.replicas(theirs)[0]) == [0, 1, 2]  # the first order of their replicas is not known
     documents = kept(world)
     undone = [move for document in documents for move in json.loads(document)["partitions"]]
@@ -110,4 +110,4 @@ def test_cancel_ours_then_cancel_all_then_run(braked: World, tmp_path: Path) -> 
     for name in names:
         world.wait_for(name, "Succeeded")
     world.wait_idle(theirs)
-    world.stock_tool_says({**targets, **foreign})
+    world.brokers_say({**targets, **foreign})

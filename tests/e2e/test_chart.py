@@ -53,7 +53,7 @@ def works(world: World, port: int = 8080) -> None:
     assert f"http://{RELEASE}.{NAMESPACE}.svc:{port}/readyz 200" in said
     orders = world.topic("orders", [0, 1], size=MB)
     world.wait_for(world.move("orders", {(orders, 0): [2, 1]}), "Succeeded")
-    world.stock_tool_says({(orders, 0): [2, 1]})
+    world.brokers_say({(orders, 0): [2, 1]})
     assert "the operator may not" not in world.operator.log()
 
 

@@ -29,7 +29,7 @@ def test_a_broker_is_drained_and_that_is_rolled_back_from_a_shell(world: World, 
     world.resources.append(name)
     world.apply(wave)
     world.wait_for(name, "Ready", "False", "Suspended")
-    world.stock_tool_says({(orders, number): replicas for number, replicas in before.items()})
+    world.brokers_say({(orders, number): replicas for number, replicas in before.items()})
     assert world.plugin("resume", name) == f"kpr/{name} resumed\n"
     assert world.plugin("watch", name).splitlines()[-1].startswith("Completed: all 2 partitions")
     page = world.plugin("report", name)
@@ -37,10 +37,10 @@ def test_a_broker_is_drained_and_that_is_rolled_back_from_a_shell(world: World, 
     assert "<td>ReassignmentCompleted</td>" in page
     targets = {entry["partition"]: entry["replicas"] for entry in wave["spec"]["partitions"]}
     assert all(3 not in replicas for replicas in targets.values())
-    world.stock_tool_says({(orders, number): replicas for number, replicas in (before | targets).items()})
+    world.brokers_say({(orders, number): replicas for number, replicas in (before | targets).items()})
 
     (back,) = yaml.safe_load_all(world.plugin("rollback", name))
     world.resources.append(back["metadata"]["name"])
     world.apply(back)
     world.wait_for(back["metadata"]["name"], "Succeeded")
-    world.stock_tool_says({(orders, number): replicas for number, replicas in before.items()})
+    world.brokers_say({(orders, number): replicas for number, replicas in before.items()})

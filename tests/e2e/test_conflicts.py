@@ -22,7 +22,7 @@ def test_a_factor_change_hidden_in_fifty_entries_is_held_back_alone(world: World
     world.wait_for(name, "Stalled", reason="ReplicationFactorChange")
     blocked = world.wait_partition(name, orders, 17, state="Blocked", reason="ReplicationFactorChange")
     assert "from 3 to 2" in blocked["message"]
-    world.stock_tool_says(targets | {(orders, 17): [0, 1, 2]})
+    world.brokers_say(targets | {(orders, 17): [0, 1, 2]})
 
 
 def test_the_override_that_hangs_with_the_stock_tool_is_done_by_an_edit(world: World) -> None:
@@ -80,7 +80,7 @@ def test_a_foreign_move_is_left_alone_without_supersede(world: World) -> None:
     assert world.kafka.in_flight([orders]) == before
     world.let_go(orders)
     world.wait_for(waits, "Succeeded")
-    world.stock_tool_says({(orders, 0): [1, 3], (orders, 1): [2, 3]})
+    world.brokers_say({(orders, 0): [1, 3], (orders, 1): [2, 3]})
     assert world.condition(fails, "Failed")["reason"] == "InFlightElsewhere"
 
 
@@ -95,12 +95,12 @@ def test_a_foreign_move_is_superseded_with_its_originals_recorded(world: World) 
     assert sorted(record["partitions"][0]["originalReplicas"]) == [0, 1]
     world.delete(name)
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
     name = world.move("again", {(orders, 0): [1, 3]}, whenInFlight="Supersede")
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
     eventually("nothing is left over", lambda: not world.kafka.in_flight([orders]))
-    world.stock_tool_says({(orders, 0): [1, 3]})
+    world.brokers_say({(orders, 0): [1, 3]})
 
 
 def test_at_the_deadline_pending_partitions_fail_and_in_flight_continue(world: World) -> None:
@@ -116,4 +116,4 @@ def test_at_the_deadline_pending_partitions_fail_and_in_flight_continue(world: W
     world.wait_for(name, "Failed", reason="DeadlineExceeded")
     world.patch(name, {"deadlineSeconds": 3600})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)

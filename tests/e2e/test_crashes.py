@@ -26,7 +26,7 @@ def test_an_operator_killed_right_after_the_apply_reaches_the_same_end(world: Wo
     name = world.move("early", targets)
     world.operator.kill()
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)
 
 
 def test_an_operator_killed_while_it_cancels_brings_the_originals_back(world: World) -> None:
@@ -37,7 +37,7 @@ def test_an_operator_killed_while_it_cancels_brings_the_originals_back(world: Wo
     world.delete(name)
     world.operator.kill()
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [1, 0], (orders, 1): [0, 1]})
+    world.brokers_say({(orders, 0): [1, 0], (orders, 1): [0, 1]})
 
 
 def renewed(world: World) -> str:
@@ -69,7 +69,7 @@ def test_a_manifest_edited_while_the_operator_is_away_is_followed(world: World) 
     world.wait_for(name, "Succeeded")
     # the entry that was removed may have completed before the operator was back
     assert world.kafka.replicas(orders)[0] in ([0, 1], [2, 3])
-    world.stock_tool_says({(orders, 1): [1, 2]})
+    world.brokers_say({(orders, 1): [1, 2]})
 
 
 def test_two_hundred_quick_pairs_of_create_and_delete_leave_nothing_over(world: World) -> None:

@@ -25,7 +25,7 @@ def test_what_has_completed_stays_where_it_is(world: World) -> None:
     world.wait_partition(name, large, state="InFlight")
     world.delete(name)
     world.wait_gone(name)
-    world.stock_tool_says({(small, 0): [2, 3], (large, 0): [0, 1]})
+    world.brokers_say({(small, 0): [2, 3], (large, 0): [0, 1]})
 
 
 def test_deleting_after_the_end_moves_nothing(world: World) -> None:
@@ -34,7 +34,7 @@ def test_deleting_after_the_end_moves_nothing(world: World) -> None:
     world.wait_for(name, "Succeeded")
     world.delete(name)
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [2, 3]})
+    world.brokers_say({(orders, 0): [2, 3]})
 
 
 def test_adding_only_and_removing_only_are_undone_too(world: World) -> None:
@@ -44,7 +44,7 @@ def test_adding_only_and_removing_only_are_undone_too(world: World) -> None:
     world.wait_in_flight((orders, 0), (orders, 1))
     world.delete(name)
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [2, 3]})
+    world.brokers_say({(orders, 0): [0, 1], (orders, 1): [2, 3]})
 
 
 def test_orphaned_moves_go_on_without_the_resource(world: World) -> None:
@@ -58,7 +58,7 @@ def test_orphaned_moves_go_on_without_the_resource(world: World) -> None:
     assert ("Normal", "ReassignmentOrphaned") in world.events(name)
     world.let_go(orders)
     world.wait_idle(orders)
-    world.stock_tool_says({(orders, 0): [2, 3]})
+    world.brokers_say({(orders, 0): [2, 3]})
 
 
 def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: World) -> None:
@@ -86,11 +86,11 @@ def test_deletions_wait_while_kafka_is_unreachable_and_then_continue(world: Worl
         world.wait_for(waits, "Ready", "False", "ClusterUnreachable")
     world.wait_for("local", "Ready", kind="kafkacluster")
     world.wait_gone(waits)
-    world.stock_tool_says({(topics[0], 0): [1, 0]})
+    world.brokers_say({(topics[0], 0): [1, 0]})
     assert set(world.kafka.in_flight(topics)) == {(topic, 0) for topic in topics[1:]}
     world.let_go(*topics)
     world.wait_idle(*topics)
-    world.stock_tool_says({(topics[1], 0): [2, 3], (topics[2], 0): [0, 1]})
+    world.brokers_say({(topics[1], 0): [2, 3], (topics[2], 0): [0, 1]})
 
 
 def test_a_kafka_cluster_stays_until_unreferenced_and_its_moves_undone(world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_kafka_cluster_stays_until_unreferenced_and_its_moves_undone(world: Wo
         world.wait_gone(later)
         world.wait_gone(name)
         world.wait_gone("local", kind="kafkacluster")
-        world.stock_tool_says({(orders, 0): [0, 1]})
+        world.brokers_say({(orders, 0): [0, 1]})
     finally:
         world.wait_gone("local", kind="kafkacluster")
         metadata = {"name": "local", "namespace": world.namespace}

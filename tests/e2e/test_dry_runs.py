@@ -17,10 +17,10 @@ def test_a_dry_run_reports_moves_and_writes_nothing_until_executed(world: World)
     assert "finalizers" not in obj["metadata"]
     assert world.record(name) == []
     assert world.kafka.in_flight([orders]) == {}
-    world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [1, 2]})
+    world.brokers_say({(orders, 0): [0, 1], (orders, 1): [1, 2]})
     world.patch(name, {"mode": "Execute"})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)
 
 
 def test_a_dry_run_names_what_is_blocked(world: World) -> None:
@@ -28,4 +28,4 @@ def test_a_dry_run_names_what_is_blocked(world: World) -> None:
     name = world.move("dry", {(orders, 0): [2, 3], (orders, 1): [2, 99]}, mode="DryRun")
     world.wait_for(name, "Checked", "False", reason="UnknownBroker")
     world.wait_for(name, "Stalled", reason="UnknownBroker")
-    world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1], (orders, 1): [0, 1]})

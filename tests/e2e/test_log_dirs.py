@@ -22,7 +22,7 @@ def test_replicas_reach_their_log_dirs_alone_and_with_a_broker_move(world: World
     [entry] = entries({(orders, 0): [2, 1]})
     name = world.move("dirs", {}, partitions=[entry | {"logDirs": [b, "any"]}])
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [2, 1]})
+    world.brokers_say({(orders, 0): [2, 1]})
     assert directories(world, orders)[2] == {b}
     world.patch(name, {"partitions": [entry | {"logDirs": [a, "any"]}]})
     world.wait_for(name, "Succeeded")

@@ -30,7 +30,7 @@ def test_only_the_order_can_change_and_the_leader_with_it(world: World) -> None:
     orders = world.topic("orders", [0, 1])
     name = world.move("reorder", {(orders, 0): [1, 0]})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [1, 0]})
+    world.brokers_say({(orders, 0): [1, 0]})
     assert world.kafka.leaders(orders) == {0: 1}
 
 
@@ -50,10 +50,10 @@ def test_the_replication_factor_changes_only_where_that_is_allowed(world: World)
     targets = {(orders, 0): [0, 1, 2], (orders, 1): [2, 3]}
     name = world.move("grow", targets)
     world.wait_for(name, "Stalled", reason="ReplicationFactorChange")
-    world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [2, 3]})
+    world.brokers_say({(orders, 0): [0, 1], (orders, 1): [2, 3]})
     world.patch(name, {"replicationFactorChange": "Allow"})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)
 
 
 def test_status_shows_what_is_moving(world: World) -> None:
@@ -83,7 +83,7 @@ def test_an_entry_that_is_added_is_moved_too(world: World) -> None:
     world.wait_in_flight((orders, 0), (orders, 1))
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)
 
 
 def test_an_entry_that_is_removed_in_flight_is_cancelled_alone(world: World) -> None:
@@ -95,7 +95,7 @@ def test_an_entry_that_is_removed_in_flight_is_cancelled_alone(world: World) -> 
     eventually("only the other one is in flight", lambda: set(world.kafka.in_flight([orders])) == {(orders, 1)})
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [0, 1], (orders, 1): [3, 2]})
+    world.brokers_say({(orders, 0): [0, 1], (orders, 1): [3, 2]})
 
 
 def test_an_entry_whose_replicas_change_in_flight_ends_where_it_says_now(world: World) -> None:
@@ -106,7 +106,7 @@ def test_an_entry_whose_replicas_change_in_flight_ends_where_it_says_now(world: 
     # back to where it was but for the order: as an override this would never complete on 4.3
     world.patch(name, {"partitions": entries({(orders, 0): [1, 0, 2]})})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [1, 0, 2]})
+    world.brokers_say({(orders, 0): [1, 0, 2]})
 
 
 def test_an_edit_after_completion_moves_only_what_changed(world: World) -> None:
@@ -115,17 +115,17 @@ def test_an_edit_after_completion_moves_only_what_changed(world: World) -> None:
     world.wait_for(name, "Succeeded")
     world.patch(name, {"partitions": entries({(orders, 0): [2, 3], (orders, 1): [1, 2]})})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [2, 3], (orders, 1): [1, 2]})
+    world.brokers_say({(orders, 0): [2, 3], (orders, 1): [1, 2]})
 
 
 def test_a_suspended_resource_starts_nothing_until_resumed(world: World) -> None:
     orders = world.topic("orders", [0, 1])
     name = world.move("later", {(orders, 0): [2, 3]}, suspend=True)
     eventually("status says why", lambda: "Suspended" in str(world.condition(name, "Ready")))
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
     world.patch(name, {"suspend": False})
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [2, 3]})
+    world.brokers_say({(orders, 0): [2, 3]})
 
 
 def test_of_two_that_want_one_partition_the_older_goes_first(world: World) -> None:
@@ -138,9 +138,9 @@ def test_of_two_that_want_one_partition_the_older_goes_first(world: World) -> No
     world.let_go(orders)
     world.wait_for(older, "Succeeded")
     world.wait_for(younger, "Succeeded")
-    world.stock_tool_says({(orders, 0): [1, 3]})
+    world.brokers_say({(orders, 0): [1, 3]})
     world.wait_for(older, "Drifted")
-    world.stock_tool_says({(orders, 0): [1, 3]})
+    world.brokers_say({(orders, 0): [1, 3]})
 
 
 def test_a_foreign_move_is_waited_for(world: World) -> None:
@@ -154,7 +154,7 @@ def test_a_foreign_move_is_waited_for(world: World) -> None:
     world.wait_partition(name, orders, reason="InFlightElsewhere")
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says({(orders, 0): [1, 3]})
+    world.brokers_say({(orders, 0): [1, 3]})
 
 
 def test_limits_bound_what_is_in_flight(world: World) -> None:
@@ -167,4 +167,4 @@ def test_limits_bound_what_is_in_flight(world: World) -> None:
     assert len(world.kafka.in_flight([orders])) == 2
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets)
+    world.brokers_say(targets)

@@ -51,4 +51,4 @@ def test_a_namespace_moves_the_topics_that_it_is_allowed(world: World, team: Wor
     assert (own, 0) in team.kafka.in_flight([own])
     team.delete(name)
     team.wait_gone(name)
-    team.stock_tool_says({(own, 0): [0, 1], (other, 0): [0, 1]})
+    team.brokers_say({(own, 0): [0, 1], (other, 0): [0, 1]})

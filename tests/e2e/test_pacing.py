@@ -61,4 +61,4 @@ def test_a_broker_down_halves_the_budget_which_grows_when_it_is_back(adaptive: W
     eventually(f"{grown} in flight", lambda: len(world.kafka.in_flight([orders])) == grown)
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
-    world.stock_tool_says(targets | {tp: [0, 1] for tp in back})
+    world.brokers_say(targets | {tp: [0, 1] for tp in back})

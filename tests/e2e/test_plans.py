@@ -113,7 +113,7 @@ def test_deleting_a_plan_cancels_in_flight_moves_and_keeps_completed_ones(world:
     world.delete(name, PLAN)
     world.wait_gone(name, kind=PLAN)
     world.wait_idle(slow)
-    world.stock_tool_says({(slow, 0): [3, 1]})
+    world.brokers_say({(slow, 0): [3, 1]})
     assert set(plans.waves(name)) == {wave for wave, state in states.items() if state == "Succeeded"}
     assert on_broker(world, 3, quick) in (0, 1)
 
@@ -127,7 +127,7 @@ def test_a_plan_that_no_longer_fits_lets_nothing_go(world: World, plans: Plans) 
     plans.wait(name, "PlanStale")
     plans.approve(name)
     eventually("the approval is seen", lambda: plans.status(name).get("staleDigest"))
-    world.stock_tool_says({(orders, 0): [elsewhere, 0]})
+    world.brokers_say({(orders, 0): [elsewhere, 0]})
 
 
 def _target(plans: Plans, name: str) -> list[int]:
@@ -158,13 +158,13 @@ def test_a_withdrawn_approval_edit_or_foreign_move_holds_back_a_wave(world: Worl
     world.patch(second, {"partitions": entries(elsewhere)})
     plans.approve(name)
     assert second in plans.wait(name, "Stalled", reason="WaveEdited")["message"]
-    world.stock_tool_says({partition: entry["expectedReplicas"]})
+    world.brokers_say({partition: entry["expectedReplicas"]})
 
     other = world.move("other", elsewhere)
     world.wait_for(other, "Succeeded")
     world.patch(second, {"partitions": [entry]})
     plans.wait(name, "PlanStale")
-    world.stock_tool_says(elsewhere)
+    world.brokers_say(elsewhere)
 
     world.move("other", {partition: entry["expectedReplicas"]})
     world.wait_for(other, "Succeeded")

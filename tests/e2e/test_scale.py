@@ -24,7 +24,7 @@ IN_FLIGHT, MOVES_PER_BROKER = 150, 40
 
 @pytest.fixture(scope="module")
 def six_brokers(platform: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    with running(tmp_path_factory.mktemp("six"), brokers=6, bridge=ADDRESS) as cluster:
+    with running(tmp_path_factory.mktemp("six"), brokers=6, bridge=ADDRESS, controllers=1) as cluster:
         yield cluster
 
 

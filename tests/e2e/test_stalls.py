@@ -22,7 +22,7 @@ def test_a_dead_destination_is_named_and_the_move_continues_when_it_is_up(world:
     world.let_go(orders)
     world.wait_for(name, "Succeeded")
     assert world.condition(name, "Stalled") == {}
-    world.stock_tool_says({(orders, 0): [3, 1]})
+    world.brokers_say({(orders, 0): [3, 1]})
     assert ("Warning", "BrokerFenced") in world.events(name)
 
 
@@ -42,7 +42,7 @@ def test_an_unsafe_cancel_is_held_back_until_the_named_broker_is_back(world: Wor
     finally:
         world.brokers.restart(1)
     world.wait_gone(name)
-    world.stock_tool_says({(orders, 0): [0, 1]})
+    world.brokers_say({(orders, 0): [0, 1]})
 
 
 def brokers(world: World) -> list[Object]:

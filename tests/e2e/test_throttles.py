@@ -65,5 +65,5 @@ def test_every_config_is_restored_after_every_end_of_a_move_and_a_kill(throttled
         world.patch(name, {"throttle": FAST})
     world.wait_for(to_finish, "Succeeded")
     world.wait_for(to_fail, "Failed")
-    eventually("every config is as it was", lambda: described(world) == before)
     eventually("nothing is left to restore", lambda: "throttle" not in status(world))
+    eventually("every config is as it was", lambda: described(world) == before)

@@ -190,6 +190,17 @@ class World:
     def wait_idle(self, *topics: str) -> None:
         eventually(f"nothing of {topics} is in flight", lambda: not self.kafka.in_flight(topics))
 
+    def brokers_say(self, targets: Targets) -> None:
+        """None of these partitions is in flight now, and they have these replicas in this order."""
+        topics, wanted = {topic for topic, _ in targets}, {key: list(replicas) for key, replicas in targets.items()}
+        assert targets.keys() & self.kafka.in_flight(topics).keys() == set()
+
+        def found() -> dict[tuple[str, int], list[int]]:
+            all_of = {(topic, p): found for topic in topics for p, found in self.kafka.replicas(topic).items()}
+            return {key: all_of[key] for key in wanted if key in all_of}
+
+        eventually("metadata shows it", lambda: found() == wanted, state=found)
+
     def stock_tool_says(self, targets: Targets) -> None:
         """The stock tool finds these replicas in this order, and none of these partitions in flight."""
         described = self.brokers.tool("topics", "--describe", "--topic", "|".join({topic for topic, _ in targets}))

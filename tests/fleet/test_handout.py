@@ -185,7 +185,7 @@ def test_a_file_that_goes_meanwhile_is_one_sentence(
 
 
 @pytest.mark.parametrize("own_process_from", [LARGE, 1], ids=["its worker", "its own"])
-def test_clusters_that_kill_a_process_are_left_out_and_take_no_other_along(
+def test_clusters_that_kill_a_process_are_left_out_without_others(
     spark: SparkSession,
     root: Path,
     said: pa.Table,
@@ -245,7 +245,7 @@ def test_one_shuffle_brings_the_files_of_a_snapshot_together(
     assert re.findall(r"\bExchange \w+", plan) == ["Exchange shufflepartitionidpassthrough"], plan
 
 
-def test_large_snapshots_have_processes_of_their_own_whose_end_is_their_own(
+def test_large_snapshots_have_processes_that_end_for_themselves(
     spark: SparkSession, root: Path, said: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, in_own_process = handout.outcome_of, handout.in_own_process
@@ -365,7 +365,7 @@ def test_each_snapshot_is_asked_once_whatever_becomes_of_sparks_caches(
     assert {(tmp_path / name).read_text() for name in CLUSTERS} == {"x"}
 
 
-def test_where_manifests_are_missing_none_is_removed_and_the_next_run_makes_them(
+def test_of_missing_manifests_none_is_removed_and_the_next_run_makes_them(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifests = tmp_path / "manifests"

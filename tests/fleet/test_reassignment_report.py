@@ -11,8 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from reassign.cli.report.history import Row, Sources, history
 from reassign.cli.report.page import render
 from tests.browser import HOSTILE, Opened, browser, contrast, opened_page, pages, table, texts_and_grounds
-from tests.unit.reports import made
-from tests.unit.test_cli_report import named
+from tests.unit.reports import made, named
 
 __all__ = ["browser", "opened_page"]
 

@@ -18,17 +18,7 @@ from reassign.fleet.outcomes import KINDS
 from reassign.fleet.report import page as report
 from reassign.fleet.report.model import Cluster, Fleet
 from reassign.page.numbers import percent, size
-from tests.browser import (
-    ADDRESSES,
-    HOSTILE,
-    Opened,
-    browser,
-    contrast,
-    opened_page,
-    pages,
-    table,
-    texts_and_grounds,
-)
+from tests.browser import ADDRESSES, HOSTILE, Opened, browser, contrast, opened_page, pages, table, texts_and_grounds
 from tests.fleet.made_report import NOTHING, made
 
 __all__ = ["browser", "opened_page"]

@@ -207,9 +207,7 @@ KILLS = {
 """Of each stage a call in the middle of it, by what it writes."""
 
 
-def test_a_run_killed_in_each_stage_goes_on_where_it_was_to_the_same_bytes(
-    program: None, whole: Place, tmp_path: Path
-) -> None:
+def test_a_run_killed_in_each_stage_goes_on_to_the_same_bytes(program: None, whole: Place, tmp_path: Path) -> None:
     place = Place(whole.snapshots, tmp_path)
     marker, made = place.work / FOLDER / MARKER, 0
     for stage, moment in KILLS.items():

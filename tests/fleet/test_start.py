@@ -48,7 +48,7 @@ def said_by_a_start(*failing: str) -> str:
 
 
 @pytest.mark.usefixtures("without_archive")
-def test_the_first_whole_run_makes_an_archive_of_classes_that_later_ones_read() -> None:
+def test_the_first_whole_run_makes_an_archive_of_classes_for_later_ones() -> None:
     assert said_by_a_start("fails") == "3 False"
     assert said_by_a_start() == "3 False"
     assert said_by_a_start() == "3 True"

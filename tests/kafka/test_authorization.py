@@ -34,7 +34,7 @@ DESCRIBE, DESCRIBE_CONFIGS, ALTER = AclOperation.DESCRIBE, AclOperation.DESCRIBE
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    with running(tmp_path_factory.mktemp("strict"), brokers=2, secure=True, authorizer=True) as cluster:
+    with running(tmp_path_factory.mktemp("strict"), brokers=2, secure=True, authorizer=True, controllers=1) as cluster:
         yield cluster
 
 

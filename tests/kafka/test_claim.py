@@ -25,7 +25,7 @@ from reassign.errors import Reason
 from reassign.kafka.claim import Membership
 from reassign.kafka.wire import Node, Wire
 from tests.kafka.harness import Kafka, eventually
-from tests.unit.test_controller_loop import Kube, World, _object
+from tests.unit.world import Kube, World, api_object
 
 SESSION = 6.0  # the least that brokers allow
 
@@ -213,7 +213,7 @@ class Operator(World):
     def __init__(self, kafka: Kafka, installation: str, tp: TopicPartition, replicas: list[int], rate: str) -> None:
         self.store, self.kube, self.metrics, self.planner = Store(), Kube(), Metrics(), Planner()
         self.brokers: Any = None
-        cluster = _object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
+        cluster = api_object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
         self.put(cluster | {"status": {}})
         self.loop = self.new_loop()
         self.loop.observer._connected_to, self.loop.observer.installation = None, installation

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from localplatform.brokers import CONTROLLERS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Result
 from reassign.errors import Reason
@@ -33,7 +32,7 @@ def stopping(kafka: Kafka) -> Iterator[Stopping]:
 def test_a_write_without_an_answer_is_unknown(stopping: Stopping) -> None:
     kafka = stopping.kafka
     tp = TopicPartition(kafka.topic([0, 1]), 0)
-    stopping.at("", *CONTROLLERS)
+    stopping.at("", *kafka.brokers.controllers)
     [outcome] = kafka.perform(Alter(tp, (1, 0)))
     assert (outcome.result, outcome.reason) == (Result.UNKNOWN, Reason.REQUEST_FAILED)
     stopping.go_on()
@@ -46,7 +45,7 @@ def test_a_write_without_an_answer_is_unknown(stopping: Stopping) -> None:
 def test_what_is_held_without_a_controller_is_undone(stopping: Stopping, stage: str) -> None:
     tp = TopicPartition(stopping.kafka.topic([0, 1], megabytes=4), 0)
     operator = stopping.operator
-    stopping.at(stage, *CONTROLLERS)
+    stopping.at(stage, *stopping.kafka.brokers.controllers)
     operator.add(resource({tp: (0, 2)}, throttle={"interBroker": "1Ki"}))
     operator.run(lambda: operator.unanswered > 0, 60)
     operator.delete("a")

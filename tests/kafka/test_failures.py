@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localplatform.brokers import CONTROLLERS, rack
+from localplatform.brokers import rack
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Result
 from reassign.errors import Reason
@@ -40,7 +40,7 @@ def test_a_broker_that_hangs_hides_no_more_than_its_own_sizes(kafka: Kafka) -> N
 
 def test_a_write_is_not_sent_when_nobody_lists_what_is_in_flight(kafka: Kafka) -> None:
     tp = TopicPartition(kafka.topic([0, 1]), 0)
-    with kafka.brokers.frozen(*CONTROLLERS):
+    with kafka.brokers.frozen(*kafka.brokers.controllers):
         [outcome] = kafka.perform(Alter(tp, (1, 0)))
     assert (outcome.result, outcome.reason) == (Result.NOT_SENT, Reason.REQUEST_FAILED)
     eventually(lambda: not any(broker.fenced for broker in kafka.observe().brokers.values()))

@@ -22,7 +22,7 @@ from tests.kafka.harness import Kafka, eventually
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    with running(tmp_path_factory.mktemp("kafka-39"), "3.9.2", brokers=2) as cluster:
+    with running(tmp_path_factory.mktemp("kafka-39"), "3.9.2", brokers=2, controllers=1) as cluster:
         yield cluster
 
 

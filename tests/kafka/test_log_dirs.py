@@ -12,41 +12,14 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.cluster_rules import ClusterRules
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
+from tests.kafka.log_dirs import copied, directory, observe, other_directory
 from tests.unit.sim import START, resource
-
-
-def observe(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
-    """With the directories of these brokers: one that does not answer in time is asked again."""
-    found: list[Snapshot] = []
-
-    def answered() -> bool:
-        found.append(kafka.observe(tp.topic, sizes_of=[tp], destinations=brokers))
-        return found[-1].log_dirs.keys() >= set(brokers)
-
-    eventually(answered)
-    return found[-1]
-
-
-def directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
-    """Where a broker has its log; empty when it has none."""
-    directories = observe(kafka, tp, broker).log_dirs[broker]
-    return next((path for path, found in directories.items() if tp in found.logs), "")
-
-
-def copied(kafka: Kafka, tp: TopicPartition, broker: int) -> dict[str, int]:
-    """The bytes of its future log, by the directory that it is in."""
-    directories = observe(kafka, tp, broker).log_dirs[broker]
-    return {path: found.futures[tp] for path, found in directories.items() if tp in found.futures}
-
-
-def other_directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
-    return next(str(p) for p in kafka.brokers.log_dirs(broker) if str(p) != directory(kafka, tp, broker))
 
 
 def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs: str) -> str:

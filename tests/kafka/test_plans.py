@@ -15,8 +15,8 @@ from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import Planned
 from tests.kafka.harness import Kafka
-from tests.unit.test_controller_loop import Kube, _object
-from tests.unit.test_controller_plans import Planning
+from tests.unit.plan_world import Planning
+from tests.unit.world import Kube, api_object
 
 PAUSE_SECONDS = 0.1
 SECONDS = 300.0
@@ -35,11 +35,11 @@ class Operator(Planning):
         self.store, self.kube, self.metrics = Store(), Kube(), Metrics()
         self.planner = Planner(plan_here)
         self.brokers: Any = None
-        cluster = _object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
+        cluster = api_object("KafkaCluster", "main", {"bootstrapServers": kafka.brokers.bootstrap_servers})
         self.put(cluster | {"status": {}})
         self.loop = self.new_loop()
         self.loop.observer._connected_to = None
-        self.put(_object("ReassignmentPlan", "drain", {"clusterRef": {"name": "main"}} | spec))
+        self.put(api_object("ReassignmentPlan", "drain", {"clusterRef": {"name": "main"}} | spec))
 
     def serve(self, until: Callable[[], bool]) -> None:
         """Look at the cluster again and again until it has come true."""

@@ -23,7 +23,7 @@ from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
-from tests.kafka.test_throttle import begin, tick
+from tests.kafka.throttles import begin, tick
 from tests.unit.sim import resource
 from tests.unit.throttling import Operator
 

@@ -25,8 +25,7 @@ from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
-from tests.unit.cli import run
-from tests.unit.test_cli_verify import kafka_cluster
+from tests.unit.cli import kafka_cluster, run
 
 
 def surveyed(kafka: Kafka) -> Cluster:

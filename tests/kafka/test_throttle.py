@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,11 +13,12 @@ from reassign.api.limits import MAX_CONFIG_CHARACTERS
 from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
+from reassign.core.model.steps import APPLIED, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
-from tests.kafka.test_log_dirs import copied, directory, other_directory
+from tests.kafka.log_dirs import copied, directory, other_directory
+from tests.kafka.throttles import begin, tick
 from tests.unit.throttling import Operator, ended
 
 THEIRS = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
@@ -75,27 +76,6 @@ def operator(kafka: Kafka) -> Iterator[Operator]:
     found.grow_up()
     yield found
     restore(found, kafka)
-
-
-def tick(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> bool:
-    topics = [tp.topic for verdict in verdicts for tp in verdict.record]
-    return operator.tick(kafka.observe(*topics), verdicts)
-
-
-def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: Sequence[int], rate: str) -> Verdict:
-    """Tick until the move may be altered, and alter it."""
-    tp, uid = TopicPartition(name, 0), name.replace("_", "-")
-    operator.know(kafka.observe(name))
-
-    def ready() -> bool:
-        verdict = operator.verdict(uid, {tp: (old, new)}, rate)
-        tick(operator, kafka, verdict)
-        return bool(operator.after(verdict).steps)
-
-    eventually(ready)
-    [outcome] = kafka.perform(Alter(tp, tuple(new)))
-    assert outcome == APPLIED
-    return operator.verdict(uid, {tp: (old, new)}, rate, begun=True)
 
 
 def restore(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> None:

@@ -14,7 +14,7 @@ from localplatform.machine import CHECKOUT
 from localplatform.prometheus import promtool
 from reassign.controller.metrics import Metrics
 from tests.monitoring.rules import ALERTS, alerts, metrics, queries
-from tests.unit.test_controller_metrics import documented
+from tests.unit.metrics import documented
 
 RUNBOOKS = CHECKOUT / "docs" / "operations" / "runbooks.md"
 MAIN, LEASE = 'kafka_cluster="kafka/main"', 'lease="operator/writer"'

@@ -18,7 +18,7 @@ from localplatform import prerequisites, prometheus
 from localplatform.prometheus import Prometheus
 from tests.benchmarks.apart import CLUSTER, NAMESPACE, Apart, apart, eventually, manifest
 from tests.monitoring.rules import ALERTS, metrics, queries
-from tests.unit.test_controller_metrics import documented
+from tests.unit.metrics import documented
 
 SCALE = 300
 UNITS = {"m": 60, "h": 3600}
@@ -48,7 +48,7 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     prerequisites.require(["api", "brokers"])
     directory = tmp_path_factory.mktemp("prometheus")
-    with apart(3) as bench:
+    with apart(3, controllers=1) as bench:
         yield Site(bench, prometheus.start(bench.processes, directory, scaled(directory), [bench.port]))
 
 

@@ -26,6 +26,21 @@ from reassign.kafka.throttles import Read
 from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal, Plan, UnmetGoal
 from tests.unit.sim import SimKafka, partitions
 
+API = "kafka.reassign.dev/v1alpha1"
+Object = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+HEAVY = {
+    "numba",
+    "numpy",
+    "pyspark",
+    "pyarrow",
+    "kafka",
+    "confluent_kafka",
+    "kubernetes",
+    "kopf",
+    "aiohttp",
+}
+"""The packages that take long to import."""
 TAKEN = datetime(2026, 1, 31, tzinfo=UTC)
 P0, P1 = partitions(2)
 GIB = 2**30
@@ -146,3 +161,32 @@ class Live:
 
         for name in ("read_only", "api_server"):
             monkeypatch.setattr(cluster, name, itself)
+
+
+def entry(partition: int, *replicas: int, **more: object) -> Object:
+    return {"topic": "orders", "partition": partition, "replicas": list(replicas)} | more
+
+
+def manifest(*entries: Object, name: str = "move", namespace: str | None = None, **spec: object) -> Object:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "partitions": list(entries)} | spec
+    return {"apiVersion": API, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
+
+
+def kafka_cluster(**spec: object) -> Object:
+    return {
+        "apiVersion": API,
+        "kind": "KafkaCluster",
+        "metadata": {"name": "main", "namespace": "kafka", "uid": "c"},
+        "spec": {"bootstrapServers": "b:9092"} | spec,
+    }
+
+
+def moved() -> dict[str, Any]:
+    """Partition 0 has moved, partition 1 was there already, partition 2 has not begun."""
+    done = [
+        {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": [2, 3], "state": "Completed"},
+        {"partition": 1, "originalReplicas": [1, 0], "targetReplicas": [1, 0], "state": "Completed"},
+    ]
+    found = manifest(entry(0, 2, 3), entry(1, 1, 0), entry(2, 4, 5), namespace="kafka", throttle={"interBroker": "1Mi"})
+    return found | {"status": {"partitions": [{"topic": "orders", **partition} for partition in done]}}

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
-from reassign.core.model.forwarding import Forwarded, Forwarding, MetadataOffsets, Write
+from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarded, Forwarding, MetadataOffsets, Write
 from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Outcome, Result
-from reassign.core.throttle.desired import ThrottledMove
+from reassign.core.throttle.desired import InterBrokerMove, ThrottledMove
 from reassign.core.throttle.diff import Diff, fit, read_throttles
 
 LOST = Outcome(Result.UNKNOWN)
@@ -118,3 +121,25 @@ class Throttler:
 
     def at(self, key: ConfigKey) -> str | None:
         return self.store[key.resource].get(key.config)
+
+
+LEADERS, FOLLOWERS = ConfigKey(topic(), LEADER_REPLICAS), ConfigKey(topic(), FOLLOWER_REPLICAS)
+SETTLED = int(SETTLE_SECONDS) + 1
+
+
+def move(
+    partition: int = 0, sources: Sequence[int] = (0, 1), adding: Sequence[int] = (2,), rate: int = 5000, user: str = "a"
+) -> InterBrokerMove:
+    user_ = ThrottleUser(namespace="kafka", name=user, uid=user)
+    return InterBrokerMove(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
+
+
+def store(**lists: str) -> Store:
+    """Three brokers and a topic; its lists by `leaders` and `followers`."""
+    names = {"leaders": LEADER_REPLICAS, "followers": FOLLOWER_REPLICAS}
+    return {**{broker(b): {} for b in range(4)}, topic(): {names[name]: text for name, text in lists.items()}}
+
+
+def rates(throttler: Throttler) -> dict[int, str | None]:
+    """The rate of each broker, as a follower."""
+    return {b: throttler.at(ConfigKey(broker(b), FOLLOWER_RATE)) for b in range(4)}

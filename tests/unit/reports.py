@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -160,3 +162,17 @@ def _record(part: int, details: list[Object]) -> Object:
     meta = {"name": f"{UID}-{part}", "namespace": "kafka", "uid": f"record-{part}", "ownerReferences": [owner]}
     spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": part, "topics": topics}
     return {"kind": "ReassignmentRecord", "metadata": meta, "spec": spec}
+
+
+def named(topic: str) -> Sources:
+    """One whose topic, and whatever else is text, is of this name."""
+    sources = made(3, (topic,), now=10)
+    obj, cluster = deepcopy(sources.obj), deepcopy(sources.cluster)
+    assert cluster
+    obj["metadata"] |= {"name": topic, "labels": {"kafka.reassign.dev/plan": topic}}
+    obj["spec"]["clusterRef"] = {"name": topic}
+    obj["status"]["summary"] = topic
+    for one in (*obj["status"]["partitions"], *obj["status"]["conditions"]):
+        one |= {"reason": "Named", "message": topic}
+    events = [event(topic, topic, 3, involvedObject={"kind": topic, "name": topic})]
+    return replace(sources, obj=obj, events=events)

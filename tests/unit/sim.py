@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
 from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedThrottles
+from reassign.core.cluster import brake_of
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.configs import Change, put
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
@@ -465,3 +466,9 @@ def true_conditions(driver: Driver, uid: str = "a") -> dict[str, str]:
 def ready_reason(driver: Driver, uid: str = "a") -> str:
     """The reason of Ready."""
     return next(c.reason for c in driver.resources[uid].status.conditions if c.type == "Ready")
+
+
+def pull(driver: Driver, execution: Execution) -> None:
+    """Set spec.execution of the KafkaCluster."""
+    driver.hold = brake_of(execution)
+    driver.execution = execution

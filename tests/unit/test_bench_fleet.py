@@ -12,7 +12,7 @@ from tests.benchmarks.fleet import MIB, look, size
 PROGRAM = "held = bytearray(64 << 20); del held; print(flush=True); input()"
 
 
-def test_a_process_and_those_that_it_has_started_are_looked_at_with_the_most_that_they_had() -> None:
+def test_a_process_and_its_children_are_measured_with_their_peaks() -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()

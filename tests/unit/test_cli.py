@@ -21,25 +21,12 @@ from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
 from reassign.files import snapshots
 from reassign.files.tables import snapshot_of
 from reassign.kube.login import Login
-from tests.unit.cli import P0, P1, Live, error_of, run, sim, taken
-from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
+from tests.unit.cli import HEAVY, P0, P1, ROOT, Live, entry, error_of, kafka_cluster, manifest, run, sim, taken
 
-ROOT = Path(__file__).parents[2]
 PLANNING = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
 VERBS = ("list", "approve", "suspend", "resume", "cancel", "brake", "top", "watch", "report")
 COMMANDS = (*PLANNING, *VERBS, "fleet")
 FLEET = ("assess", "plan", "emit", "report", "run")
-HEAVY = {
-    "numba",
-    "numpy",
-    "pyspark",
-    "pyarrow",
-    "kafka",
-    "confluent_kafka",
-    "kubernetes",
-    "kopf",
-    "aiohttp",
-}
 
 
 @pytest.mark.parametrize("command", [(), *((each,) for each in COMMANDS), *(("fleet", each) for each in FLEET)])

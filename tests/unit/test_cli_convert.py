@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cli import Live, error_of, run, sim
-from tests.unit.test_cli_verify import entry, manifest
+from tests.unit.cli import Live, entry, error_of, manifest, moved, run, sim
+from tests.unit.examples import examples
 
 HERE = ("--cluster", "main", "-n", "kafka")
 STOCK = {
@@ -79,7 +79,7 @@ def stock_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(stock_files(), st.integers(1, 3))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_there_and_back_nothing_is_lost(stock: dict[str, Any], size: int) -> None:
     there = convert(stock, *HERE, "--max-partitions", size)
     back = convert(there.out)
@@ -120,16 +120,6 @@ def test_manifests_need_the_name_of_a_kafka_cluster() -> None:
 
 
 # --- rollback ---
-
-
-def moved() -> dict[str, Any]:
-    """Partition 0 has moved, partition 1 was there already, partition 2 has not begun."""
-    done = [
-        {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": [2, 3], "state": "Completed"},
-        {"partition": 1, "originalReplicas": [1, 0], "targetReplicas": [1, 0], "state": "Completed"},
-    ]
-    found = manifest(entry(0, 2, 3), entry(1, 1, 0), entry(2, 4, 5), namespace="kafka", throttle={"interBroker": "1Mi"})
-    return found | {"status": {"partitions": [{"topic": "orders", **partition} for partition in done]}}
 
 
 def test_a_live_reassignment_is_turned_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,7 @@ from reassign.cli.app import app
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.refs import Kube
 from reassign.kube.login import Login
-from tests.unit.cli import Live, Planner, error_of, run, sim, taken
-from tests.unit.test_cli import HEAVY, ROOT
-from tests.unit.test_cli_convert import moved
-from tests.unit.test_cli_verify import entry, kafka_cluster, manifest
+from tests.unit.cli import HEAVY, ROOT, Live, Planner, entry, error_of, kafka_cluster, manifest, moved, run, sim, taken
 
 KUBECONFIG = """
 current-context: here
@@ -156,7 +153,7 @@ def test_an_output_that_is_not_known_names_those_that_are() -> None:
     assert all(word in ran.err for word in ("table", "wide", "json", "yaml"))
 
 
-def test_a_completion_of_names_loads_the_api_client_alone_and_says_nothing_else(kubeconfig: Path) -> None:
+def test_a_completion_of_names_loads_the_api_client_alone(kubeconfig: Path) -> None:
     code = (
         "import sys; from reassign.cli.completion import main; main();"
         "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"

@@ -15,8 +15,7 @@ from reassign.core.model.snapshot import Broker
 from reassign.files import rules
 from reassign.planning.problem.model import PlacementGoal, UnmetGoal
 from tests.fleet import broken
-from tests.unit.cli import GIB, P1, Live, Planner, error_of, run, sim, taken
-from tests.unit.test_cli_verify import kafka_cluster
+from tests.unit.cli import GIB, P1, Live, Planner, error_of, kafka_cluster, run, sim, taken
 
 GOAL = ("--broker", "0,1,2")
 

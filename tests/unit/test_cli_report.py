@@ -18,7 +18,7 @@ from reassign.cli.report.page import Axis, _line, render
 from reassign.core.model.snapshot import TopicPartition
 from tests.browser import ADDRESSES, HOSTILE
 from tests.unit.cli import run
-from tests.unit.reports import BEGAN, UID, at, event, made, written
+from tests.unit.reports import BEGAN, UID, at, event, made, named, written
 from tests.unit.sim import START, SimKafka, drive, partitions, resource
 
 ORDERS_0, ORDERS_2 = TopicPartition("orders", 0), TopicPartition("orders", 2)
@@ -34,24 +34,10 @@ def changed(sources: Sources, **status: Any) -> Sources:
     return replace(sources, obj=obj)
 
 
-def named(topic: str) -> Sources:
-    """One whose topic, and whatever else is text, is of this name."""
-    sources = made(3, (topic,), now=10)
-    obj, cluster = deepcopy(sources.obj), deepcopy(sources.cluster)
-    assert cluster
-    obj["metadata"] |= {"name": topic, "labels": {"kafka.reassign.dev/plan": topic}}
-    obj["spec"]["clusterRef"] = {"name": topic}
-    obj["status"]["summary"] = topic
-    for one in (*obj["status"]["partitions"], *obj["status"]["conditions"]):
-        one |= {"reason": "Named", "message": topic}
-    events = [event(topic, topic, 3, involvedObject={"kind": topic, "name": topic})]
-    return replace(sources, obj=obj, events=events)
-
-
 # --- what is known ---
 
 
-def test_rows_have_the_times_of_the_status_in_the_order_of_their_beginning() -> None:
+def test_rows_have_the_times_of_the_status_in_the_order_of_their_start() -> None:
     known = history(made())
     begins = [row.began for row in known.rows]
     assert begins == sorted(begins)  # type: ignore[type-var]
@@ -122,7 +108,7 @@ def test_partitions_beyond_the_status_come_from_the_records() -> None:
     assert known.missing == ()
 
 
-def test_a_state_that_the_exact_counts_leave_alone_is_known_without_records() -> None:
+def test_a_state_that_the_counts_leave_alone_is_known_without_records() -> None:
     known = history(replace(made(300), records=[]))
     assert {row.state and row.state.value for row in known.rows} == {"Completed"}
     assert known.missing == ("the times of 200 partitions are not recorded",)
@@ -176,7 +162,7 @@ def test_a_wait_is_counted_from_when_the_resource_could_begin() -> None:
     assert waited(made(3, ("orders",), at_once=1, now=10)) == {0: 0, 1: 10, 2: 10}
 
 
-def test_after_an_edit_no_wait_is_known_as_it_may_have_added_partitions_or_taken_them_out_of_flight() -> None:
+def test_no_wait_is_known_after_an_edit() -> None:
     sources = made(3, ("orders",), at_once=1)
     assert sources.cluster
     braked = sources.cluster | {"metadata": sources.cluster["metadata"] | {"managedFields": [written(30)]}}
@@ -196,7 +182,7 @@ def test_after_an_edit_no_wait_is_known_as_it_may_have_added_partitions_or_taken
         assert waited(same) == waited(sources)
 
 
-def test_what_began_before_it_was_resumed_or_while_it_was_suspended_has_no_known_wait() -> None:
+def test_what_began_before_a_resume_or_while_suspended_has_no_known_wait() -> None:
     sources = made(3, ("orders",), at_once=1)
     partitions = deepcopy(sources.obj["status"]["partitions"])
     partitions[1]["waitedFor"] = "Suspended"
@@ -283,7 +269,7 @@ def test_a_time_of_an_event_that_cannot_be_read_is_not_known(forged: str) -> Non
     assert "by none" in render(known, "1")
 
 
-def test_of_too_many_events_the_warnings_and_the_newest_are_shown_and_the_rest_is_counted() -> None:
+def test_of_too_many_events_warnings_and_the_newest_show_and_others_count() -> None:
     events = [event(f"E{i}", "note", i, type="Warning" if i == 3 else "Normal") for i in range(507)]
     known = history(replace(made(), events=events))
     assert [one.reason for one in known.events] == ["E3", *(f"E{i}" for i in range(8, 507))]
@@ -406,7 +392,7 @@ def test_it_names_no_address_and_runs_no_script() -> None:
     assert "script-src" not in text
 
 
-def test_two_thousand_partitions_with_long_names_take_less_than_two_megabytes() -> None:
+def test_two_thousand_partitions_with_long_names_take_less_than_two_mb() -> None:
     topics = tuple(f"{'t' * 70}{i:04}" for i in range(200))
     sources = made(2000, topics, at_once=50, now=400)
     long = [each | {"message": "m" * 1024} for each in sources.obj["status"]["partitions"]]

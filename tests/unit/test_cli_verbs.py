@@ -21,8 +21,7 @@ from reassign.cli.objects import Item
 from reassign.cli.options import Brake, Cancels
 from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason, ReassignError
-from tests.unit.cli import Live, error_of, run, sim
-from tests.unit.test_cli_verify import kafka_cluster
+from tests.unit.cli import Live, error_of, kafka_cluster, run, sim
 from tests.unit.verbs import (
     DIGEST,
     GIB,

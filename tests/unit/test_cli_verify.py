@@ -10,30 +10,8 @@ import pytest
 import yaml
 
 from reassign.core.model.snapshot import Broker
-from tests.unit.cli import GIB, P0, P1, Live, error_of, run, sim
+from tests.unit.cli import API, GIB, P0, P1, Live, Object, entry, error_of, kafka_cluster, manifest, run, sim
 from tests.unit.sim import SimKafka
-
-API = "kafka.reassign.dev/v1alpha1"
-Object = dict[str, Any]
-
-
-def entry(partition: int, *replicas: int, **more: object) -> Object:
-    return {"topic": "orders", "partition": partition, "replicas": list(replicas)} | more
-
-
-def manifest(*entries: Object, name: str = "move", namespace: str | None = None, **spec: object) -> Object:
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "partitions": list(entries)} | spec
-    return {"apiVersion": API, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
-
-
-def kafka_cluster(**spec: object) -> Object:
-    return {
-        "apiVersion": API,
-        "kind": "KafkaCluster",
-        "metadata": {"name": "main", "namespace": "kafka", "uid": "c"},
-        "spec": {"bootstrapServers": "b:9092"} | spec,
-    }
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from reassign.controller.cluster import actor
 from reassign.core import tick
 from reassign.kafka.client import KafkaClient
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
+from tests.unit.world import LATER, OURS, THEIRS, World, fails_for
 
 pytestmark = pytest.mark.usefixtures("logged")
 
@@ -18,18 +18,6 @@ pytestmark = pytest.mark.usefixtures("logged")
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def fails_for(monkeypatch: pytest.MonkeyPatch, where: Any, function: str, name: str) -> None:
-    """Have a function whose first argument is, or has, a resource raise for the one of that name."""
-    right = getattr(where, function)
-
-    def wrong(first: Any, *rest: Any) -> Any:
-        if getattr(first, "resource", first).name == name:
-            raise ZeroDivisionError
-        return right(first, *rest)
-
-    monkeypatch.setattr(where, function, wrong)
 
 
 WHERE = [(actor, "report"), (tick, "follow")]

@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
 
-from reassign.api.throttle_configs import FOLLOWER_RATE, RATES
-from reassign.core.claim import Claim, ClaimState
-from reassign.core.model.configs import Change, ConfigKey, Op, put
+from reassign.core.claim import ClaimState
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
-from reassign.kafka.claim import Membership
-from tests.unit.configs import Store, broker, copy, topic
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
-from tests.unit.test_controller_throttling import Client
-from tests.unit.throttling import show_changes, throttle_its_move
-
-OTHER = Claim("other", datetime(2026, 1, 1, tzinfo=UTC), "10.0.0.1")
-START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
-FREE = ClaimState(0.0, True)
-
-
-class Claimed(World):
-    """`main` moves OURS; `state` is what is known of the claim."""
-
-    def __init__(self) -> None:
-        self.state = FREE
-        super().__init__()
-
-    def new_loop(self) -> Any:
-        loop, brokers = super().new_loop(), self.brokers
-
-        def keep(membership: Membership) -> None:
-            membership.state = self.state
-
-        brokers.keep = keep  # type: ignore[attr-defined]
-        loop.observer.installation = "ours"
-        return loop
-
-    def lose(self) -> None:
-        """Another installation has the claim."""
-        self.state = FREE.read(OTHER, 0.0)
+from tests.unit.claimed import FREE, Claimed, Throttled
+from tests.unit.configs import broker, copy, topic
+from tests.unit.throttled_brokers import NOTHING_SET
+from tests.unit.world import LATER, OURS, THEIRS
 
 
 @pytest.fixture
@@ -105,32 +73,6 @@ def test_without_the_right_to_the_group_service_goes_on_with_a_warning(world: Cl
     assert world.kube.events.count("ClusterUnclaimed") == 1
 
 
-class Throttled(Claimed):
-    """The same, at 1 MiB/s."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.client = Client(copy(START))
-        throttle_its_move(self, self.client)
-        self.seconds(3)
-
-    def seconds(self, times: int) -> None:
-        """Reconcile, some seconds apart."""
-        for _ in range(times):
-            show_changes(self.loop)
-            self.tick()
-
-    def set_rates(self, rate: str) -> None:
-        """The other installation sets a rate on all brokers."""
-        for number in range(6):
-            for config in RATES:
-                put(self.client.store[broker(number)], Change(ConfigKey(broker(number), config), Op.SET, rate))
-
-    @property
-    def rates(self) -> dict[int, str | None]:
-        return {b: self.client.store[broker(b)].get(FOLLOWER_RATE) for b in range(6)}
-
-
 @pytest.fixture
 def throttled() -> Throttled:
     return Throttled()
@@ -149,7 +91,7 @@ def test_throttles_of_ended_moves_are_restored_beside_anothers_claim(throttled: 
     assert throttled.rates[4] == "1048576"
     throttled.kafka.copy(OURS)
     throttled.seconds(8)
-    assert throttled.client.store == START
+    assert throttled.client.store == NOTHING_SET
 
 
 def test_rates_that_the_one_with_the_claim_restores_are_not_left_behind(throttled: Throttled) -> None:
@@ -164,5 +106,5 @@ def test_rates_that_the_one_with_the_claim_restores_are_not_left_behind(throttle
     for number in range(6):  # it has found ours, and restores that
         throttled.client.store[broker(number)] = dict(before[broker(number)])
     throttled.seconds(8)
-    assert throttled.client.store == START
+    assert throttled.client.store == NOTHING_SET
     assert throttled.loop.actor.throttle_record.recorded is None

@@ -10,7 +10,7 @@ import pytest
 
 import reassign.controller
 from reassign.kube.clock import ServerClock
-from tests.unit.test_controller_loop import OURS, World
+from tests.unit.world import OURS, World
 
 DELETED = datetime(2026, 1, 2, tzinfo=UTC)
 """When `World.delete` has an object deleted, by the API server's clock."""

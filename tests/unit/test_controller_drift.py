@@ -11,9 +11,9 @@ from reassign.core.model.configs import ConfigKey
 from reassign.core.model.recent_changes import REPEATED
 from reassign.errors import Reason
 from tests.unit.configs import topic
-from tests.unit.test_controller_loop import OURS, World
-from tests.unit.test_controller_throttling import MOVING, NEW, OLD, P0, P1, Client, snapshot
+from tests.unit.throttled_brokers import MOVING, NEW, OLD, P0, P1, Client, snapshot
 from tests.unit.throttling import Operator
+from tests.unit.world import OURS, World
 
 KEY = ConfigKey(topic(), FOLLOWER_REPLICAS)
 

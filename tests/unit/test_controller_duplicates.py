@@ -18,11 +18,9 @@ from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ConflictError
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
-from tests.unit.test_controller_loop import LATER, OURS, World, _object, connect, forget, served, throttle_record
-from tests.unit.test_controller_throttling import Client
+from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes, throttle_its_move
-
-START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}, topic(LATER.topic): {}}
+from tests.unit.world import LATER, OURS, World, api_object, connect, forget, served, throttle_record
 
 
 class Two(World):
@@ -31,16 +29,16 @@ class Two(World):
     def __init__(self, namespace: str = "kafka") -> None:
         """The older one is in this namespace."""
         super().__init__()
-        self.client = Client(copy(START))
+        self.client = Client(copy(NOTHING_SET))
         throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
-        older = _object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
+        older = api_object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
         older["metadata"] |= {"creationTimestamp": "2025-01-01T00:00:00Z", "namespace": namespace}
         older["status"] = {}
         self.put(older)
         entry = {"topic": LATER.topic, "partition": LATER.partition, "replicas": [4, 2, 3]}
         spec = {"clusterRef": {"name": "older"}, "partitions": [entry], "throttle": {"interBroker": "512Ki"}}
-        second = _object("PartitionReassignment", "second", spec)
+        second = api_object("PartitionReassignment", "second", spec)
         second["metadata"]["namespace"] = namespace
         self.put(second)
         self.main, key, health = self.loop, (namespace, "older"), Health(60, [])
@@ -93,7 +91,7 @@ def test_the_older_waits_until_the_younger_has_restored_its_throttles(two: Two) 
     assert LATER in two.kafka.reassignments
     assert two.rates == {"524288"}
     two.finish(LATER)
-    assert two.client.store == START
+    assert two.client.store == NOTHING_SET
 
 
 def test_the_younger_keeps_in_flight_moves_throttled_and_sets_nothing_new(two: Two) -> None:

@@ -18,7 +18,7 @@ from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.errors import ApiServerError, ConflictError
 from tests.unit.plan_sim import approved
 from tests.unit.sim import START
-from tests.unit.test_controller_loop import OURS, Object, World, forget
+from tests.unit.world import OURS, Object, World, forget
 
 TTL = 3600
 

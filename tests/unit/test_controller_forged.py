@@ -21,7 +21,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.plans.expiry import expired
 from reassign.errors import Reason, ReassignError
 from tests.unit.sim import START
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, _object
+from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object
 
 TOO_LATE, TOO_EARLY = "9999-12-31T23:59:59-12:00", "0000-01-01T00:00:00Z"
 forged_times = pytest.mark.parametrize("time", [TOO_LATE, TOO_EARLY, "9999-12-31T00:00:00Z", "0001-01-01T00:00:00Z"])
@@ -73,7 +73,7 @@ def record_of(time: str) -> Object:
     entry = {"partition": 0, "originalReplicas": [1], "targetReplicas": [2], "state": "InFlight", "via": 1}
     topic = {"topic": "t", "topicId": "id", "partitions": [entry | {"sentAt": time}]}
     ref = {"name": "main", "namespace": "kafka"}
-    return _object("ReassignmentRecord", "uid-0", {"clusterRef": ref, "part": 0, "topics": [topic]})
+    return api_object("ReassignmentRecord", "uid-0", {"clusterRef": ref, "part": 0, "topics": [topic]})
 
 
 @given(accepted)
@@ -87,11 +87,11 @@ def test_any_time_that_the_schema_takes_is_read_or_cannot_be_read(time: str) -> 
     read: list[object] = [once({}, Part.parse, record_of(time))]
     packed(record_of(time))
     for forge in CLUSTER.values():
-        cluster = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092"})
+        cluster = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"})
         forge(cluster["status"], time)
         read.append(once({}, KafkaCluster.parse, cluster))
     for forge in RESOURCE.values():
-        obj = _object("PartitionReassignment", "move", spec)
+        obj = api_object("PartitionReassignment", "move", spec)
         obj["status"] = {"observedGeneration": 1, "completionTime": "2026-01-01T00:00:00Z"}
         forge(obj["status"], time)
         packed(obj)
@@ -99,7 +99,7 @@ def test_any_time_that_the_schema_takes_is_read_or_cannot_be_read(time: str) -> 
         assert isinstance(resource, Resource)
         assert deadline_passed(resource, START) in (True, False)
         assert expired(resource, START) in (True, False)
-    plan = _object("ReassignmentPlan", "plan", {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
+    plan = api_object("ReassignmentPlan", "plan", {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
     set_condition(plan["status"], time)
     read.append(once({}, parse_plan, plan))
     assert all(found.reason is Reason.CANNOT_BE_READ for found in read if isinstance(found, Problem))
@@ -128,7 +128,7 @@ def test_a_forged_time_of_a_cluster_stops_neither_undo_nor_brake(world: World, f
 
 @forged_times
 def test_a_forged_status_of_another_cluster_stops_nothing(world: World, time: str) -> None:
-    other = _object("KafkaCluster", "other", {"bootstrapServers": "elsewhere:9092"})
+    other = api_object("KafkaCluster", "other", {"bootstrapServers": "elsewhere:9092"})
     set_pacing(other["status"], time)
     world.put(other)
     world.restart()
@@ -157,7 +157,7 @@ def test_the_pinned_id_of_a_cluster_is_not_lost_with_another_field(world: World,
 
 
 def test_a_plan_keeps_its_waves_or_cannot_be_read() -> None:
-    plan = _object("ReassignmentPlan", "plan", {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
+    plan = api_object("ReassignmentPlan", "plan", {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
     digest = f"sha256:{'0' * 64}"
     wave = {"name": "plan-1", "partitions": 1, "bytes": 1, "state": "Running", "digest": digest}
     plan["status"] |= {"digest": digest, "waves": [wave]}
@@ -176,10 +176,10 @@ def test_a_bug_in_reading_an_object_concerns_that_one_alone(logged: list[Any]) -
         return "read"
 
     spec = {"clusterRef": {"name": "main"}}
-    bad = once({}, parse, _object("PartitionReassignment", "bad", spec))
+    bad = once({}, parse, api_object("PartitionReassignment", "bad", spec))
     assert isinstance(bad, Problem)
     assert (bad.reason, "ZeroDivisionError" in bad.message) == (Reason.CANNOT_BE_READ, True)
-    assert once({}, parse, _object("PartitionReassignment", "good", spec)) == "read"
+    assert once({}, parse, api_object("PartitionReassignment", "good", spec)) == "read"
     assert isinstance(logged[0]["exc_info"], ZeroDivisionError)
 
 
@@ -187,7 +187,7 @@ def test_a_bug_in_reading_an_object_concerns_that_one_alone(logged: list[Any]) -
 
 
 def forged_record(name: str, **spec: Any) -> Object:
-    made = _object("ReassignmentRecord", name, record_of("2026-01-01T00:00:00Z")["spec"] | spec)
+    made = api_object("ReassignmentRecord", name, record_of("2026-01-01T00:00:00Z")["spec"] | spec)
     made["metadata"]["finalizers"] = [FINALIZER]
     return made
 

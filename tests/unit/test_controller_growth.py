@@ -19,7 +19,7 @@ from reassign.core.model.steps import AlterLogDirs
 from reassign.errors import Reason
 from reassign.kube import events
 from tests.unit.sim import SimKafka, drive, partitions, resource
-from tests.unit.test_controller_loop import LATER, World, forget
+from tests.unit.world import LATER, World, forget
 
 ROUNDS = 4
 PLAIN = (str, bytes, int, float, type, ModuleType, FunctionType, asyncio.Event)

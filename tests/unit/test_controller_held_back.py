@@ -23,10 +23,10 @@ from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.unit.configs import broker, topic
 from tests.unit.sim import START, SimKafka, partitions, resource
-from tests.unit.test_controller_loop import LATER, OURS, World, forget
-from tests.unit.test_controller_loop import THEIRS as MOVED
-from tests.unit.test_controller_throttling import NEW, OLD, Client, snapshot
+from tests.unit.throttled_brokers import NEW, OLD, Client, snapshot
 from tests.unit.throttling import Operator, grow_up
+from tests.unit.world import LATER, OURS, World, forget
+from tests.unit.world import THEIRS as MOVED
 
 P0, P1 = partitions(2)
 

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 
 from reassign.controller.cluster import actor, outage
 from reassign.kafka.client import KafkaClient
-from tests.unit.test_controller_bugs import fails_for
-from tests.unit.test_controller_loop import LATER, World
+from tests.unit.world import LATER, World, fails_for
 
 NAMES = ("kafka_cluster", "kind", "resource", "generation")
 MOVE = ("kafka/main", "PartitionReassignment", "kafka/move")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,10 +14,8 @@ from reassign.core.model.verdict import Stall
 from reassign.errors import ApiServerError, Reason
 from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
-from tests.unit.test_controller_loop import LATER, OURS, World
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
-ROW = re.compile(r"^\| `(kafka_reassign_\w+)` \| (\w+) \| (.*?) ?\| .+ \|$", re.MULTILINE)
+from tests.unit.metrics import documented
+from tests.unit.world import LATER, OURS, World
 
 
 @pytest.fixture
@@ -38,12 +34,6 @@ def series(world: World) -> dict[str, float]:
                 further = ",".join(f"{label}={labels[label]}" for label in sorted(labels))
                 found[name.removeprefix("kafka_reassign_") + (f"{{{further}}}" if further else "")] = value
     return found
-
-
-def documented() -> dict[str, tuple[str, frozenset[str]]]:
-    """Type and labels of each metric in the table."""
-    rows = ROW.findall(PAGE.read_text())
-    return {name: (type_, frozenset(re.findall(r"`(\w+)`", labels))) for name, type_, labels in rows}
 
 
 def exposed(text: str) -> dict[str, tuple[str, frozenset[str]]]:

@@ -11,7 +11,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.supervisor import Supervisor
 from reassign.kube.client import ClusterKey
-from tests.unit.test_controller_loop import LATER, OURS, Object, World, connect
+from tests.unit.world import LATER, OURS, Object, World, connect
 
 MAIN, MISSING = ("kafka", "main"), ("kafka", "missing")
 

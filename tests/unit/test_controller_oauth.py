@@ -18,7 +18,7 @@ from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.tokens import OAuth
 from tests.endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
-from tests.unit.test_controller_loop import World
+from tests.unit.world import World
 
 TOKEN = "the-token"
 

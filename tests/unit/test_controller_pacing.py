@@ -11,7 +11,7 @@ from reassign.controller.cluster.observer import SURVEY_SECONDS
 from reassign.core.model.snapshot import Partition, Topic
 from reassign.core.moves.pacing import Pacer
 from reassign.errors import ConflictError
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, World
+from tests.unit.world import LATER, OURS, THEIRS, World
 
 SHORT = {"other": Topic("id", 1, {0: Partition((1, 2, 3), frozenset({1, 2}), 1)})}
 

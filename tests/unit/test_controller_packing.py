@@ -22,7 +22,7 @@ from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.expiry import expired
 from tests.unit.sim import partitions, resource
-from tests.unit.test_controller_loop import LATER, OURS, Object, World, forget
+from tests.unit.world import LATER, OURS, Object, World, forget
 
 KEY = ("kafka", "main")
 UID = "uid-move"

@@ -11,30 +11,23 @@ import pytest
 
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanSpec, ReassignmentPlanStatus
-from reassign.controller.plans.job import Job, plan_of, work_out
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
+from reassign.controller.plans.job import plan_of, work_out
 from reassign.controller.plans.planner import SECONDS
 from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
-from reassign.core.plans.model import Planned, PlanResource
+from reassign.core.plans.model import Planned
 from reassign.core.survey import survey
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.tokens import OAuth
 from reassign.planning.problem import model
+from tests.unit.planning_job import WAY, job
 from tests.unit.sim import SimKafka
-from tests.unit.test_controller_loop import _object
+from tests.unit.world import api_object
 
-WAY = Connection("b:9092")
 A, B, C = (TopicPartition(topic, 0) for topic in ("a", "b", "c"))
-SPEC = {
-    "clusterRef": {"name": "main"},
-    "goal": {"drainBrokers": [1], "replicationFactor": 3, "balance": {"by": ["Disk"], "tolerancePercent": 5}},
-    "waves": {"maxPartitions": 1, "maxBytes": "1Gi"},
-    "racks": {"awareness": "Flat"},
-    "template": {"throttle": {"interBroker": "2Mi"}},
-}
 
 
 @dataclass
@@ -67,13 +60,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen(clusters(), [])
     monkeypatch.setattr("reassign.inspect.cluster.KafkaClient", found)
     return found
-
-
-def job(*, cluster_id: str = "sim", **spec: object) -> Job:
-    parsed = ReassignmentPlanSpec.parse(SPEC | spec)
-    plan = PlanResource("uid", 1, "team-a", "drain", 3, parsed, ReassignmentPlanStatus(), True)
-    cluster = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}) | {"status": {"clusterId": cluster_id}}
-    return Job(plan, KafkaCluster.parse(cluster), WAY, ("*",))
 
 
 @pytest.fixture
@@ -206,6 +192,6 @@ def itself(way: Connection) -> Connection:
 
 
 def test_the_rate_of_a_plan_is_never_above_the_clusters_maximum() -> None:
-    slow = _object("KafkaCluster", "main", {"bootstrapServers": "b:9092", "limits": {"maxThrottle": "1Mi"}})
+    slow = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092", "limits": {"maxThrottle": "1Mi"}})
     assert job().rate == 2 * 2**20
     assert job()._replace(cluster=KafkaCluster.parse(slow)).rate == 2**20

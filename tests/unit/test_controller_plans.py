@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 from reassign.api.common import FINALIZER
-from reassign.api.goal import By
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.cluster.observer import Observer
-from reassign.controller.metrics import Metrics
-from reassign.controller.objects.store import Store
-from reassign.controller.plans.job import Job, goal_of, planned
+from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.plans.plans import PlanInputs
 from reassign.controller.supervisor import Supervisor
@@ -28,108 +25,10 @@ from reassign.core.plans.model import Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection
 from reassign.kube.lease import LeaseLost
-from reassign.manifests.objects import digest
-from reassign.planning.problem import model
-from tests.unit.sim import SimKafka
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Brokers, Kube, Object, World, _object
+from tests.unit.plan_world import GOAL, NEW, Planning
+from tests.unit.world import LATER, OURS, THEIRS, Object, api_object
 
-NEW = (4, 2, 3)
 ENDED = "2026-01-01T00:00:00Z"
-GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
-
-
-class Work:
-    """Planning: a wave for each partition that is on broker 1, or what it is told to come to."""
-
-    def __init__(self, kafka: SimKafka) -> None:
-        self.kafka = kafka
-        self.jobs: list[Job] = []
-        self.fails: Exception | None = None
-        self.partitions: tuple[TopicPartition, ...] = (OURS, LATER)
-
-    async def __call__(self, job: Job) -> Planned:
-        self.jobs.append(job)
-        if self.fails:
-            raise self.fails
-        moved = [tp for tp in self.partitions if self.kafka.replicas[tp] != NEW]
-        manifests = [self._manifest(job, number, tp) for number, tp in enumerate(moved, 1)]
-        certificate = model.Certificate(
-            bytes=200,
-            bytes_bound=199,
-            moves=2,
-            moves_bound=2,
-            leaders=1,
-            balance=(model.Balance(By.DISK, (0.0, 5.408), (0.905, 1.091), 1.0, (0.9, 1.1)),),
-            waves=len(moved),
-            waves_bound=1,
-        )
-        return planned(job.plan, manifests, digest(manifests), certificate, {(tp.topic, 0): 100 for tp in moved})
-
-    def _manifest(self, job: Job, number: int, tp: TopicPartition) -> Object:
-        entry = {"topic": tp.topic, "partition": 0, "replicas": list(NEW), "expectedReplicas": [1, 2, 3]}
-        spec = {"clusterRef": job.plan.spec.cluster_ref.wire(), "partitions": [entry], "suspend": True}
-        labels = {PLAN_LABEL: job.plan.name, PLAN_UID_LABEL: job.plan.uid}
-        metadata = {"name": f"{job.plan.wave_prefix}-{number}", "namespace": job.plan.namespace, "labels": labels}
-        version = "kafka.reassign.dev/v1alpha1"
-        return {"apiVersion": version, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
-
-
-class Planning(World):
-    """A plan that moves OURS and LATER off broker 1; nothing else is in flight."""
-
-    def __init__(self) -> None:
-        partitions = (OURS, THEIRS, LATER)
-        sizes = {tp: dict.fromkeys(range(6), 100) for tp in partitions}
-        self.kafka = SimKafka(dict.fromkeys(partitions, (1, 2, 3)), sizes=sizes)
-        self.store, self.kube, self.metrics = Store(), Kube(), Metrics()
-        self.brokers = Brokers(self.kafka, self.kube)
-        self.work = Work(self.kafka)
-        self.planner = Planner(self.work)
-        self.put(_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
-        self.loop = self.new_loop()
-        self.put(_object("ReassignmentPlan", "drain", deepcopy(GOAL)))
-
-    def tick(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
-        """As the loop of the operator: what is begun in one tick goes on between it and the next."""
-
-        async def ticks() -> None:
-            for _ in range(40 if until else times):
-                await self.tick_once()
-                for tp in list(self.kafka.reassignments):
-                    self.kafka.copy(tp)
-                if until and until():
-                    return
-            assert until is None, "it did not come true"
-
-        asyncio.run(ticks())
-
-    async def tick_once(self) -> None:
-        await self.loop._tick()
-        for _ in range(5):
-            await asyncio.sleep(0)
-
-    @property
-    def plan(self) -> Object:
-        return self.kube.objects["uid-drain"]
-
-    @property
-    def status(self) -> Object:
-        status: Object = self.plan["status"]
-        return status
-
-    def says(self, reason: str) -> bool:
-        ready = [c for c in self.status.get("conditions", ()) if c["type"] == "Ready"]
-        return bool(ready) and ready[0]["reason"] == reason
-
-    def message(self) -> str:
-        return next(c["message"] for c in self.status["conditions"] if c["type"] == "Ready")
-
-    def waves(self) -> list[Object]:
-        found = [obj for obj in self.kube.objects.values() if PLAN_LABEL in obj["metadata"].get("labels", {})]
-        return sorted(found, key=lambda obj: str(obj["metadata"]["name"]))
-
-    def approve(self) -> None:
-        self.change("drain", lambda obj: obj["spec"].update(approvedDigest=self.status["digest"]))
 
 
 @pytest.fixture
@@ -247,7 +146,7 @@ def test_a_wave_that_is_there_already_will_do_when_it_is_the_same(world: Plannin
 def test_another_object_of_a_waves_name_is_left_alone_and_named(world: Planning) -> None:
     prefix = (world.store.plan("uid-drain") or pytest.fail("no plan")).wave_prefix
     spec = {"clusterRef": {"name": "main"}, "suspend": True, "partitions": [_entry(LATER)]}
-    world.put(_object("PartitionReassignment", f"{prefix}-1", spec))
+    world.put(api_object("PartitionReassignment", f"{prefix}-1", spec))
     world.tick(until=lambda: world.says("Conflict"))
     assert f"{prefix}-1" in world.message()
     assert world.kube.objects[f"uid-{prefix}-1"]["spec"]["partitions"] == [_entry(LATER)]
@@ -321,7 +220,7 @@ def test_planning_does_not_block_the_loop_and_another_plan_waits(world: Planning
         return await at_once(job)
 
     world.planner._work = slowly
-    world.put(_object("ReassignmentPlan", "second", deepcopy(GOAL)))
+    world.put(api_object("ReassignmentPlan", "second", deepcopy(GOAL)))
 
     async def scenario() -> None:
         for _ in range(6):
@@ -419,7 +318,7 @@ def _slow_failures(world: Planning, monkeypatch: pytest.MonkeyPatch) -> tuple[li
 def test_plans_that_fail_slowly_keep_no_other_from_its_turn(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
     _, tried = _slow_failures(world, monkeypatch)
     for name in ("second", "third"):
-        world.put(_object("ReassignmentPlan", name, deepcopy(GOAL)))
+        world.put(api_object("ReassignmentPlan", name, deepcopy(GOAL)))
     world.tick(until=lambda: len(tried) >= 6)
     assert tried[:6] == ["drain", "second", "third"] * 2
 
@@ -429,7 +328,7 @@ def test_a_plan_that_cannot_be_made_now_delays_no_other_for_long(
 ) -> None:
     now, tried = _slow_failures(world, monkeypatch)
     for name in ("second", "third"):
-        world.put(_object("ReassignmentPlan", name, deepcopy(GOAL)))
+        world.put(api_object("ReassignmentPlan", name, deepcopy(GOAL)))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": "2Mi"}))
 
     async def scenario() -> None:
@@ -471,7 +370,7 @@ def test_a_withdrawn_permission_holds_back_the_next_wave(
     allowed = [{"name": "team-a", "topics": ["*"]}]
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
     world.store.drop("uid-drain")
-    plan = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
+    plan = api_object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
     plan["metadata"] |= {"namespace": "team-a"}
     world.put(plan)
     world.tick(until=lambda: world.says("AwaitingApproval"))
@@ -490,7 +389,7 @@ def _allow(world: Planning, *topics: str) -> None:
 
 
 def _put_foreign(world: Planning) -> None:
-    plan = _object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
+    plan = api_object("ReassignmentPlan", "drain", {**GOAL, "clusterRef": {"name": "main", "namespace": "kafka"}})
     plan["metadata"] |= {"namespace": "team-a", "resourceVersion": "99"}
     world.put(plan)
 

@@ -9,9 +9,9 @@ import pytest
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import partitions
-from tests.unit.test_controller_loop import OURS, World
-from tests.unit.test_controller_throttling import MOVING, NEW, OLD, Client, snapshot
+from tests.unit.throttled_brokers import MOVING, NEW, OLD, Client, snapshot
 from tests.unit.throttling import Operator, ended, show_changes, throttle_its_move
+from tests.unit.world import OURS, World
 
 [P0] = partitions(1)
 START: Store = {**{broker(b): {} for b in range(6)}, topic(OURS.topic): {}}

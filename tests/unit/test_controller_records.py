@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.supervisor import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
+from tests.unit.records import as_before, held, in_flight_before, parts, record
+from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
 
 Edit = Callable[[Object], None]
 
@@ -21,23 +21,6 @@ Edit = Callable[[Object], None]
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def parts(world: World, name: str = "move") -> list[Object]:
-    """The ReassignmentRecords that the API server has of a resource, by number."""
-    found = [o for o in world.kube.objects.values() if o["metadata"]["name"].startswith(f"uid-{name}-")]
-    return sorted(found, key=lambda part: part["spec"]["part"])
-
-
-def record(world: World, name: str = "move") -> dict[str, Object]:
-    """What the records of a resource say of the first partition of each topic."""
-    topics = [topic for part in parts(world, name) for topic in part["spec"].get("topics", ())]
-    return {topic["topic"]: topic["partitions"][0] for topic in topics}
-
-
-def held(world: World, name: str = "move") -> bool:
-    """Whether all of its records have our finalizer."""
-    return all(FINALIZER in part["metadata"].get("finalizers", ()) for part in parts(world, name))
 
 
 def claim_completed(status: Object) -> None:
@@ -267,12 +250,6 @@ def copied(world: World, mode: str = "Wait", **status: object) -> None:
     world.restart()
 
 
-def in_flight_before(**more: Any) -> Object:
-    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
-    topic = {"topic": THEIRS.topic, "topicId": f"id-{THEIRS.topic}", "partitions": [entry]}
-    return {"observedGeneration": 1, "record": [topic], **more}
-
-
 @pytest.mark.parametrize("status", [{}, in_flight_before()], ids=["without its status", "with its status"])
 def test_a_copied_manifest_with_our_finalizer_takes_nothing_over(world: World, status: Object) -> None:
     copied(world, **status)
@@ -306,6 +283,15 @@ def test_nothing_that_an_earlier_version_kept_in_statuses_counts(world: World) -
         world.delete(name)
     world.tick(until=lambda: world.store.get("uid-other") is None)
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
+
+
+def test_records_of_the_version_before_are_taken_over_once(world: World) -> None:
+    as_before(world)
+    world.tick()
+    assert record(world)[OURS.topic]["state"] == "InFlight"
+    [cluster] = parts(world, "main")
+    assert cluster["spec"]["throttle"]["brokers"][0]["broker"] == 9
+    assert held(world, "main")
     world.delete("move")
     world.tick(until=lambda: world.store.get("uid-main") is None)
     assert set(world.kafka.reassignments) == {THEIRS}

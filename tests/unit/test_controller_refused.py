@@ -12,9 +12,9 @@ from reassign.api.common import API_VERSION, FINALIZER
 from reassign.controller.cluster.loop import WAITING_SECONDS
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.lease import LeaseLost
-from tests.unit.test_controller_claim import Throttled
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, _object, forget
+from tests.unit.claimed import Throttled
 from tests.unit.throttling import show_changes
+from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object, forget
 
 FORBIDDEN = ReassignError(Reason.NOT_AUTHORIZED, "exceeded quota of team-b")
 WEBHOOK = ApiServerError("500: failed calling webhook")
@@ -36,7 +36,7 @@ def add_elsewhere(world: World, name: str = "elsewhere") -> None:
     """A resource of another namespace that moves OURS, and was served while it was suspended."""
     entry = {"topic": "ours", "partition": 0, "replicas": [1, 2, 3]}
     spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "suspend": True, "partitions": [entry]}
-    obj = _object("PartitionReassignment", name, spec)
+    obj = api_object("PartitionReassignment", name, spec)
     obj["metadata"]["namespace"] = "team-b"
     world.put(obj)
     world.tick(3)
@@ -94,7 +94,7 @@ def test_an_edit_that_cannot_be_recorded_is_not_said_to_be_done(world: World) ->
     assert world.kafka.replicas[OURS] == (4, 2, 3)
 
 
-def test_a_refusal_holds_up_neither_the_undo_of_another_nor_its_replacement() -> None:
+def test_a_refusal_delays_neither_anothers_undo_nor_its_replacement() -> None:
     world = World()
     allowed = [{"name": "team-b", "topics": ["ours"]}]
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
@@ -112,9 +112,7 @@ def test_a_refusal_holds_up_neither_the_undo_of_another_nor_its_replacement() ->
 
 
 @pytest.mark.parametrize("error", [FORBIDDEN, WEBHOOK], ids=["forbidden", "webhook"])
-def test_a_resource_whose_status_cannot_be_written_takes_no_place_from_others(
-    world: World, error: ReassignError
-) -> None:
+def test_a_resource_with_an_unwritable_status_takes_no_place_from_others(world: World, error: ReassignError) -> None:
     world.change("main", lambda obj: obj["spec"]["limits"].update(partitionsInFlight=1))
     add_elsewhere(world)
     refuse(world, error, "write_status")
@@ -166,7 +164,7 @@ def test_while_the_api_server_is_away_the_loop_waits(world: World) -> None:
     assert pauses(world)[-1] == WAITING_SECONDS
 
 
-def test_a_conflict_about_a_record_is_asked_about_before_it_is_released_again() -> None:
+def test_a_conflict_about_a_record_is_asked_about_before_its_next_release() -> None:
     world = World()
     world.delete("move")
     real, conflicts = world.kube.remove_finalizer, 0
@@ -190,7 +188,7 @@ def test_an_owner_that_cannot_be_asked_for_holds_nothing_else(world: World) -> N
     entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
     topics = [{"topic": "theirs", "topicId": "id-theirs", "partitions": [entry]}]
     spec = {"part": 0, "clusterRef": {"namespace": "kafka", "name": "main"}, "topics": topics}
-    part = _object("ReassignmentRecord", "uid-gone-0", spec)
+    part = api_object("ReassignmentRecord", "uid-gone-0", spec)
     owner = {"apiVersion": API_VERSION, "kind": "PartitionReassignment", "name": "gone", "uid": "uid-gone"}
     part["metadata"] |= {"namespace": "team-b", "finalizers": [FINALIZER], "ownerReferences": [owner]}
     world.put(part)

@@ -13,7 +13,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.controller.writing import write_budget
 from reassign.controller.writing import writer as reporter
 from reassign.controller.writing.writer import PROGRESS_BYTES_PER_SECOND, PROGRESS_SECONDS
-from tests.unit.test_controller_loop import LATER, Object, World
+from tests.unit.world import LATER, Object, World
 
 
 class Reporting:

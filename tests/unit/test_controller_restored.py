@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 
 from reassign.controller.objects.store import Store
-from tests.unit.test_controller_loop import OURS, Object, World
+from tests.unit.world import OURS, Object, World
 
 Edit = Callable[[Object], None]
 
@@ -64,7 +64,7 @@ def test_after_that_newer_versions_count_again() -> None:
 
 
 @pytest.mark.parametrize("edited", [False, True])
-def test_a_conflict_with_a_restored_object_ends_at_the_next_reconciliation(edited: bool) -> None:
+def test_a_conflict_with_a_restored_object_ends_at_the_next_reconcile(edited: bool) -> None:
     world = World()
     backup = deepcopy(world.kube.objects["uid-move"])
     backup["metadata"]["resourceVersion"] = "0"

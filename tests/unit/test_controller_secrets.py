@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reassign.kafka.client import KafkaClient
-from tests.unit.test_controller_loop import World
+from tests.unit.world import World
 
 CA = {"caSecretRef": {"name": "kafka", "key": "ca.crt"}}
 CERTIFICATE = {"certificateSecretRef": {"name": "kafka"}}

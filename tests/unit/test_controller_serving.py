@@ -22,25 +22,8 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
+from tests.unit.clusters import cluster, move
 from tests.unit.sim import START, SimKafka
-
-
-def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
-    return {
-        "apiVersion": "kafka.reassign.dev/v1alpha1",
-        "kind": "KafkaCluster",
-        "metadata": {
-            "name": name,
-            "namespace": "kafka",
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "generation": 1,
-            "creationTimestamp": created,
-            "finalizers": ["kafka.reassign.dev/cancel"],
-        },
-        "spec": {"bootstrapServers": "b:9092", **spec},
-        "status": {"clusterId": cluster_id} if cluster_id else {},
-    }
 
 
 def store(*objects: Any) -> Store:
@@ -269,26 +252,6 @@ def test_a_stuck_loop_is_started_again_alone(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(asyncio.wait_for(scenario(), 10))
     assert {name: len(loops) for name, loops in made.items()} == {"main": 2, "other": 1}
     assert made["main"][0].metrics.text().count(b"kafka_reassign_loops_restarted_total 1.0") == 1
-
-
-def move(name: str, namespace: str = "kafka", **metadata: Any) -> Any:
-    return {
-        "apiVersion": "kafka.reassign.dev/v1alpha1",
-        "kind": "PartitionReassignment",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "generation": 1,
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            **metadata,
-        },
-        "spec": {
-            "clusterRef": {"name": "main", "namespace": "kafka"},
-            "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}],
-        },
-    }
 
 
 class Refusals:

@@ -11,8 +11,8 @@ import pytest
 from reassign.controller.objects.packing import whole
 from reassign.core.model.steps import Alter, Cancel, Outcome, Result, Step
 from reassign.errors import ApiServerError, Reason
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World
-from tests.unit.test_controller_records import record
+from tests.unit.records import record
+from tests.unit.world import LATER, OURS, THEIRS, Object, World
 
 Edit = Callable[[Object], None]
 MOVE_LATER = Alter(LATER, (4, 2, 3))

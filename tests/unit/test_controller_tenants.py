@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
@@ -33,8 +32,9 @@ from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import transitions
 from reassign.errors import ClusterError, PlanningError, Reason
+from tests.unit.examples import examples
 from tests.unit.sim import SimKafka, drive, resource
-from tests.unit.test_controller_loop import Brokers, Kube, World, _object, connect, served, throttle_record
+from tests.unit.world import Brokers, Kube, World, api_object, connect, served, throttle_record
 
 TOKEN, TENANT = "zz9", "team-a"
 FOREIGN = re.compile(rf"{TOKEN}|\b90[1-5]\b")
@@ -85,11 +85,15 @@ class Tenants(World):
         self.written: list[str] = []
         self._collect()
         allowed = [{"name": TENANT, "topics": ["team-a-*"]}, {"name": f"{TOKEN}-team", "topics": [f"{TOKEN}-*"]}]
-        self.put(_object("KafkaCluster", "main", {"bootstrapServers": f"{TOKEN}:9092", "allowedNamespaces": allowed}))
+        self.put(
+            api_object("KafkaCluster", "main", {"bootstrapServers": f"{TOKEN}:9092", "allowedNamespaces": allowed})
+        )
         self.move("kafka", f"{TOKEN}-own", {MINE[3]: (4, 2, 3), SECRET[0]: (904, 902, 903)})
         self.move(f"{TOKEN}-team", f"{TOKEN}-others", {SECRET[1]: (905, 902, 903)})
         self.move(TENANT, "mine", {MINE[0]: (4, 2, 3), MINE[1]: (99, 2, 3), MINE[2]: (5, 2, 3), MINE[3]: (5, 2, 3)})
-        plan = _object("ReassignmentPlan", "plan", {"goal": {"drainBrokers": [1]}, "topics": {"include": ["team-a-*"]}})
+        plan = api_object(
+            "ReassignmentPlan", "plan", {"goal": {"drainBrokers": [1]}, "topics": {"include": ["team-a-*"]}}
+        )
         self.put(self.of(TENANT, plan))
         self.loop = self.new_loop()
 
@@ -100,7 +104,7 @@ class Tenants(World):
 
     def move(self, namespace: str, name: str, wanted: Any) -> None:
         partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": list(r)} for tp, r in wanted.items()]
-        obj = self.of(namespace, _object("PartitionReassignment", name, {"partitions": partitions}))
+        obj = self.of(namespace, api_object("PartitionReassignment", name, {"partitions": partitions}))
         obj["metadata"]["creationTimestamp"] = f"202{'6' if namespace == TENANT else '5'}-01-01T00:00:00Z"
         self.put(obj)
 
@@ -204,7 +208,7 @@ class Machine(RuleBasedStateMachine):
         if reason == "gone":
             self.world.store.drop(f"uid-{name}")
             return
-        obj = _object("KafkaCluster", name, {"bootstrapServers": "b:9092"})
+        obj = api_object("KafkaCluster", name, {"bootstrapServers": "b:9092"})
         created = "2025-01-01T00:00:00Z" if older else "2026-02-01T00:00:00Z"
         obj["metadata"] |= {"namespace": f"{TOKEN}-team", "creationTimestamp": created}
         obj["status"] = served(reason=reason)
@@ -265,9 +269,7 @@ class Machine(RuleBasedStateMachine):
 
 
 TestTenants = Machine.TestCase
-TestTenants.settings = settings(
-    max_examples=40, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestTenants.settings = examples(40, stateful_step_count=15)
 
 
 def secret(reason: Reason) -> Problem:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,65 +16,19 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.plans import Plans
 from reassign.core.model.cluster_rules import ThrottleRules
-from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, put
+from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.memory import Instructed
-from reassign.core.model.problem import Problem
-from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
-from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result
+from reassign.core.model.snapshot import LogDir, LogDirs, Snapshot, Topic, TopicPartition
+from reassign.core.model.steps import Alter, AlterLogDirs
 from reassign.core.model.verdict import Verdict
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
 from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, ConflictError, Reason
-from reassign.kafka.throttles import Read
-from tests.unit.configs import Store, broker, copy, topic
-from tests.unit.sim import SimKafka, drive, partitions, resource, true_conditions
+from tests.unit.configs import broker, copy, topic
+from tests.unit.sim import SimKafka, drive, resource, true_conditions
+from tests.unit.throttled_brokers import MOVING, NEW, OLD, P0, P1, START, Client, snapshot
 from tests.unit.throttling import KEY, Operator, ended, grow_up, show_changes
-
-P0, P1 = partitions(2)
-OLD, NEW = (0, 1), (2, 1)
-START: Store = {**{broker(b): {} for b in range(4)}, topic(): {}}
-NOT_ALLOWED = Problem(Reason.NOT_AUTHORIZED, "not allowed")
-
-
-@dataclass
-class Client:
-    """Answers for the brokers; `denied` are resources that may be read and not changed, `hidden` not even read."""
-
-    store: Store = field(default_factory=lambda: copy(START))
-    denied: set[ConfigResource] = field(default_factory=set)
-    hidden: set[ConfigResource] = field(default_factory=set)
-    asked: int = 0
-    changes: list[Change] = field(default_factory=list)
-    observed: list[tuple[object, ...]] = field(default_factory=list)
-
-    async def observe(self, *asked: object) -> Snapshot:
-        self.observed.append(asked)
-        return snapshot()
-
-    async def configs(self, resources: Collection[ConfigResource]) -> Read:
-        self.asked += 1
-        return {p: NOT_ALLOWED if p in self.hidden else dict(self.store[p]) for p in resources}
-
-    async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
-        outcomes = {}
-        for change in changes:
-            if change.key.resource in self.denied:
-                outcomes[change] = Outcome(Result.REFUSED, NOT_ALLOWED.reason, NOT_ALLOWED.message)
-            else:
-                put(self.store[change.key.resource], change)
-                self.changes.append(change)
-                outcomes[change] = APPLIED
-        return outcomes
-
-
-def snapshot(in_flight: dict[TopicPartition, Reassignment] | None = None, fenced: Collection[int] = ()) -> Snapshot:
-    kafka = SimKafka({P0: OLD, P1: OLD}, brokers={b: Broker(b, fenced=b in fenced) for b in range(4)})
-    kafka.reassignments = in_flight or {}
-    return kafka.snapshot()
-
-
-MOVING = Reassignment((2, 1, 0), (2,), (0,))
 
 
 def dirs(future: int | None = None, copied: bool = False) -> LogDirs:

@@ -10,7 +10,7 @@ import pytest
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
 from reassign.controller.supervisor import Supervisor
-from tests.unit.test_controller_loop import LATER, OURS, THEIRS, Object, World, connect
+from tests.unit.world import LATER, OURS, THEIRS, Object, World, connect
 
 RATE = "1e4294967302"
 """For Kubernetes 1e6: of an exponent the lowest 32 bits count."""
@@ -140,7 +140,7 @@ def drop_move(world: World) -> None:
     world.store.drop("uid-move")
 
 
-def test_a_cluster_that_cannot_be_read_waits_for_the_record_of_a_resource_that_is_gone(world: World) -> None:
+def test_an_unreadable_cluster_waits_for_the_record_of_a_lost_resource(world: World) -> None:
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.delete("main")
     del world.kube.objects["uid-move"]

@@ -18,12 +18,11 @@ from reassign.controller.objects.watches import Backoffs
 from reassign.controller.supervisor import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
 from reassign.kube.client import Kind
+from tests.unit.clusters import cluster, move
 from tests.unit.configs import copy
-from tests.unit.test_controller_duplicates import START
-from tests.unit.test_controller_loop import LATER, OURS, Object, World, served
-from tests.unit.test_controller_serving import cluster, move
-from tests.unit.test_controller_throttling import Client
+from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes
+from tests.unit.world import LATER, OURS, Object, World, served
 
 REFUSED = ReassignError(Reason.NOT_AUTHORIZED, "may not list")
 AWAY = ApiServerError("away")
@@ -233,7 +232,7 @@ def test_nothing_new_begins_on_a_cluster_that_may_have_changed_unseen(world: Wor
 
 
 def test_throttles_stay_on_a_cluster_that_may_have_changed_unseen(world: World) -> None:
-    client, brokers = Client(copy(START)), world.brokers
+    client, brokers = Client(copy(NOTHING_SET)), world.brokers
     brokers.configs, brokers.change = client.configs, client.change  # type: ignore[attr-defined]
     world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
     grow_up(world.loop)
@@ -255,8 +254,8 @@ def test_throttles_stay_on_a_cluster_that_may_have_changed_unseen(world: World) 
     assert not any(FOLLOWER_RATE in configs for configs in client.store.values())
 
 
-def test_throttles_stay_while_moves_in_flight_may_be_of_an_unread_namespace(world: World) -> None:
-    client, brokers = Client(copy(START)), world.brokers
+def test_throttles_stay_while_moves_may_be_of_an_unread_namespace(world: World) -> None:
+    client, brokers = Client(copy(NOTHING_SET)), world.brokers
     brokers.configs, brokers.change = client.configs, client.change  # type: ignore[attr-defined]
     in_team_a(world)
     world.change("move", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
@@ -385,7 +384,7 @@ def test_nothing_begins_while_no_namespace_can_be_read(world: World) -> None:
     world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
-def test_a_cluster_is_kept_while_the_owner_of_a_record_cannot_be_asked_for(world: World) -> None:
+def test_a_cluster_is_kept_while_the_owner_of_a_record_cannot_be_read(world: World) -> None:
     in_team_a(world)
     world.tick()
     world.store.drop("uid-move")

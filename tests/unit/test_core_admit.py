@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits, NamespaceLimits
@@ -13,6 +13,7 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.steps import Alter
+from tests.unit.examples import examples
 from tests.unit.sim import SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
@@ -79,7 +80,7 @@ def test_the_partition_with_the_most_bytes_goes_first() -> None:
 ASSIGNMENTS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
     in_flight=st.integers(1, 6),

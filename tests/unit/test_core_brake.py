@@ -6,21 +6,14 @@ import json
 from dataclasses import replace
 
 from reassign.api.kafka_cluster import Execution
-from reassign.core.cluster import brake_of
 from reassign.core.model.memory import RETRY_SECONDS, Recent
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
 from reassign.core.moves.brake import documents, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.errors import Reason
-from tests.unit.sim import Driver, SimKafka, drive, partitions, ready_reason, refused, resource, states, true_conditions
+from tests.unit.sim import SimKafka, drive, partitions, pull, ready_reason, refused, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
-
-
-def pull(driver: Driver, execution: Execution) -> None:
-    """Set spec.execution of the KafkaCluster."""
-    driver.hold = brake_of(execution)
-    driver.execution = execution
 
 
 def test_pause_starts_nothing_and_in_flight_moves_complete() -> None:

@@ -11,8 +11,7 @@ from reassign.core.model.configs import Change, ConfigKey, Op
 from reassign.core.model.recent_changes import LONGEST_LOOSER_SECONDS, LONGEST_STRICTER_SECONDS, RecentChanges
 from reassign.core.throttle.drift import repeated_drift
 from reassign.errors import Reason
-from tests.unit.configs import Throttler, broker
-from tests.unit.test_core_throttle import FOLLOWERS, SETTLED, move, rates, store
+from tests.unit.configs import FOLLOWERS, SETTLED, Throttler, broker, move, rates, store
 
 RATE = ConfigKey(broker(2), FOLLOWER_RATE)
 LONG = 1200
@@ -40,9 +39,7 @@ LIFTED = [Change(RATE, Op.DELETE), Change(RATE, Op.SET, "9000"), Change(FOLLOWER
 
 
 @pytest.mark.parametrize("change", LIFTED, ids=str)
-def test_a_throttle_that_is_lifted_again_and_again_is_set_every_half_minute(
-    throttler: Throttler, change: Change
-) -> None:
+def test_a_throttle_that_is_lifted_repeatedly_is_set_every_half_minute(throttler: Throttler, change: Change) -> None:
     times = fight(throttler, change)
     waits = [later - earlier for earlier, later in pairwise(times)]
     assert waits[0] < waits[1] < waits[2]

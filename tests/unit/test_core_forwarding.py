@@ -30,9 +30,8 @@ from reassign.core.throttle.diff import Diff
 from reassign.core.throttle.stage import _sent
 from reassign.core.tick import doubts
 from reassign.errors import Reason
-from tests.unit.configs import Throttler, broker
+from tests.unit.configs import Throttler, broker, move, store
 from tests.unit.sim import Driver, SimKafka, detail, drive, resource
-from tests.unit.test_core_throttle import move, store
 
 P0 = TopicPartition("orders", 0)
 SETTLED = int(SETTLE_SECONDS) + 1
@@ -74,7 +73,7 @@ def test_an_alter_of_a_killed_process_is_undone_though_its_broker_is_gone(second
     assert is_undone(driver)
 
 
-def test_an_alter_that_never_lands_is_waited_for_while_its_broker_may_hold_it() -> None:
+def test_a_lost_alter_is_waited_for_while_its_broker_may_hold_it() -> None:
     driver = moving()
     driver.tick(lands_after=1000)
     driver.silent.add(driver.limbo.pop()[1])
@@ -276,7 +275,7 @@ def test_a_record_names_no_broker_while_another_may_hold_a_change(
     assert _sent(Diff(RecordedThrottles(), ()), before, recent) == before, "nothing is sent"
 
 
-def test_a_new_process_goes_on_at_the_broker_that_topics_were_changed_through() -> None:
+def test_a_new_process_goes_on_at_the_broker_that_topics_changed_through() -> None:
     """Metadata of that broker shows when the doubt ends; of any other only time does."""
     topics, one, another = Write(2, 0.0), Write(0, 0.0), Write(1, 0.0)
     assert Forwarding().doubts(1.0, [], [topics, one, another]).brokers == (2, 0, 1)

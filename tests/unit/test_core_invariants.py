@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -11,10 +10,9 @@ from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
-
-ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
-TARGETS = st.permutations(range(6)).map(lambda order: tuple(order[:3]))
+from tests.unit.examples import examples
+from tests.unit.moves import ORIGINAL, TARGETS
+from tests.unit.sim import Driver, SimKafka, drive, resource
 
 
 class Moves(RuleBasedStateMachine):
@@ -119,6 +117,4 @@ def record_active(record: Record, tp: TopicPartition) -> bool:
 
 
 TestMoves = Moves.TestCase
-TestMoves.settings = settings(
-    max_examples=150, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestMoves.settings = examples(150, stateful_step_count=30)

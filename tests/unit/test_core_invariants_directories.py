@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -15,8 +14,8 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import AlterLogDirs, Outcome, Step
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource
-from tests.unit.test_core_brake import pull
+from tests.unit.examples import examples
+from tests.unit.sim import Driver, SimKafka, drive, partitions, pull, resource
 
 BROKERS = range(4)
 ORIGINAL = dict(zip(partitions(2), [(0, 1), (1, 2)], strict=True))
@@ -217,6 +216,4 @@ class Directories(RuleBasedStateMachine):
 
 
 TestDirectories = Directories.TestCase
-TestDirectories.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestDirectories.settings = examples(100, stateful_step_count=30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -11,8 +10,9 @@ from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
+from tests.unit.examples import examples
+from tests.unit.moves import ORIGINAL, TARGETS
 from tests.unit.sim import Driver, SimKafka, drive, resource
-from tests.unit.test_core_invariants import ORIGINAL, TARGETS
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
 """Another client moves to brokers that no resource names, so that its moves differ from ours."""
@@ -169,6 +169,4 @@ class Shared(RuleBasedStateMachine):
 
 
 TestShared = Shared.TestCase
-TestShared.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestShared.settings = examples(100, stateful_step_count=30)

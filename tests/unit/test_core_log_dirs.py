@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
 from reassign.api.kafka_cluster import Execution
-from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
-from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, ready_reason, resource, states, true_conditions
-from tests.unit.test_core_brake import pull
-
-P0, P1 = partitions(2)
+from tests.unit.log_dirs import P0, asking, forgetful, kafka, with_dirs
+from tests.unit.sim import Driver, SimKafka, detail, drive, pull, ready_reason, resource, states, true_conditions
 
 Asked = Mapping[TopicPartition, tuple[Sequence[int], Sequence[str] | None]]
-
-
-def kafka(**fields: object) -> SimKafka:
-    """Partition 0 on brokers 0 and 1, which have it in /a; every broker has /a and /b."""
-    log_dirs = {b: {"/a": LogDir(logs={}, futures={}), "/b": LogDir(logs={}, futures={})} for b in range(6)}
-    for broker in (0, 1):
-        log_dirs[broker]["/a"].logs[P0] = 100  # type: ignore[index]
-    return SimKafka({P0: (0, 1)}, log_dirs=log_dirs, sizes={P0: {0: 100, 1: 100}}, **fields)  # type: ignore[arg-type]
-
-
-def with_dirs(base: Resource, dirs: Sequence[str] | None) -> Resource:
-    entry = base.spec.partitions[0].model_copy(update={"log_dirs": tuple(dirs) if dirs else None})
-    return replace(base, spec=base.spec.model_copy(update={"partitions": (entry,)}))
-
-
-def asking(replicas: Sequence[int], dirs: Sequence[str] | None, **fields: object) -> Driver:
-    return drive(kafka(), with_dirs(resource({P0: replicas}, **fields), dirs))
 
 
 def edit(driver: Driver, replicas: Sequence[int], dirs: Sequence[str] | None) -> None:
@@ -106,18 +85,6 @@ def test_what_a_broker_forgot_is_made_good_once_the_replica_is_there() -> None:
     assert futures(driver) == {(2, "/b")}
     driver.finish()
     assert (driver.kafka.directory(P0, 2), states(driver)) == ("/b", {P0: "Completed"})
-
-
-def forgetful(sim: SimKafka):  # type: ignore[no-untyped-def]
-    perform = sim.perform
-
-    def forgets(step):  # type: ignore[no-untyped-def]
-        outcome = perform(step)
-        if isinstance(step, AlterLogDirs):
-            sim.preferred.clear()
-        return outcome
-
-    return forgets
 
 
 def test_what_is_in_its_directory_already_is_done_without_a_write() -> None:

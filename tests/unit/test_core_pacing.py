@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
@@ -20,6 +20,7 @@ from reassign.core.model.verdict import Verdict
 from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
 from reassign.core.report.events import halvings
 from reassign.core.tick import decide
+from tests.unit.examples import examples
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
 
 SECONDS = 15
@@ -363,7 +364,7 @@ def test_a_budget_used_up_by_quick_moves_grows_too() -> None:
     assert run.budgets[-1] == 3
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data(), limit=st.integers(1, 6))
 def test_whatever_falls_meanwhile_every_move_comes_to_its_end(data: st.DataObject, limit: int) -> None:
     run = paced(8, limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -18,6 +18,7 @@ from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.plans.decide import WRITES, decide_plan
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
+from tests.unit.examples import examples
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START
 
@@ -819,7 +820,5 @@ class Plans(RuleBasedStateMachine):
             assert done <= set(self.stage.waves)
 
 
-Plans.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+Plans.TestCase.settings = examples(200, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 test_whatever_happens = Plans.TestCase

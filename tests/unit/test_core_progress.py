@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import Progress
 from reassign.core.model.progress import CopyProgress, completion_time, together
 from reassign.core.report.statuses import report
+from tests.unit.examples import examples
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states
 
 PARTITIONS = partitions(3)
@@ -62,7 +63,7 @@ HAPPENS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.tuples(HAPPENS, st.integers(0, 2), st.integers(0, 2000)), max_size=40))
 def test_copied_bytes_never_decrease_and_are_whole_only_in_sync(
     story: list[tuple[str, int, int]],

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.limits import MAX_CONFIG_CHARACTERS
-from reassign.api.throttle_configs import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    LISTS,
-    LOG_DIR_RATE,
-    RATES,
-)
+from reassign.api.throttle_configs import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE, RATES
 from reassign.core.model.configs import Change, ConfigKey, Op, items
-from reassign.core.model.forwarding import SETTLE_SECONDS
 from reassign.core.model.recent_changes import LONGEST_STRICTER_SECONDS
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle import diff as throttle
@@ -36,17 +26,8 @@ from reassign.core.throttle.desired import (
 from reassign.core.throttle.diff import read_throttles
 from reassign.core.throttle.missing import missing_configs
 from reassign.errors import Reason
-from tests.unit.configs import Store, Throttler, broker, copy, topic
-
-LEADERS, FOLLOWERS = ConfigKey(topic(), LEADER_REPLICAS), ConfigKey(topic(), FOLLOWER_REPLICAS)
-SETTLED = int(SETTLE_SECONDS) + 1
-
-
-def move(
-    partition: int = 0, sources: Sequence[int] = (0, 1), adding: Sequence[int] = (2,), rate: int = 5000, user: str = "a"
-) -> InterBrokerMove:
-    user_ = ThrottleUser(namespace="kafka", name=user, uid=user)
-    return InterBrokerMove(TopicPartition("orders", partition), frozenset(sources), frozenset(adding), user_, rate)
+from tests.unit.configs import FOLLOWERS, LEADERS, SETTLED, Throttler, broker, copy, move, rates, store, topic
+from tests.unit.examples import examples
 
 
 def copy_between_dirs(
@@ -54,17 +35,6 @@ def copy_between_dirs(
 ) -> LogDirMove:
     user_ = ThrottleUser(namespace="kafka", name=user, uid=user) if rate else None
     return LogDirMove(TopicPartition("orders", partition), frozenset(brokers), user_, rate)
-
-
-def store(**lists: str) -> Store:
-    """Three brokers and a topic; its lists by `leaders` and `followers`."""
-    names = {"leaders": LEADER_REPLICAS, "followers": FOLLOWER_REPLICAS}
-    return {**{broker(b): {} for b in range(4)}, topic(): {names[name]: text for name, text in lists.items()}}
-
-
-def rates(throttler: Throttler) -> dict[int, str | None]:
-    """The rate of each broker, as a follower."""
-    return {b: throttler.at(ConfigKey(broker(b), FOLLOWER_RATE)) for b in range(4)}
 
 
 def log_dir_rates(throttler: Throttler) -> dict[int, str]:
@@ -443,9 +413,7 @@ class Throttles(RuleBasedStateMachine):
 
 
 TestThrottles = Throttles.TestCase
-TestThrottles.settings = settings(
-    max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestThrottles.settings = examples(150, stateful_step_count=25)
 
 
 @pytest.mark.parametrize(

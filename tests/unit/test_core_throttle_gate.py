@@ -17,8 +17,8 @@ from reassign.core.throttle.stage import ThrottleMemory
 from reassign.core.tick import Decision
 from reassign.errors import Reason
 from tests.unit.configs import broker, copy, topic
+from tests.unit.log_dirs import P0, asking, forgetful, with_dirs
 from tests.unit.sim import Driver, SimKafka, detail, refused, resource, states, true_conditions
-from tests.unit.test_core_log_dirs import P0, asking, forgetful, with_dirs
 
 START = {topic(): {}, **{broker(b): {} for b in range(6)}, broker(0): {LOG_DIR_RATE: "123"}}
 RATE = {"throttle": {"logDir": 7000}}

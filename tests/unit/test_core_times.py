@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.limits import MAX_SAMPLES
 from reassign.api.partition_reassignment import CopiedSample, PartitionDetail
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
+from tests.unit.examples import examples
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, without_record
 
 PARTITIONS = partitions(3)
@@ -44,7 +45,7 @@ def until_in_flight(driver: Driver, tp: TopicPartition) -> datetime:
     return driver.time
 
 
-def test_each_partition_says_when_it_began_and_was_settled_and_what_it_waited_for() -> None:
+def test_each_partition_says_when_it_began_and_ended_and_what_it_awaited() -> None:
     driver = moving(concurrency={"partitions": 1})
     began = {}
     for tp in PARTITIONS:
@@ -61,7 +62,7 @@ def test_each_partition_says_when_it_began_and_was_settled_and_what_it_waited_fo
     assert {tp: entry.began for tp, entry in driver.resources["a"].record.items()} == began
 
 
-def test_a_move_in_flight_that_is_edited_begins_again_and_has_waited_for_nothing_that_is_known() -> None:
+def test_an_edited_move_in_flight_begins_again_with_no_known_wait() -> None:
     driver = moving()
     first = until_in_flight(driver, P0)
     driver.ticks(30)
@@ -99,7 +100,7 @@ def test_a_partition_that_was_at_its_target_has_an_end_and_no_beginning() -> Non
     assert shown.completion_time == driver.resources["a"].status.completion_time
 
 
-def test_what_an_earlier_version_or_a_lost_record_does_not_say_is_not_made_up() -> None:
+def test_what_an_old_version_or_a_lost_record_omits_is_not_made_up() -> None:
     driver = moving()
     driver.finish()
     known = driver.resources["a"]
@@ -139,7 +140,7 @@ def test_an_edit_after_the_end_begins_bytes_over_time_anew() -> None:
     assert samples(driver)[0].time > ended
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 30)), min_size=10, max_size=120))
 def test_samples_are_bounded_and_never_the_only_change_of_a_status(story: list[tuple[int, int]]) -> None:
     driver = moving()

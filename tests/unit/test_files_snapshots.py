@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
@@ -24,6 +24,7 @@ from reassign.files.snapshots import place, tables_in, write
 from reassign.files.tables import Snapshot, snapshot_of
 from reassign.planning.problem.model import Cluster, Directories
 from tests.snapshots import in_sync
+from tests.unit.examples import examples
 from tests.unit.sim import SimKafka
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -126,7 +127,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 
 @given(clusters())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_cluster_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, found: Cluster) -> None:
     folder = tmp_path_factory.mktemp("any") / "s"
     write(folder, in_sync(found, TAKEN))

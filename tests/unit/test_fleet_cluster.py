@@ -164,7 +164,7 @@ def test_a_bug_of_the_planner_is_reported_for_its_cluster(
     assert (load["replicas"], load["violations"], load["bytes_bound"]) == (90, 0, None)
 
 
-def test_rows_that_contradict_each_other_in_ways_no_rule_knows_are_not_planned(
+def test_rows_that_contradict_each_other_unforeseen_are_not_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -213,9 +213,7 @@ def test_a_name_that_is_no_text_is_a_fault_of_its_file(tmp_path: Path, newest: b
     assert not found.get("plans")
 
 
-def test_an_older_snapshot_of_which_nothing_can_be_told_is_a_fault_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_unreadable_snapshot_is_a_fault_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
 

@@ -169,7 +169,7 @@ def test_nothing_goes_while_a_folder_of_snapshots_is_misnamed(tmp_path: Path) ->
     assert write(tmp_path, others) == Emitted(written=0, unchanged=1, removed=2, dropped=("b",))
 
 
-def test_a_link_in_place_of_a_clusters_folder_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_link_for_a_clusters_folder_is_refused_before_any_write(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tree" / "clusters").mkdir(parents=True)
     (tmp_path / "tree" / "clusters" / ROWS[-1]["cluster"]).symlink_to(tmp_path / "elsewhere")

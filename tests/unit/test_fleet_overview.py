@@ -44,7 +44,7 @@ def details(name: str, **kept: list[dict[str, Any]]) -> dict[str, Any]:
     return {**{column: [] for column in OF_DETAILS}, "cluster": name, **kept}
 
 
-def test_clusters_come_as_they_are_read_once_and_then_those_of_which_no_load_is_known() -> None:
+def test_clusters_come_as_they_are_read_and_then_those_of_unknown_load() -> None:
     seen = [SEEN._replace(cluster=name) for name in ("a", "b", "c", "d")]
     parts = [
         [details("c"), details("d", broker_load=[BROKER | {"broker": 7}], planned_load=[{"racks": [1]}])],

@@ -46,7 +46,7 @@ def test_packing_is_at_most_a_third_off_the_best(sizes: list[int], tasks: int) -
     assert max(loads(sizes, tasks)) <= (Fraction(4, 3) - Fraction(1, 3 * tasks)) * best
 
 
-def test_the_largest_is_in_the_first_task_alone_where_it_is_more_than_the_mean() -> None:
+def test_a_largest_above_the_mean_is_alone_in_the_first_task() -> None:
     sizes = {Folder("", str(n)): size for n, size in enumerate([3, 1, 4, 100, 5, 9, 2, 6])}
     of = packed(sizes, 4)
     assert [folder.cluster for folder, task in of.items() if task == 0] == ["3"]

@@ -170,7 +170,7 @@ class Manager:
         return result
 
 
-def test_writes_go_to_the_broker_that_listed_whatever_the_claim_asks_meanwhile() -> None:
+def test_writes_go_to_the_broker_that_listed_whatever_the_claim_asks() -> None:
     wire = Wire(Connection("b:9092"))
     manager = wire._manager = Manager()
     manager.meanwhile = lambda: wire.coordinator("a group")

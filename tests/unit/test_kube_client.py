@@ -94,7 +94,7 @@ def refusal(kube: KubeClient, path: str = "/path") -> ReassignError:
         ('namespaces "x" not found', 'refused POST /apis/kafka.reassign.dev/v1alpha1/x: namespaces "x" not found'),
     ],
 )
-def test_kinds_that_are_not_served_are_told_from_a_namespace_that_is_not_there(message: str, told: str) -> None:
+def test_unserved_kinds_are_told_from_a_missing_namespace(message: str, told: str) -> None:
     error = refusal(answering(404, message), "/apis/kafka.reassign.dev/v1alpha1/x")
     assert (error.reason, error.message) == (Reason.REQUEST_FAILED, f"the API server {told}")
 
@@ -218,7 +218,7 @@ def test_objects_of_a_list_are_taken_beside_the_event_loop() -> None:
     assert threading.get_ident() not in threads
 
 
-def test_all_events_about_an_object_are_asked_for_as_a_limit_would_take_the_first_names() -> None:
+def test_all_events_about_an_object_are_asked_for_without_a_limit() -> None:
     asked: list[object] = []
 
     async def request(*_: object, query: Sequence[tuple[str, str]]) -> Any:

@@ -125,7 +125,7 @@ def test_renewals_that_a_waiting_process_did_not_see_count(api: ApiServer, holde
     assert not standby.held
 
 
-def test_the_holder_of_a_deleted_lease_stops_writing_with_its_next_renewal(api: ApiServer, holder: Process) -> None:
+def test_the_holder_of_a_deleted_lease_stops_writing_at_its_next_renewal(api: ApiServer, holder: Process) -> None:
     api.lease = None
     holder.attempt()
     assert (holder.held, holder.lost, api.lease) == (False, 1, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.partition_reassignment import PartitionReassignment
@@ -15,6 +15,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests import documents
 from reassign.manifests.objects import Manifest
 from reassign.manifests.stock import read, write
+from tests.unit.examples import examples
 
 topics = st.text("aZ9._-", min_size=1, max_size=9).filter(lambda name: name not in (".", "..")) | st.just("t" * 249)
 ids = st.integers(0, 5) | st.integers(0, 2**31 - 1)
@@ -43,7 +44,7 @@ def converted(document: object, **options: Any) -> list[Manifest]:
     return read(text, name="moves", namespace="kafka", cluster_ref={"name": "main"}, template=template, **options)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(files, st.integers(1, 4))
 def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], max_partitions: int) -> None:
     options: dict[str, Any] = {"max_partitions": max_partitions, "template": {"preferredLeader": "Keep"}}
@@ -55,7 +56,6 @@ def test_files_and_manifests_come_back_as_they_were(document: dict[str, Any], ma
     assert all(len(manifest["spec"]["partitions"]) <= max_partitions for manifest in manifests)
 
 
-@settings(deadline=None)
 @given(files)
 def test_the_manifests_are_what_the_resource_reads(document: dict[str, Any]) -> None:
     for manifest in converted(document):

@@ -294,7 +294,7 @@ def test_where_nothing_was_moved_there_is_nothing_to_roll_back(record: list[dict
     assert refusal.value.reason is Reason.NOTHING_SELECTED
 
 
-def test_a_rollback_of_what_status_does_not_describe_whole_reads_the_records() -> None:
+def test_a_rollback_reads_the_records_where_status_is_not_whole() -> None:
     moved = live([entry(0, 3, 1), entry(1, 3, 1)], [])
     moved["metadata"]["uid"] = "u"
     moved["status"]["progress"] = {"partitionsTotal": 2}

@@ -22,7 +22,7 @@ from reassign.planning.problem.model import Bools, Bytes, Cluster
 from tests.benchmarks.instances import Made, cluster
 from tests.snapshots import in_sync
 from tests.unit.cli import TAKEN, run
-from tests.unit.test_controller_planning import job
+from tests.unit.planning_job import job
 
 MADE = cluster(Made(300, 6, racks=(3,)))
 Moves = dict[tuple[str, int], list[int]]

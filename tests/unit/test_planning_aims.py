@@ -12,7 +12,7 @@ from reassign.planning.problem.model import Bytes, Cluster, PlacementGoal
 from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.problem.shares import DISK, LEADERS, REPLICAS
 from reassign.planning.solve import outside_bands, solve
-from tests.unit.test_planning_kernel import NEVER, cluster, directories
+from tests.unit.planner_clusters import NEVER, cluster, directories
 
 COUNTED = frozenset({By.DISK, By.REPLICAS})
 SKEWED = [0.1, 0.5, 0.3, 0.1]

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness
@@ -22,6 +22,7 @@ from reassign.planning.assign import add_replicas, assign
 from reassign.planning.problem.model import UNKNOWN
 from reassign.planning.problem.racks import levels
 from tests.spread import spread
+from tests.unit.examples import examples
 
 Nodes = dict[int, str]
 
@@ -71,7 +72,7 @@ def test_the_worked_example_walks_the_rings_and_resumes_there() -> None:
     assert add_replicas(made, 4, FOUR, False, FIRST).tolist() == [[1, 3, 2, 4], [4, 1, 3, 2]]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(some_nodes, st.integers(1, 40), seeds, st.data())
 def test_every_node_has_its_rounded_share_of_any_run_of_partitions(
     nodes: Nodes, partitions: int, seed: int | None, data: st.DataObject
@@ -87,7 +88,7 @@ def test_every_node_has_its_rounded_share_of_any_run_of_partitions(
             assert floor(len(run) * share) <= run.sum() <= ceil(len(run) * share)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(some_nodes, seeds, st.data())
 def test_no_broker_comes_twice_and_the_replicas_are_spread_at_every_level(
     nodes: Nodes, seed: int | None, data: st.DataObject
@@ -97,7 +98,7 @@ def test_no_broker_comes_twice_and_the_replicas_are_spread_at_every_level(
     assert are_spread(made, nodes) == [True] * 20
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(some_nodes, seeds, st.data())
 def test_raising_the_replication_factor_moves_nothing_and_stays_spread(
     nodes: Nodes, seed: int | None, data: st.DataObject
@@ -111,7 +112,7 @@ def test_raising_the_replication_factor_moves_nothing_and_stays_spread(
     assert are_spread(raised, nodes) == [True] * 10
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(some_nodes, seeds, st.data())
 def test_a_partition_that_is_raised_gets_what_it_would_have_got_at_once(
     nodes: Nodes, seed: int | None, data: st.DataObject
@@ -122,7 +123,7 @@ def test_a_partition_that_is_raised_gets_what_it_would_have_got_at_once(
     assert raised.tolist() == assign(1, after, nodes, False, seed).tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(racks, min_size=1, max_size=8), st.randoms(use_true_random=False), seeds, st.data())
 def test_replicas_that_came_from_elsewhere_stay_as_spread_as_they_were(
     racks: list[str], random: Random, seed: int | None, data: st.DataObject
@@ -157,7 +158,7 @@ def test_a_replica_added_to_one_partition_leaves_the_next_rings_alone() -> None:
     assert add_replicas(made, 3, nodes, False, FIRST).tolist() == [[1, 3, 5], [2, 4, 5]]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(some_nodes, st.integers(1, 40), seeds, st.data())
 def test_a_raised_topic_loads_brokers_within_their_windows_on_the_rings(
     nodes: Nodes, partitions: int, seed: int | None, data: st.DataObject

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.goal import By
@@ -20,10 +20,11 @@ from reassign.planning.problem.tree import grow
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks import exact
 from tests.benchmarks.instances import Made, cluster, goal
+from tests.unit.examples import examples
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(problems(), st.data())
 def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(
     problem: PlacementProblem, data: st.DataObject
@@ -41,7 +42,7 @@ def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(
             assert least.moves <= moves[inside].min()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(problems(), st.data())
 def test_no_legal_plan_costs_less_than_what_any_prices_prove(problem: PlacementProblem, data: st.DataObject) -> None:
     price = st.sampled_from([-100.0, -1.0, -0.5, 0.0, 0.3, 1.0, 1.7, 100.0])
@@ -69,7 +70,7 @@ def test_prices_prove_what_bytes_and_replicas_alone_do_not(racks: tuple[int, ...
     assert apart < together <= certificates.cost(problem, best.target).bytes
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(problems())
 def test_no_legal_plan_has_a_smaller_greatest_share_than_is_reachable(problem: PlacementProblem) -> None:
     of = problem.allowed

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
@@ -19,51 +19,11 @@ from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, Place
 from reassign.planning.problem.problem import PlacementProblem, pose
 from reassign.planning.solve import Solution, outside_bands, solve
 from tests.spread import spread
+from tests.unit.examples import examples
+from tests.unit.planner_clusters import NEVER, cluster, directories
 
 ALL = frozenset(By)
-NEVER = 1 << 60
 GB = 10**9
-
-
-def directories(
-    brokers: int, total: int = UNKNOWN, usable: int | list[int] = UNKNOWN, cordoned: tuple[int, ...] = ()
-) -> Directories:
-    """One directory each."""
-    return Directories(
-        np.arange(brokers, dtype=np.int32),
-        ("/data",) * brokers,
-        np.full(brokers, total, np.int64),
-        np.full(brokers, usable, np.int64) if isinstance(usable, int) else np.array(usable, np.int64),
-        np.isin(np.arange(brokers), cordoned),
-        np.ones(brokers, bool),
-    )
-
-
-def cluster(
-    rows: list[list[int]],
-    sizes: list[int] | None = None,
-    racks: tuple[str, ...] = ("",) * 4,
-    dead: tuple[int, ...] = (),
-    topics: tuple[str, ...] = ("a",),
-    topic: list[int] | None = None,
-    disks: Directories | None = None,
-) -> Cluster:
-    """Broker ids are the indices and 100."""
-    width = max(map(len, rows))
-    count = len(racks)
-    return Cluster(
-        id="made",
-        brokers=np.arange(100, 100 + count, dtype=np.int32),
-        racks=racks,
-        alive=~np.isin(np.arange(count), dead),
-        directories=disks or directories(count),
-        topics=topics,
-        topic=np.array(topic or [0] * len(rows), np.int32),
-        partition=np.arange(len(rows), dtype=np.int32),
-        replicas=np.array([row + [-1] * (width - len(row)) for row in rows], np.int32),
-        sizes=np.array(sizes or [10] * len(rows), np.int64),
-        in_flight=np.zeros(len(rows), bool),
-    )
 
 
 def plan(made: Cluster, **goal: object) -> list[list[int]]:
@@ -392,7 +352,7 @@ def stuck(solution: Solution) -> bool:
     return any("no place with room" in unmet.what for unmet in solution.unmet)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(problems())
 def test_every_plan_is_sound(given_: tuple[Cluster, PlacementGoal]) -> None:
     made, goal = given_
@@ -439,7 +399,7 @@ def carried_out(made: Cluster, problem: PlacementProblem, solution: Solution) ->
     return replace(again, directories=replace(disks, usable=disks.usable - grown))
 
 
-@settings(max_examples=200, deadline=None, derandomize=False, print_blob=True)
+@examples(200, derandomize=False, print_blob=True)
 @given(problems())
 def test_a_second_plan_moves_nothing(given_: tuple[Cluster, PlacementGoal]) -> None:
     """On fresh examples in every run: what the bands are made from differs before and after a plan."""
@@ -466,7 +426,7 @@ def test_a_second_plan_of_few_large_partitions_moves_nothing() -> None:
     assert solve(pose(again, PlacementGoal(balance=ALL))).target.tolist() == solution.target.tolist()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(problems())
 def test_the_same_problem_gives_the_same_plan(given_: tuple[Cluster, PlacementGoal]) -> None:
     first, second = posed(*given_), posed(*given_)
@@ -540,7 +500,7 @@ def test_an_internal_topic_without_room_elsewhere_stays_and_is_reported() -> Non
     assert [unmet.what for unmet in solution.unmet] == ["no place with room on disk that racks allow for 1 partition"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(problems())
 def test_a_drain_leaves_nothing_that_is_not_excluded(given_: tuple[Cluster, PlacementGoal]) -> None:
     made, goal = given_

@@ -12,7 +12,7 @@ from reassign.planning.plan import make
 from reassign.planning.problem.model import UNKNOWN, PlacementGoal
 from reassign.planning.problem.problem import pose
 from reassign.planning.problem.shares import LEADERS
-from tests.unit.test_planning_kernel import NEVER, cluster, directories
+from tests.unit.planner_clusters import NEVER, cluster, directories
 
 ALL = frozenset(By)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.errors import PlanningError, Reason
@@ -88,7 +88,6 @@ def copied(case: Case) -> Bytes:
     return case.sizes * np.array(added)
 
 
-@settings(deadline=None)
 @given(any_case(), caps, byte_caps)
 def test_what_changes_is_in_one_wave_and_the_caps_hold(case: Case, max_partitions: int, max_bytes: int) -> None:
     waves = case.split(max_partitions, max_bytes)
@@ -104,14 +103,12 @@ def test_what_changes_is_in_one_wave_and_the_caps_hold(case: Case, max_partition
             assert alone in waves.alone
 
 
-@settings(deadline=None)
 @given(any_case(), caps)
 def test_by_partitions_there_are_as_many_waves_as_the_bound(case: Case, max_partitions: int) -> None:
     waves = case.split(max_partitions)
     assert waves.number == waves.bound == -(-(waves.wave != UNKNOWN).sum() // (max_partitions or 1000))
 
 
-@settings(deadline=None)
 @given(single_adds(), caps, byte_caps)
 def test_each_broker_gives_and_takes_its_share_in_each_wave(case: Case, max_partitions: int, max_bytes: int) -> None:
     waves = case.split(max_partitions, max_bytes)
@@ -123,7 +120,6 @@ def test_each_broker_gives_and_takes_its_share_in_each_wave(case: Case, max_part
             assert (counts.max(axis=1) <= -(-counts.sum(axis=1) // together)).all()
 
 
-@settings(deadline=None)
 @given(any_case(), caps, byte_caps)
 def test_no_split_is_faster_than_the_busiest_broker(case: Case, max_partitions: int, max_bytes: int) -> None:
     waves = case.split(max_partitions, max_bytes)

@@ -46,7 +46,7 @@ def test_the_demos_table_cuts_nothing_at_80_columns() -> None:
     assert ("removing" in text.split("\n")[2], "removing" in shown(moving(), 100).split("\n")[2]) == (False, True)
 
 
-def test_the_demos_table_of_several_topics_keeps_the_numbers_of_partitions() -> None:
+def test_the_demos_table_of_several_topics_keeps_the_partition_numbers() -> None:
     lines = shown(moving(("fleet-orders", "fleet-payments")), 80).split("\n")
     names = "".join(line.split("│")[1].strip() for line in lines if line.startswith("│"))
     assert names == "fleet-orders-0fleet-orders-11fleet-payments-0fleet-payments-11"
@@ -135,7 +135,16 @@ def test_a_second_demo_names_the_first(
 
 @pytest.mark.parametrize(
     "setting",
-    ["PLATFORM=knd", "ARGOCD=yes", "BROKERS=abc", "BROKERS=21", "KAFKA_PORT=x", "KAFKA_PORT=65500", "KAFKA_VERSION=4"],
+    [
+        "PLATFORM=knd",
+        "ARGOCD=yes",
+        "BROKERS=abc",
+        "BROKERS=21",
+        "CONTROLLERS=2",
+        "KAFKA_PORT=x",
+        "KAFKA_PORT=65500",
+        "KAFKA_VERSION=4",
+    ],
 )
 def test_a_setting_that_is_none_is_refused_before_the_first_step(setting: str, tmp_path: Path) -> None:
     name, _, value = setting.partition("=")

@@ -83,7 +83,7 @@ def test_make_help_lists_every_target_in_lines_that_fit() -> None:
     assert [line for line in said.splitlines() if len(line) > 100] == []
 
 
-def test_an_example_of_the_readme_copies_what_the_steps_before_it_have_not() -> None:
+def test_a_readme_example_copies_what_the_steps_before_it_have_not() -> None:
     first = yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
     drained = yaml.safe_load((EXAMPLES / "reassignmentplan.yaml").read_text())["spec"]["goal"]["drainBrokers"]
     at = replicas(first)

@@ -1,4 +1,4 @@
-"""Kafka brokers with racks for the platform and the tests: three KRaft controllers, and brokers 0, 1, 2, ...
+"""Kafka brokers with racks for the platform and the tests: KRaft controllers, and brokers 0, 1, 2, ...
 
 Nothing survives: a start wipes the data. Every broker listens without security on loopback; on request also
 for pods on a bridge, and with TLS: one listener for SCRAM users, one for the other SASL mechanisms, one for client
@@ -27,7 +27,6 @@ from localplatform.processes import Process, Processes, run
 from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
 
 __all__ = [
-    "CONTROLLERS",
     "DEFAULT_VERSION",
     "PLATFORM_PORT",
     "USER",
@@ -42,8 +41,9 @@ __all__ = [
 PLATFORM_PORT = 9092
 ARCHIVE, QUIET = "kafka.jsa", ("-Xlog:disable", "-Xlog:all=warning:stderr")
 """Warnings go to stderr: a JVM that cannot use its archive says so on stdout, which is the tool's output."""
-CONTROLLERS = range(100, 103)
-"""The ids of the controllers' quorum: dedicated nodes, as in production, so that one may die with no broker."""
+FIRST_CONTROLLER = 100
+CONTROLLERS = 3
+"""How many there are by default: dedicated nodes, as in production, so that one may die with no broker."""
 USER = "mover"
 SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -68,10 +68,16 @@ class Brokers:
     """Deny what no ACL allows, except to who comes without security on loopback or the bridge."""
     jvm: Sequence[str] = ()
     """JVM options of nodes and tools, besides the common ones."""
+    controller_count: int = CONTROLLERS
 
     @property
     def ids(self) -> range:
         return range(self.count)
+
+    @property
+    def controllers(self) -> range:
+        """The ids of the controllers' quorum."""
+        return range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controller_count)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -122,7 +128,7 @@ class Brokers:
     def log_dirs(self, node: int) -> tuple[Path, ...]:
         """A broker has two log directories; a controller has one."""
         data = self.directory / "data" / str(node)
-        return (data / "a",) if node in CONTROLLERS else (data / "a", data / "b")
+        return (data / "a",) if node in self.controllers else (data / "a", data / "b")
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
@@ -140,14 +146,14 @@ class Brokers:
             issue(self.certificates, "client")
             make_signing_key(self.certificates)
         self._format()
-        started = [self._start_node(node) for node in (*CONTROLLERS, *self.ids)]
+        started = [self._start_node(node) for node in (*self.controllers, *self.ids)]
         self.processes.wait("Kafka", lambda: set(self.ids) <= self.registered(), *started)
         description = asdict(self) | {"directory": None, "processes": None}
         (self.directory / "brokers.json").write_text(json.dumps(description))
 
     def stop(self) -> None:
         """Stop all. They are killed: their data is wiped anyway, and a proper end takes much longer."""
-        for node in (*self.ids, *CONTROLLERS):
+        for node in (*self.ids, *self.controllers):
             self.kill(node)
 
     def registered(self, asked: int | None = None) -> set[int]:
@@ -224,11 +230,11 @@ class Brokers:
     def addresses(self) -> list[tuple[str, int]]:
         """Every address and port that it listens on."""
         nodes = [address for broker in self.ids for address in self._listeners(broker).values()]
-        return [*self._controllers.values(), *nodes]
+        return [*self._controller_addresses.values(), *nodes]
 
     @property
-    def _controllers(self) -> dict[int, tuple[str, int]]:
-        return {node: (LOOPBACK, self.base_port + 40 + number) for number, node in enumerate(CONTROLLERS)}
+    def _controller_addresses(self) -> dict[int, tuple[str, int]]:
+        return {node: (LOOPBACK, self.base_port + 40 + number) for number, node in enumerate(self.controllers)}
 
     def _start_node(self, node: int) -> Process:
         command: list[str | Path] = [
@@ -246,7 +252,7 @@ class Brokers:
 
     def _configuration(self, node: int) -> Path:
         """Write the node's server.properties. Controllers and brokers read many of the same ones."""
-        voters = (f"{node}@{host}:{port}" for node, (host, port) in self._controllers.items())
+        voters = (f"{node}@{host}:{port}" for node, (host, port) in self._controller_addresses.items())
         protocols = "CONTROLLER:PLAINTEXT,LOCAL:PLAINTEXT,BRIDGE:PLAINTEXT,SCRAM:SASL_SSL,OTHER:SASL_SSL,MUTUAL:SSL"
         lines = [
             f"node.id={node}",
@@ -275,8 +281,8 @@ class Brokers:
                 "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users=User:ANONYMOUS",
             ]
-        if node in CONTROLLERS:
-            host, port = self._controllers[node]
+        if node in self.controllers:
+            host, port = self._controller_addresses[node]
             lines += ["process.roles=controller", f"listeners=CONTROLLER://{host}:{port}"]
         else:
             listeners = ",".join(f"{n}://{host}:{port}" for n, (host, port) in self._listeners(node).items())
@@ -316,7 +322,7 @@ class Brokers:
         The tool formats one controller's, which carries the SCRAM user; the others get copies of it. A broker's needs
         only its identity.
         """
-        first, *others = CONTROLLERS
+        first, *others = self.controllers
         # the tool takes an id that begins with a dash for an option
         cluster = f"k{secrets.token_urlsafe(16)[:21]}"
         arguments = ["format", "-t", cluster, "-c", str(self._configuration(first))]
@@ -327,7 +333,7 @@ class Brokers:
         run_java(self.libs, "kafka.tools.StorageTool", arguments, jvm=self.jvm, scratch=self.directory)
         for node in (*others, *self.ids):
             for data in self.log_dirs(node):
-                if node in CONTROLLERS:
+                if node in self.controllers:
                     shutil.copytree(self.log_dirs(first)[0], data)
                 else:
                     data.mkdir(parents=True)
@@ -344,6 +350,7 @@ def start(
     bridge: str | None = None,
     secure: bool = False,
     authorizer: bool = False,
+    controllers: int = CONTROLLERS,
 ) -> Brokers:
     """Start a cluster with data, settings and secrets in the directory; without a base port on free ports."""
     if not shutil.which("java"):
@@ -355,7 +362,7 @@ def start(
     except PlatformError as error:
         say(f"the brokers start without an archive of their classes, which takes longer: {error}")
     base_port = base_port or free_base_port()
-    cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer, jvm)
+    cluster = Brokers(directory, processes, version, brokers, base_port, bridge, secure, authorizer, jvm, controllers)
     refuse_taken(cluster.addresses)
     try:
         cluster.start()
@@ -368,7 +375,7 @@ def start(
 def class_archive(version: str = DEFAULT_VERSION) -> Path:
     """Return an archive of the classes that nodes and tools load, which saves 40 % of a JVM's start (JEP 310).
 
-    It is built once, from the classes that one broker, its controllers and some tools load.
+    It is built once, from the classes that one broker, its controller and some tools load.
     """
     jars = libs(version)
 
@@ -377,7 +384,7 @@ def class_archive(version: str = DEFAULT_VERSION) -> Path:
         work = place / "work"
         processes = Processes(work / "processes", work / "logs", end_with_us=True)
         lists = (f"-XX:DumpLoadedClassList={work}/%p.list",)
-        cluster = Brokers(work, processes, version, 1, free_base_port(), secure=True, jvm=lists)
+        cluster = Brokers(work, processes, version, 1, free_base_port(), secure=True, jvm=lists, controller_count=1)
         try:
             cluster.start()
             cluster.tool("topics", "--describe")
@@ -415,11 +422,19 @@ def running(
     bridge: str | None = None,
     secure: bool = False,
     authorizer: bool = False,
+    controllers: int = CONTROLLERS,
 ) -> Iterator[Brokers]:
     """A cluster for a test, on free ports: there when the block begins, gone when it ends, come what may."""
     processes = Processes(directory / "processes", directory / "logs", end_with_us=True)
     cluster = start(
-        processes, directory, version=version, brokers=brokers, bridge=bridge, secure=secure, authorizer=authorizer
+        processes,
+        directory,
+        version=version,
+        brokers=brokers,
+        bridge=bridge,
+        secure=secure,
+        authorizer=authorizer,
+        controllers=controllers,
     )
     try:
         yield cluster
@@ -433,4 +448,4 @@ def rack(broker: int) -> str:
 
 
 def _name(node: int) -> str:
-    return f"kafka-controller-{node}" if node in CONTROLLERS else f"kafka-{node}"
+    return f"kafka-controller-{node}" if node >= FIRST_CONTROLLER else f"kafka-{node}"

@@ -218,7 +218,7 @@ def brokers_healthy(processes: Processes, directory: Path) -> bool:
     except PlatformError:
         return False
     count, version = asked("BROKERS", str(found.count)), asked("KAFKA_VERSION", found.version)
-    return any(map(found.alive, brokers.CONTROLLERS)) and (count, version) == (str(found.count), found.version)
+    return any(map(found.alive, found.controllers)) and (count, version) == (str(found.count), found.version)
 
 
 def fetch_asked_version() -> None:
@@ -231,7 +231,7 @@ def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
     """Start the brokers that were asked for, or those of them that are down; pods reach them at this address."""
     if brokers_healthy(processes, directory):
         found = brokers.load(processes, directory)
-        for node in (*brokers.CONTROLLERS, *found.ids):
+        for node in (*found.controllers, *found.ids):
             if not found.alive(node):
                 say(f"node {node} of Kafka is down: starting it")
                 found.restart(node)
@@ -248,6 +248,7 @@ def start_brokers(processes: Processes, directory: Path, bridge: str) -> None:
         base_port=int(asked("KAFKA_PORT", str(brokers.PLATFORM_PORT))),
         bridge=bridge,
         secure=True,
+        controllers=int(asked("CONTROLLERS", str(brokers.CONTROLLERS))),
     )
 
 

@@ -14,6 +14,7 @@ def check() -> None:
     _require("PLATFORM", ("", "kind"), "kind is needed, or nothing for the platform of its own")
     _require("ARGOCD", ("", "0", "1"), "1 is needed, or nothing for a platform without Argo CD")
     _require("BROKERS", ("", *map(str, range(1, MAX_BROKERS + 1))), f"a number from 1 to {MAX_BROKERS} is needed")
+    _require("CONTROLLERS", ("", "1", "3", "5"), "a quorum of 1, 3 or 5 is needed")
     _require("KAFKA_PORT", ("", *map(str, range(1, MAX_PORT + 1))), f"a port from 1 to {MAX_PORT} is needed")
     version = os.environ.get("KAFKA_VERSION", "")
     if version and not re.fullmatch(r"\d+\.\d+\.\d+", version):
