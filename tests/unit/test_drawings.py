@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from docs.state_drawing import NO_ENTRY, ROUTES, TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
 DRAWINGS = sorted(ROOT.glob("docs/**/*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 README_LINES = 120
+PAIRS = sorted((before, after) for before, afters in TRANSITIONS.items() for after in afters.split())
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.name)
@@ -39,3 +42,51 @@ def test_a_page_for_newcomers_opens_with_pictures(page: str) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_the_drawing_of_the_states_has_every_transition_and_no_other() -> None:
+    assert sorted(pair for pair, _ in arrows()) == PAIRS
+    assert ROUTES.keys() == {pair for pair in PAIRS if NO_ENTRY not in pair}
+
+
+def test_every_arrow_of_the_states_leads_from_border_to_border() -> None:
+    root = ElementTree.fromstring((ROOT / "docs/pictures/states.svg").read_text())
+    boxes = {name: box for group in root.iter(f"{SVG}g") if (name := group.get("data-state")) for box in group[:1]}
+    apart = [
+        (pair, x, y)
+        for pair, ends in arrows()
+        for state, (x, y) in zip(pair, ends, strict=True)
+        if state != NO_ENTRY and not is_on_border(boxes[state], x, y)
+    ]
+    assert apart == []
+
+
+def is_on_border(box: ElementTree.Element, x: int, y: int) -> bool:
+    left, top, width, height = (int(box.get(name, "")) for name in ("x", "y", "width", "height"))
+    right, bottom = left + width, top + height
+    return left <= x <= right and top <= y <= bottom and (x in (left, right) or y in (top, bottom))
+
+
+def test_the_page_about_moves_explains_every_transition() -> None:
+    rows = re.findall(r"^\| `?(\w+)`? \| `?(\w+)`? \| .+ \| .*\|$", (ROOT / "docs/built/moves.md").read_text(), re.M)
+    assert sorted((before, after) for before, after in rows if (before, after) != ("from", "to")) == PAIRS
+
+
+def arrows() -> Iterator[tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]]:
+    """Return each arrow as the states that it joins, and the points where it begins and ends."""
+    root = ElementTree.fromstring((ROOT / "docs/pictures/states.svg").read_text())
+    for group in root.iter(f"{SVG}g"):
+        if before := group.get("data-from"):
+            (path,) = group.findall(f"{SVG}path")
+            points = list(corners(path.get("d", "")))
+            yield (before, group.get("data-to", "")), (points[0], points[-1])
+
+
+def corners(way: str) -> Iterator[tuple[int, int]]:
+    """Return the point that each command of a path leads to."""
+    x = y = 0
+    for command, text in re.findall(r"([A-Z])([^A-Z]*)", way):
+        numbers = [int(number) for number in text.split()]
+        x = numbers[-1 if command == "H" else -2] if command != "V" else x
+        y = numbers[-1] if command != "H" else y
+        yield x, y
