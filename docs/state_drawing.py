@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
+from reassign.core.model.states import ENDED
+
 Pair = tuple[str, str]
 NO_ENTRY = "none"
 WIDTH, HEIGHT = 830, 500
@@ -35,8 +37,6 @@ TRANSITIONS: dict[str, str] = {
     "Cancelled": f"Completed {NO_ENTRY}",
     "Failed": f"Completed {NO_ENTRY}",
 }
-
-ENDED = frozenset({"Completed", "Cancelled", "Failed"})
 
 LEFT, RIGHT, UP, DOWN = (-1, 0), (1, 0), (0, -1), (0, 1)
 ENTRANCES: dict[str, tuple[int, int, tuple[int, int]]] = {

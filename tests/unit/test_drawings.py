@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from docs.state_drawing import NO_ENTRY, ROUTES, TRANSITIONS
 
+from reassign.core.model.states import State
+
 ROOT = Path(__file__).parents[2]
 DRAWINGS = sorted(ROOT.glob("docs/**/*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -70,6 +72,11 @@ def is_on_border(box: ElementTree.Element, x: int, y: int) -> bool:
 def test_the_page_about_moves_explains_every_transition() -> None:
     rows = re.findall(r"^\| `?(\w+)`? \| `?(\w+)`? \| .+ \| .*\|$", (ROOT / "docs/built/moves.md").read_text(), re.M)
     assert sorted((before, after) for before, after in rows if (before, after) != ("from", "to")) == PAIRS
+
+
+def test_the_page_about_moves_explains_every_state() -> None:
+    table = (ROOT / "docs/built/moves.md").read_text().partition("| state | meaning |\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(State)
 
 
 def arrows() -> Iterator[tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]]:
