@@ -116,7 +116,7 @@ crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.unit.argocd_testdata
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.argocd_config
-	PYTHONPATH=operator:deploy/local $(PYTHON) docs/made.py
+	PYTHONPATH=operator:deploy/local:. $(PYTHON) docs/made.py
 
 docs: $(VENV)  ## build the pages as a site that opens without a network: site/index.html
 	@$(PYTHON) -m sphinx --quiet --nitpicky --fail-on-warning docs site

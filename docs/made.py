@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference that come from the code: `make crds`."""
+"""Writes what comes from the code: the pages of docs/reference, and the drawing of the states. `make crds`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from docs.state_drawing import TRANSITIONS, drawing
 from prometheus_client import Metric
 from prometheus_client.metrics import MetricWrapperBase
 from typer.testing import CliRunner
@@ -22,7 +23,7 @@ from reassign.core.report import waits
 from reassign.core.report.events import Happened
 from reassign.errors import Reason
 
-FOLDER = Path(__file__).parent / "reference"
+FOLDER = Path(__file__).parent
 KINDS = ("KafkaCluster", "PartitionReassignment", "ReassignmentPlan")
 
 RESOURCES_HEAD = """\
@@ -98,14 +99,15 @@ WAITS = (
 
 
 def pages() -> dict[str, str]:
-    """The text of each page, by the name of its file."""
+    """Return the text of each page and drawing, by the path of its file below docs/."""
     return {
-        "resources.md": RESOURCES_HEAD + "".join(_resources()),
-        "values.md": VALUES_HEAD + table(),
-        "metrics.md": METRICS_HEAD + "".join(sorted(_metrics())),
-        "events.md": EVENTS_HEAD + _rows((f"`{name}`", text) for name, text, _ in _documented(Happened)),
-        "reasons.md": REASONS_HEAD + "".join(_reasons()),
-        "options.md": OPTIONS_HEAD + "".join(_help()),
+        "reference/resources.md": RESOURCES_HEAD + "".join(_resources()),
+        "reference/values.md": VALUES_HEAD + table(),
+        "reference/metrics.md": METRICS_HEAD + "".join(sorted(_metrics())),
+        "reference/events.md": EVENTS_HEAD + _rows((f"`{name}`", text) for name, text, _ in _documented(Happened)),
+        "reference/reasons.md": REASONS_HEAD + "".join(_reasons()),
+        "reference/options.md": OPTIONS_HEAD + "".join(_help()),
+        "pictures/states.svg": drawing({before: afters.split() for before, afters in TRANSITIONS.items()}),
     }
 
 

@@ -27,8 +27,6 @@ PLACEHOLDERS = {
     "CONFIGMAP": "main-cancelled-1",
     "NAME": "main",
     "VERSION": "0.1.0",
-    "YOUR-IMAGE": "registry.example/op",
-    "YOUR-TAG": "0.1.0",
 }
 
 

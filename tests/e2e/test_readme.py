@@ -39,7 +39,7 @@ def carry_out(section: str, names: str) -> None:
 
 def test_the_first_move_and_plan_run_as_the_readme_says(example: World) -> None:
     world = example
-    carry_out("A first reassignment", f"kpr/{MOVE}")
+    carry_out("A first move", f"kpr/{MOVE}")
     assert world.kafka.replicas(EXAMPLE) == {0: [3, 1, 2], 1: [0, 2, 3]}
     carry_out("A first plan", f"krp/{PLAN}")
     replicas = world.kafka.replicas(EXAMPLE)

@@ -60,7 +60,7 @@ def test_pages_use_the_words_of_the_field(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in pages.PAGES if ROOT / "docs" not in page.parents], ids=str)
 def test_a_link_of_a_page_beside_the_site_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+    links = re.findall(r"(?:\]\(|<img src=\")(?!https?:)([^)#\s\"]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 

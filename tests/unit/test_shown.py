@@ -83,11 +83,16 @@ def test_make_help_lists_every_target_in_lines_that_fit() -> None:
     assert [line for line in said.splitlines() if len(line) > 100] == []
 
 
-def test_a_readme_example_copies_what_the_steps_before_it_have_not() -> None:
+def test_the_readme_shows_the_example_that_it_applies() -> None:
+    (shown,) = [found for block, found in manifests() if block.page == "README.md"]
+    assert shown == yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
+
+
+def test_an_example_of_the_platform_copies_what_the_steps_before_it_have_not() -> None:
     first = yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
     drained = yaml.safe_load((EXAMPLES / "reassignmentplan.yaml").read_text())["spec"]["goal"]["drainBrokers"]
     at = replicas(first)
-    shown = [found for block, found in manifests() if block.page == "README.md"]
+    shown = [found for block, found in manifests() if block.page == "docs/quickstart/local.md"]
     for manifest in (found for found in shown if found.get("kind") == "PartitionReassignment"):
         targets = replicas(manifest)
         assert [len(set(target) - set(at[key])) for key, target in targets.items()] == [1]  # half a minute for one

@@ -1,0 +1,212 @@
+"""Draws the states of a partition and the arrows between them, as SVG: positions by hand, arrows from TRANSITIONS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+
+from reassign.core.model.states import ENDED
+
+Pair = tuple[str, str]
+NO_ENTRY = "none"
+WIDTH, HEIGHT = 830, 500
+BOX_WIDTH, BOX_HEIGHT, STUB = 112, 40, 26
+
+CENTRES: dict[str, tuple[int, int]] = {
+    "Superseding": (116, 44),
+    "Failed": (516, 44),
+    "Settling": (716, 44),
+    "Submitting": (116, 150),
+    "InFlight": (316, 150),
+    "Completed": (716, 150),
+    "Cancelling": (316, 320),
+    "Restoring": (516, 320),
+    "Cancelled": (716, 320),
+}
+"""The middle of each state's box."""
+
+TRANSITIONS: dict[str, str] = {
+    NO_ENTRY: "Submitting Superseding InFlight Settling Completed Failed Cancelled",
+    "Superseding": NO_ENTRY,
+    "Settling": f"{NO_ENTRY} Completed",
+    "Submitting": f"InFlight Completed Cancelling Cancelled {NO_ENTRY}",
+    "InFlight": f"Completed Cancelling Cancelled {NO_ENTRY}",
+    "Cancelling": f"Restoring Completed Cancelled {NO_ENTRY}",
+    "Restoring": f"Cancelling Cancelled {NO_ENTRY}",
+    "Completed": NO_ENTRY,
+    "Cancelled": f"Completed {NO_ENTRY}",
+    "Failed": f"Completed {NO_ENTRY}",
+}
+
+LEFT, RIGHT, UP, DOWN = (-1, 0), (1, 0), (0, -1), (0, 1)
+ENTRANCES: dict[str, tuple[int, int, tuple[int, int]]] = {
+    "Superseding": (60, 36, LEFT),
+    "Failed": (460, 36, LEFT),
+    "Settling": (772, 36, RIGHT),
+    "Submitting": (60, 142, LEFT),
+    "InFlight": (296, 130, UP),
+    "Completed": (772, 142, RIGHT),
+    "Cancelled": (772, 312, RIGHT),
+}
+"""Where a partition without an entry comes into a state: a point of its box, and the side that it comes from."""
+
+EXITS: dict[str, tuple[int, int, tuple[int, int]]] = {
+    "Superseding": (60, 52, LEFT),
+    "Failed": (460, 52, LEFT),
+    "Settling": (772, 52, RIGHT),
+    "Submitting": (60, 158, LEFT),
+    "InFlight": (336, 130, UP),
+    "Completed": (772, 158, RIGHT),
+    "Cancelling": (260, 330, LEFT),
+    "Restoring": (516, 340, DOWN),
+    "Cancelled": (772, 328, RIGHT),
+}
+"""Where an entry is removed, likewise."""
+
+ROUTES: dict[Pair, str] = {
+    ("Submitting", "InFlight"): "M172 150H260",
+    ("Submitting", "Completed"): "M140 130V96Q140 84 152 84H614Q626 84 626 96V128Q626 140 638 140H660",
+    ("Submitting", "Cancelling"): "M140 170V300Q140 312 152 312H260",
+    ("Submitting", "Cancelled"): "M92 170V412Q92 424 104 424H728Q740 424 740 412V340",
+    ("InFlight", "Completed"): "M372 156H660",
+    ("InFlight", "Cancelling"): "M316 170V300",
+    ("InFlight", "Cancelled"): "M352 170L682 300",
+    ("Cancelling", "Restoring"): "M372 312H460",
+    ("Cancelling", "Completed"): "M352 300L682 170",
+    ("Cancelling", "Cancelled"): "M340 340V376Q340 388 352 388H678Q690 388 690 376V340",
+    ("Restoring", "Cancelling"): "M460 328H372",
+    ("Restoring", "Cancelled"): "M572 320H660",
+    ("Cancelled", "Completed"): "M730 300V170",
+    ("Failed", "Completed"): "M572 44C640 44 684 76 684 130",
+    ("Settling", "Completed"): "M730 64V130",
+}
+"""The way of each arrow between two boxes."""
+
+HAPPY = {("Submitting", "InFlight"), ("InFlight", "Completed"), (NO_ENTRY, "Submitting")}
+BACK = {"Cancelling", "Restoring", "Cancelled"}
+
+LABELS = (
+    (216, 142, "accepted"),
+    (516, 148, "in order and in sync"),
+    (230, 78, "done already"),
+    (228, 226, "edited, deleted,"),
+    (228, 243, "or the brake is set"),
+    (416, 304, "confirmed"),
+    (416, 345, "copies go on"),
+    (616, 312, "restored"),
+    (770, 240, "came true"),
+    (430, 381, "it is back"),
+    (416, 417, "not begun, or ended by another client"),
+)
+"""What moves a partition along the arrow beside it."""
+
+
+def drawing(transitions: Mapping[str, Iterable[str]]) -> str:
+    """Return the drawing. Fail where a state has no position or a transition no way."""
+    pairs = [(before, after) for before, afters in transitions.items() for after in sorted(afters)]
+    states = {state for pair in pairs for state in pair} - {NO_ENTRY}
+    boxes = (_box(state, *CENTRES[state]) for state in sorted(states))
+    body = [*map(_arrow, pairs), *boxes, *(_label(*label) for label in LABELS)]
+    described = escape(" ".join(_sentences(transitions)))
+    return HEAD.format(width=WIDTH, height=HEIGHT, described=described) + "\n".join(body) + "\n" + LEGEND
+
+
+def _sentences(transitions: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Return what the arrows say, for readers who hear the drawing."""
+    for before, afters in transitions.items():
+        yield f"From {before} to {', '.join(sorted(afters))}.".replace(NO_ENTRY, "no entry")
+
+
+def _arrow(pair: Pair) -> str:
+    before, after = pair
+    if before == NO_ENTRY:
+        x, y, (right, down) = ENTRANCES[after]
+        way = f"M{x + STUB * right} {y + STUB * down}L{x} {y}"
+        dot = f'<circle class="begin" cx="{x + STUB * right}" cy="{y + STUB * down}" r="4.5"/>'
+    elif after == NO_ENTRY:
+        x, y, (right, down) = EXITS[before]
+        way = f"M{x} {y}L{x + (STUB - 4) * right} {y + (STUB - 4) * down}"
+        dot = f'<circle class="end" cx="{x + STUB * right}" cy="{y + STUB * down}" r="4"/>'
+    else:
+        way, dot = ROUTES[pair], ""
+    kind = "back" if after in BACK and before != NO_ENTRY else "stub" if NO_ENTRY in pair else "on"
+    kind = "happy" if pair in HAPPY else kind
+    return (
+        f'  <g data-from="{before}" data-to="{after}"><title>{before} → {after}</title>'
+        f'<path class="arrow {kind}" d="{way}"/>{dot}</g>'
+    )
+
+
+def _box(state: str, x: int, y: int) -> str:
+    kind = "ended" if state in ENDED else "active"
+    return (
+        f'  <g data-state="{state}"><rect class="box {kind}" x="{x - BOX_WIDTH // 2}" y="{y - BOX_HEIGHT // 2}" '
+        f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/><text class="name" x="{x}" y="{y + 5}">{state}</text></g>'
+    )
+
+
+def _label(x: int, y: int, text: str) -> str:
+    return f'  <text x="{x}" y="{y}">{text}</text>'
+
+
+HEAD = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" \
+aria-labelledby="title desc">
+  <title id="title">The states of a partition</title>
+  <desc id="desc">{described}</desc>
+  <style>
+    text {{ font: 13px Helvetica, Arial, "Liberation Sans", sans-serif; fill: #57606a; text-anchor: middle; }}
+    .name {{ font-size: 14px; font-weight: bold; fill: #1f2328; }}
+    .legend text {{ text-anchor: start; }}
+    .ground {{ fill: #ffffff; }}
+    .box {{ fill: #ffffff; stroke: #57606a; }}
+    .ended {{ fill: #e7ebef; }}
+    .arrow {{ fill: none; stroke: #8c959f; stroke-width: 1.5; marker-end: url(#stub); }}
+    .on, .happy {{ stroke: #0a5cad; marker-end: url(#on); }}
+    .happy {{ stroke-width: 3; }}
+    .back {{ stroke: #b35900; marker-end: url(#back); }}
+    .begin, #stub path {{ fill: #8c959f; }}
+    .end {{ fill: none; stroke: #8c959f; stroke-width: 1.5; }}
+    #on path {{ fill: #0a5cad; }}
+    #back path {{ fill: #b35900; }}
+    @media (prefers-color-scheme: dark) {{
+      text {{ fill: #9ea7b1; }}
+      .name {{ fill: #e6edf3; }}
+      .ground {{ fill: #0d1117; }}
+      .box {{ fill: #0d1117; stroke: #9ea7b1; }}
+      .ended {{ fill: #2d333b; }}
+      .arrow {{ stroke: #848d97; }}
+      .on, .happy {{ stroke: #6cb2ff; }}
+      .back {{ stroke: #f0a04b; }}
+      .begin, #stub path {{ fill: #848d97; }}
+      .end {{ fill: none; stroke: #848d97; }}
+      #on path {{ fill: #6cb2ff; }}
+      #back path {{ fill: #f0a04b; }}
+    }}
+  </style>
+  <defs>
+    <marker id="stub" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" \
+markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 8 4 0 8z"/></marker>
+    <marker id="on" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="10" markerHeight="10" \
+markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 10 5 0 10z"/></marker>
+    <marker id="back" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="10" markerHeight="10" \
+markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 10 5 0 10z"/></marker>
+  </defs>
+  <rect class="ground" width="{width}" height="{height}" rx="8"/>
+"""
+
+LEGEND = """\
+  <g class="legend">
+    <circle class="begin" cx="34" cy="470" r="4.5"/>
+    <text x="46" y="474">no entry yet</text>
+    <circle class="end" cx="158" cy="470" r="4"/>
+    <text x="170" y="474">the entry is removed</text>
+    <path class="arrow on" d="M326 470H356"/>
+    <text x="364" y="474">to the target</text>
+    <path class="arrow back" d="M474 470H504"/>
+    <text x="512" y="474">the way back</text>
+    <rect class="box ended" x="624" y="461" width="28" height="18" rx="4"/>
+    <text x="660" y="474">ended: nothing in flight</text>
+  </g>
+</svg>
+"""
