@@ -12,8 +12,8 @@ from localplatform.controlplane import ApiServer
 from reassign.api.common import FINALIZER
 from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.controller.objects.reading import wish
+from reassign.core.brake import documents
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.moves.brake import documents
 from reassign.core.plans.model import manifest_digest
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube.access import missing_rights

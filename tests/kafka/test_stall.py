@@ -16,9 +16,9 @@ from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.record import Entry
+from reassign.core.model.row import Kind, Row
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
-from reassign.core.model.verdict import Stall
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
@@ -58,7 +58,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
     moving = resource({tp: (2, 1)}, stallTimeoutSeconds=5, throttle={"interBroker": "200Ki"})
     moving = replace(moving, record={tp: entry})
 
-    def reconcile() -> Stall | None:
+    def reconcile() -> Row:
         nonlocal memory
         began = time.monotonic()
         snapshot = kafka.observe(name, sizes_of=[tp])
@@ -67,11 +67,11 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         memory = replace(memory, recent=recent)
         decision = decide([moving], snapshot, ConfigRead(), memory, ClusterRules(Limits()), datetime.now(UTC))
         memory = decision.memory
-        return decision.verdicts[0].stalls.get(tp)
+        return decision.verdicts[0].rows[tp]
 
     def below_the_produce_rate() -> bool:
-        stall = reconcile()
-        return stall is not None and stall.overdue and stall.problem.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
+        overdue = reconcile().said(Kind.OVERDUE)
+        return overdue is not None and overdue.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
 
     operator = Operator(kafka.client)
     with written_to(kafka, tp):

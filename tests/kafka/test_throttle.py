@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
@@ -19,7 +18,7 @@ from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.kafka.log_dirs import copied, directory, other_directory
 from tests.kafka.throttles import begin, tick
-from tests.unit.throttling import Operator, ended
+from tests.unit.throttling import Operator, ended, with_steps
 
 THEIRS = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
 BROKERS = range(4)
@@ -184,7 +183,7 @@ class Copy:
     def reconcile(self, rate: str, *steps: AlterLogDirs) -> Verdict:
         named = {0: self.there}
         verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
-        verdict = replace(verdict, steps=steps)
+        verdict = with_steps(verdict, *steps)
         self.operator.tick(self.kafka.observe(self.tp.topic, sizes_of=[self.tp]), [verdict])
         return self.operator.after(verdict)
 

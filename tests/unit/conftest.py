@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from structlog.testing import capture_logs
 
+from tests.unit import stages
+
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, max_examples=50, **COMMON)
 settings.register_profile("explore", print_blob=True, max_examples=400, **COMMON)
@@ -22,3 +24,6 @@ def logged() -> Iterator[list[Any]]:
     """What is logged, unprinted."""
     with capture_logs() as logs:
         yield logs
+
+
+stages.watch()

@@ -20,6 +20,7 @@ from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permiss
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Partition, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.core.model.verdict import Verdict
@@ -70,7 +71,7 @@ class Braked:
         """Keep and gate what is decided, and these steps of a resource."""
         rules = ClusterRules(Limits(), execution=self.execution)
         decision = decide([], kafka.snapshot(), ConfigRead(), self.memory, rules, NOW)
-        ours = Verdict(resource({P1: (1, 2, 3)}), {}, steps)
+        ours = Verdict(resource({P1: (1, 2, 3)}), {step.tp: Row(steps=(step,)) for step in steps})
         decision = gate(replace(decision, verdicts=(ours,)), {}, 0.0)
         decision = recorded(decision, {ours.resource.uid: ours.resource})
         decision = kept(decision, asyncio.run(self.actor.copies.keep(decision.keep)))

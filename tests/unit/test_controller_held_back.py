@@ -9,14 +9,15 @@ import pytest
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS
+from reassign.core.brake import undo_foreign
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.resource import Resource
+from reassign.core.model.row import Kind
 from reassign.core.model.snapshot import Broker
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.brake import undo_foreign
-from reassign.core.moves.settle import settle_steps
+from reassign.core.partition.outcomes import settle_steps
 from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
@@ -24,7 +25,7 @@ from reassign.errors import Reason
 from tests.unit.configs import broker, topic
 from tests.unit.sim import START, SimKafka, partitions, resource
 from tests.unit.throttled_brokers import NEW, OLD, Client, snapshot
-from tests.unit.throttling import Operator, grow_up
+from tests.unit.throttling import Operator, grow_up, with_steps
 from tests.unit.world import LATER, OURS, World, forget
 from tests.unit.world import THEIRS as MOVED
 
@@ -47,12 +48,12 @@ def operator(client: Client) -> Operator:
 
 def test_no_log_dir_is_requested_while_its_move_is_held_back(operator: Operator) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW), P1: (OLD, (1, 0))}, "5Ki")
-    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
+    verdict = with_steps(verdict, AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps)
     operator.tick(snapshot(), [verdict])
     left = operator.after(verdict)
     assert left.steps == (Alter(P1, (1, 0)),)
     assert left.must_record
-    problem = left.waiting[P0][1]
+    problem = left.rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -93,8 +94,8 @@ def test_a_foreign_move_is_not_cancelled_for_one_without_a_throttle(
     assert verdict.steps == (Cancel(P0, (1, 3)),)
     operator.tick(kafka.snapshot(), [verdict])
     left = operator.after(verdict)
-    assert (left.steps, left.record, left.notes) == ((), {}, {})
-    problem = left.waiting[P0][1]
+    assert (left.steps, left.record, left.rows[P0].said(Kind.NOTE)) == ((), {}, None)
+    problem = left.rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -107,7 +108,7 @@ def test_a_foreign_move_is_not_cancelled_without_room_in_the_record(
     verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
     left = operator.after(verdict)
-    problem = left.waiting[P0][1]
+    problem = left.rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert (left.steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
@@ -157,7 +158,7 @@ def test_the_brake_cancels_at_once_what_a_refused_throttle_has_left_alone(
     _, recent = settle_steps(operator.after(verdict), {}, running(kafka), 1.0)
     verdict = judged(superseding, kafka, recent)
     assert verdict.steps == ()
-    state, problem = verdict.waiting[P0]
+    state, problem = verdict.rows[P0].shown()
     assert problem is not None
     assert (state, problem.reason) == ("Blocked", Reason.NOT_AUTHORIZED)
     assert undo_foreign([P0], kafka.snapshot(), recent).cancels == (Cancel(P0, (1, 3)),)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reassign.controller.cluster.observer import SURVEY_SECONDS
+from reassign.core.admission.pacing import Pacer
 from reassign.core.model.snapshot import Partition, Topic
-from reassign.core.moves.pacing import Pacer
 from reassign.errors import ConflictError
 from tests.unit.world import LATER, OURS, THEIRS, World
 

@@ -12,7 +12,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.controller.supervisor import Supervisor
 from reassign.errors import ApiServerError, Reason, ReassignError
-from tests.unit.records import as_before, held, in_flight_before, parts, record
+from tests.unit.records import held, in_flight_before, parts, record
 from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
 
 Edit = Callable[[Object], None]
@@ -283,18 +283,6 @@ def test_nothing_that_an_earlier_version_kept_in_statuses_counts(world: World) -
         world.delete(name)
     world.tick(until=lambda: world.store.get("uid-other") is None)
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
-
-
-def test_records_of_the_version_before_are_taken_over_once(world: World) -> None:
-    as_before(world)
-    world.tick()
-    assert record(world)[OURS.topic]["state"] == "InFlight"
-    [cluster] = parts(world, "main")
-    assert cluster["spec"]["throttle"]["brokers"][0]["broker"] == 9
-    assert held(world, "main")
-    world.delete("move")
-    world.tick(until=lambda: world.store.get("uid-main") is None)
-    assert set(world.kafka.reassignments) == {THEIRS}
 
 
 def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> None:

@@ -18,6 +18,7 @@ from reassign.controller.plans.plans import Plans
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.memory import Instructed
+from reassign.core.model.row import Kind
 from reassign.core.model.snapshot import LogDir, LogDirs, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs
 from reassign.core.model.verdict import Verdict
@@ -28,7 +29,7 @@ from reassign.errors import ClusterError, ConflictError, Reason
 from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import SimKafka, drive, resource, true_conditions
 from tests.unit.throttled_brokers import MOVING, NEW, OLD, P0, P1, START, Client, snapshot
-from tests.unit.throttling import KEY, Operator, ended, grow_up, show_changes
+from tests.unit.throttling import KEY, Operator, ended, grow_up, show_changes, with_steps
 
 
 def dirs(future: int | None = None, copied: bool = False) -> LogDirs:
@@ -77,7 +78,7 @@ def test_a_new_process_waits_before_it_starts_a_throttled_move(client: Client) -
     operator.tick(snapshot(), [verdict])
     left = operator.after(verdict)
     assert (left.steps, left.record, client.changes) == ((), {}, [])
-    problem = left.waiting[P0][1]
+    problem = left.rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.THROTTLE_NOT_SET
 
@@ -99,7 +100,7 @@ def test_a_move_that_cannot_be_throttled_is_blocked_with_the_reason(
     free = operator.verdict("b", {P1: (OLD, NEW)}, None)
     operator.tick(snapshot(), [throttled, free])
     assert operator.after(throttled).steps == ()
-    problem = operator.after(throttled).waiting[P0][1]
+    problem = operator.after(throttled).rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
     assert operator.after(free).steps == (Alter(P1, NEW),)
@@ -120,7 +121,7 @@ def test_what_the_record_has_no_room_for_waits(operator: Operator, monkeypatch: 
     monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
-    problem = operator.after(verdict).waiting[P0][1]
+    problem = operator.after(verdict).rows[P0].said(Kind.PROBLEM)
     assert problem is not None
     assert (operator.after(verdict).steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
@@ -321,14 +322,14 @@ COPY = AlterLogDirs(P0, ((0, "/b"),))
 def copies(operator: Operator, *steps: AlterLogDirs, rate: str | None = "7Ki") -> Verdict:
     """A resource that has P0 copied to /b of broker 0, and takes these steps now."""
     verdict = operator.verdict("a", {P0: (OLD, OLD)}, None, begun=True, log_dir=rate, dirs={0: "/b"})
-    return replace(verdict, steps=steps)
+    return with_steps(verdict, *steps)
 
 
 def test_a_log_dir_copy_begins_in_the_tick_that_throttles_it(operator: Operator, client: Client) -> None:
     verdict = copies(operator, COPY)
     assert operator.tick(shown(dirs()), [verdict])
     left = operator.after(verdict)
-    assert (left.steps, left.stalls) == ((COPY,), {})
+    assert (left.steps, left.rows[P0].says) == ((COPY,), ())
     assert client.store == {**START, broker(0): {LOG_DIR_RATE: "7168"}}
 
 
@@ -344,14 +345,14 @@ def test_the_rate_is_removed_when_the_copy_ends_though_partition_is_held(operato
 
 def test_a_broker_move_into_a_named_log_dir_needs_no_log_dir_rate(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, log_dir="7Ki", dirs={2: "/b"})
-    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
+    verdict = with_steps(verdict, AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps)
     assert not operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
     assert (operator.after(verdict).steps, client.asked) == (verdict.steps, 0)
 
 
 def test_a_copy_that_makes_good_what_a_broker_forgot_is_throttled_first(operator: Operator, client: Client) -> None:
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, None, begun=True, log_dir="7Ki", dirs={2: "/b"})
-    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)),))
+    verdict = with_steps(verdict, AlterLogDirs(P0, ((2, "/b"),)))
     forgotten = {**dirs(), 2: {"/a": LogDir(logs={P0: 5}), "/b": LogDir()}}
     operator.tick(shown(forgotten, in_flight={P0: MOVING}), [verdict])
     assert operator.after(verdict).steps == (AlterLogDirs(P0, ((2, "/b"),)),)
@@ -364,7 +365,9 @@ def test_a_copy_that_cannot_be_throttled_is_blocked_with_the_reason(operator: Op
     operator.tick(shown(dirs()), [verdict])
     assert operator.after(verdict).steps == ()
     assert operator.after(verdict).record[P0].state == "InFlight"
-    assert operator.after(verdict).stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+    stall = operator.after(verdict).rows[P0].said(Kind.STALL)
+    assert stall is not None
+    assert stall.reason is Reason.NOT_AUTHORIZED
     free = copies(operator, COPY, rate=None)
     operator.tick(shown(dirs()), [free])
     assert operator.after(free).steps == (COPY,)
@@ -384,13 +387,15 @@ def test_ending_a_copy_does_not_wait_for_another_brokers_throttle(operator: Oper
     ending = {1: {"/a": LogDir(logs={P0: 9}), "/b": LogDir(futures={P0: 3})}}
     operator.tick(shown({**dirs(), **ending}), [verdict])
     assert operator.after(verdict).steps == (AlterLogDirs(P0, ((1, "/a"),)),)
-    assert operator.after(verdict).stalls[P0].problem.reason is Reason.NOT_AUTHORIZED
+    stall = operator.after(verdict).rows[P0].said(Kind.STALL)
+    assert stall is not None
+    assert stall.reason is Reason.NOT_AUTHORIZED
 
 
 def test_a_partition_that_cannot_be_throttled_is_not_altered(operator: Operator, client: Client) -> None:
     client.denied.add(broker(0))
     verdict = operator.verdict("a", {P0: (OLD, (0, 2))}, None, log_dir="7Ki", dirs={0: "/b", 2: "/b"})
-    verdict = replace(verdict, steps=(AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps))
+    verdict = with_steps(verdict, AlterLogDirs(P0, ((2, "/b"),)), *verdict.steps)
     operator.tick(shown({**dirs(), 2: {"/a": LogDir(), "/b": LogDir()}}), [verdict])
     left = operator.after(verdict)
     assert (left.steps, left.record, left.must_record) == ((), {}, False)

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 from reassign.api.kafka_cluster import Execution
+from reassign.core.brake import documents, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.model.memory import RETRY_SECONDS, Recent
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect
-from reassign.core.moves.brake import documents, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.errors import Reason
 from tests.unit.sim import SimKafka, drive, partitions, pull, ready_reason, refused, resource, states, true_conditions
 

@@ -17,7 +17,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus, Par
 from reassign.core import checks
 from reassign.core.checks.brokers import fenced_broker, unknown_broker
 from reassign.core.checks.budget import budget
-from reassign.core.checks.chain import ADMISSION, DRY_RUN, WAITS, Check, Violation, fails, first_violation, waiting
+from reassign.core.checks.chain import ADMISSION, DRY_RUN, WAITS, Check, Violation, fails, first_violation, waits
 from reassign.core.checks.deadline import deadline, deadline_passed
 from reassign.core.checks.disk import disk, silence
 from reassign.core.checks.existence import existence
@@ -126,16 +126,16 @@ SAID = Problem(Reason.REQUEST_FAILED, "it is said")
 
 @pytest.mark.parametrize("check", [check for check in ADMISSION if check not in {*WAITS, silence}])
 def test_a_violated_check_blocks_the_partition(check: Check) -> None:
-    assert waiting(an_input(), Violation(check, SAID)) == (PartitionState.BLOCKED, SAID)
+    assert waits(an_input(), Violation(check, SAID)).shown() == (PartitionState.BLOCKED, SAID)
 
 
 @pytest.mark.parametrize("check", [served, hold, idle, budget])
 def test_a_partition_that_waits_for_its_turn_is_pending(check: Check) -> None:
-    assert waiting(an_input(), Violation(check, SAID)) == (PartitionState.PENDING, SAID)
+    assert waits(an_input(), Violation(check, SAID)).shown() == (PartitionState.PENDING, SAID)
 
 
 def test_a_partition_waits_for_metadata_without_a_problem() -> None:
-    assert waiting(an_input(), Violation(settled, SAID)) == (PartitionState.PENDING, None)
+    assert waits(an_input(), Violation(settled, SAID)).shown() == (PartitionState.PENDING, None)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
-from reassign.core.moves.settle import settle_steps
+from reassign.core.partition.outcomes import settle_steps
 from reassign.core.throttle.diff import Diff
 from reassign.core.throttle.stage import _sent
 from reassign.core.tick import doubts

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
+from reassign.core.admission.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
 from reassign.core.model.memory import Recent
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
 from reassign.core.report.events import halvings
 from reassign.core.tick import decide
 from tests.unit.examples import examples
@@ -285,7 +285,7 @@ def test_a_log_dir_copy_uses_a_slot_and_a_wait_for_in_sync_does_not(
 ) -> None:
     (tp,) = partitions(1)
     entry = Entry("id-orders", (0, 1), (0, 1), State.IN_FLIGHT, log_dirs=log_dirs)
-    verdict = Verdict(resource({tp: (0, 1)}), {tp: entry})
+    verdict = Verdict.of(resource({tp: (0, 1)}), {tp: entry})
     assert places_taken([verdict], SimKafka({tp: (0, 1)}).snapshot()) == (taken, 0)
 
 

@@ -20,9 +20,10 @@ from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.states import State
-from reassign.core.model.steps import Alter
+from reassign.core.model.steps import Alter, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import Event
 from reassign.core.throttle.desired import bounded, log_dir_moves_of
@@ -216,14 +217,18 @@ class Operator:
         named = tuple(sorted((dirs or {}).items()))
         ids = {tp: self.topic_ids.get(tp.topic, f"id-{tp.topic}") for tp in moves}
         record = {tp: Entry(ids[tp], tuple(old), tuple(to), state, log_dirs=named) for tp, (old, to) in moves.items()}
-        steps = () if begun else tuple(Alter(tp, tuple(to)) for tp, (_, to) in moves.items())
-        return Verdict(judged, record, steps)
+        return Verdict(judged, {tp: Row(e, () if begun else (Alter(tp, e.target),)) for tp, e in record.items()})
+
+
+def with_steps(verdict: Verdict, *steps: Step) -> Verdict:
+    """The verdict with these steps in place of its own."""
+    rows = verdict.rows.items()
+    return verdict.with_rows({tp: replace(row, steps=tuple(s for s in steps if s.tp == tp)) for tp, row in rows})
 
 
 def ended(verdict: Verdict) -> Verdict:
     """The same resource, its moves over."""
-    over = {tp: entry.to(State.COMPLETED) for tp, entry in verdict.record.items()}
-    return replace(verdict, record=over, steps=())
+    return verdict.with_rows({tp: Row(entry.to(State.COMPLETED)) for tp, entry in verdict.record.items()})
 
 
 def grown_up(memory: ThrottleMemory) -> ThrottleMemory:

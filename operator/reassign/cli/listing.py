@@ -15,9 +15,9 @@ from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import ListOutput
 from reassign.cli.refs import Kube
+from reassign.core.brake import TargetReplicas, documents
 from reassign.core.cluster import check_identity
 from reassign.core.model.progress import amount
-from reassign.core.moves.brake import TargetReplicas, documents
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object

@@ -115,8 +115,8 @@ def findings(
         name = f"{resource.namespace}/{resource.name}"
         if resource.unsupported:
             results.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
-        waiting = verdicts[resource.uid].waiting
-        results += [Finding(name, tp, *waiting[tp]) for tp in sorted(waiting)]
+        rows = verdicts[resource.uid].rows
+        results += [Finding(name, tp, *rows[tp].shown()) for tp in sorted(rows) if rows[tp].waits]
     return results
 
 

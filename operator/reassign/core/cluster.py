@@ -17,6 +17,7 @@ from reassign.api.kafka_cluster import (
 )
 from reassign.api.limits import MAX_FOREIGN
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
@@ -24,7 +25,6 @@ from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.moves.brake import foreign, partitions_held_by
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event, Happened
 from reassign.core.throttle.stage import left_in_flight

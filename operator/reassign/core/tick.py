@@ -11,12 +11,15 @@ Resources are judged in the order of their age, so that the older one goes first
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.core.admission.admit import admit
+from reassign.core.admission.pacing import Pacer
+from reassign.core.brake import TargetReplicas, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
@@ -27,18 +30,16 @@ from reassign.core.model.problem import Names, Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.admit import admit
-from reassign.core.moves.adopt import holders_of, with_adopted
-from reassign.core.moves.brake import TargetReplicas, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
-from reassign.core.moves.follow import follow
-from reassign.core.moves.pacing import Pacer
-from reassign.core.moves.settle import sent_through, settle_steps
-from reassign.core.moves.stall import stalls
-from reassign.core.moves.undo import release, undo, undoing
+from reassign.core.partition.adopt import holders_of, with_adopted
+from reassign.core.partition.life import follow
+from reassign.core.partition.outcomes import sent_through, settle_steps
+from reassign.core.partition.stall import stalls
+from reassign.core.partition.undo import release, undo
 from reassign.core.throttle.desired import bounded
 from reassign.core.throttle.stage import (
     ConfigRead,
@@ -141,7 +142,9 @@ def _decide(
     recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
     by_age = sorted((bounded(r, rules.throttle) for r in resources), key=lambda r: r.age_key)
     records = [with_adopted(r, snapshot, rules, recent.holders) for r in by_age]
-    verdicts = [Verdict(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)]
+    verdicts = [
+        Verdict.of(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)
+    ]
     recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
     verdicts = [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts]
     verdicts = [release(follow(verdict, snapshot, recent, rules)) for verdict in verdicts]
@@ -200,7 +203,7 @@ def recorded(
     recent = decision.memory.recent.put_off({v.resource.uid: problem for v, problem in met if v.starts})
     memory = replace(decision.memory, recent=recent)
     verdicts = [
-        replace(v, resource=resources[v.resource.uid]) if v.resource.uid in resources else undoing(v)
+        replace(v, resource=resources[v.resource.uid]) if v.resource.uid in resources else _only_undo(v)
         for v in decision.verdicts
         if not v.release
     ]
@@ -220,19 +223,20 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
         moves: TargetReplicas = {**decision.memory.kept, **decision.keep}
         return replace(decision, memory=replace(decision.memory, kept=moves))
 
-    def goes_on(step: Step) -> bool:
-        return not isinstance(step, Cancel) or step.tp in decision.memory.kept.keys() - decision.keep.keys()
-
+    was_kept = decision.memory.kept.keys() - decision.keep.keys()
     verdicts = tuple(  # what is being deleted goes back by its own record
-        v if v.resource.deleted else replace(v, steps=tuple(filter(goes_on, v.steps))) for v in decision.verdicts
+        v
+        if v.resource.deleted
+        else _withhold(v, lambda row, step: isinstance(step, Cancel) and step.tp not in was_kept)
+        for v in decision.verdicts
     )
-    cancels = tuple(filter(goes_on, decision.brake.cancels))
+    cancels = tuple(cancel for cancel in decision.brake.cancels if cancel.tp in was_kept)
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
 
 def only_undone(decision: Decision) -> Decision:
     """The decision without what begins. What is recorded already was not sent: the next tick judges it again."""
-    return replace(decision, verdicts=tuple(map(undoing, decision.verdicts)))
+    return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
 
 
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
@@ -245,6 +249,20 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
     if decision.brake:
         recent = recent.remember(met_by(decision.brake, outcomes), at)
     return replace(decision, verdicts=tuple(verdicts), memory=replace(decision.memory, recent=recent))
+
+
+def _only_undo(verdict: Verdict) -> Verdict:
+    """Return the verdict with the steps that bring something back, and without all others."""
+    return _withhold(verdict, lambda row, step: not row.goes_back)
+
+
+def _withhold(verdict: Verdict, withheld: Callable[[Row, Step], bool]) -> Verdict:
+    """Return the verdict without some of its steps, as if they had not been decided."""
+    rows = {}
+    for tp, row in verdict.rows.items():
+        if steps := [step for step in row.steps if withheld(row, step)]:
+            rows[tp] = row.withhold(steps, verdict.resource.record.get(tp))
+    return verdict.with_rows(rows)
 
 
 def _error(

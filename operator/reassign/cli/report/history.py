@@ -26,8 +26,8 @@ from reassign.api.partition_reassignment import (
 from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.core.model.record import Entry, read_record
+from reassign.core.model.row import STATUS
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.verdict import SHOWN
 from reassign.errors import Reason
 from reassign.text import counted, first_error
 
@@ -244,7 +244,7 @@ def _rows(
         reason = entry.problem.reason if entry.problem else None
         message = entry.problem.message if entry.problem else None
         times = entry.began, entry.ended, entry.waited_for
-        rows[tp] = Row(tp, SHOWN[entry.state], entry.original, entry.target, *times, None, reason, message)
+        rows[tp] = Row(tp, STATUS[entry.state], entry.original, entry.target, *times, None, reason, message)
     for detail in status.partitions:
         tp = TopicPartition(detail.topic, detail.partition)
         rows[tp] = _described(tp, detail, rows.get(tp))

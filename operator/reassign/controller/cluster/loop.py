@@ -30,6 +30,7 @@ from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.controller.writing.writer import Reporter
+from reassign.core.admission.pacing import take_sample
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
@@ -46,7 +47,6 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
-from reassign.core.moves.pacing import take_sample
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle

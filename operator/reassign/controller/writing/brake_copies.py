@@ -13,8 +13,8 @@ import structlog
 
 from reassign.api.common import GROUP
 from reassign.api.limits import MAX_BRAKE_COPIES, MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS
+from reassign.core.brake import TargetReplicas, documents
 from reassign.core.model.problem import Problem
-from reassign.core.moves.brake import TargetReplicas, documents
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient
 

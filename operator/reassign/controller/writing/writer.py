@@ -28,7 +28,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
-from reassign.core.moves.undo import released
+from reassign.core.partition.undo import released
 from reassign.core.plans.model import PlanResource, Unread
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions

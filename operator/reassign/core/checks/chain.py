@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import PartitionState, WhenInFlight
+from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.brokers import fenced_broker, unknown_broker
 from reassign.core.checks.budget import budget
 from reassign.core.checks.deadline import deadline
@@ -22,7 +22,7 @@ from reassign.core.checks.log_dirs import log_directory
 from reassign.core.checks.permission import permission
 from reassign.core.checks.replicas import expected_replicas, replication_factor
 from reassign.core.model.problem import Problem
-from reassign.core.model.verdict import Waiting
+from reassign.core.model.row import BLOCKED, PENDING, Row, waiting
 from reassign.errors import Reason
 
 Check = Callable[[Input], Problem | None]
@@ -87,9 +87,9 @@ def fails(i: Input, violation: Violation) -> bool:
     )
 
 
-def waiting(i: Input, violation: Violation) -> Waiting:
+def waits(i: Input, violation: Violation) -> Row:
     """Return what to say of a partition that a check holds back; while metadata settles, there is nothing to say."""
     if violation.check is settled:
-        return Waiting(PartitionState.PENDING)
+        return waiting(PENDING)
     pending = violation.check in WAITS or (violation.check is silence and not i.silence_lasts)
-    return Waiting(PartitionState.PENDING if pending else PartitionState.BLOCKED, violation.problem)
+    return waiting(PENDING if pending else BLOCKED, violation.problem)

@@ -35,6 +35,22 @@ class State(StrEnum):
     """It is not moved: its deadline passed, or another client was moving it and whenInFlight is Fail."""
 
 
+TRANSITIONS: Mapping[State | None, frozenset[State | None]] = {
+    None: frozenset(State) - {State.CANCELLING, State.RESTORING},
+    State.SUPERSEDING: frozenset({None}),
+    State.SUBMITTING: frozenset(
+        {State.IN_FLIGHT, State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}
+    ),
+    State.IN_FLIGHT: frozenset({State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}),
+    State.SETTLING: frozenset({State.COMPLETED, None}),
+    State.CANCELLING: frozenset({State.RESTORING, State.COMPLETED, State.CANCELLED, None}),
+    State.RESTORING: frozenset({State.CANCELLING, State.CANCELLED, None}),
+    State.COMPLETED: frozenset({None}),
+    State.CANCELLED: frozenset({State.COMPLETED, None}),
+    State.FAILED: frozenset({State.COMPLETED, None}),
+}
+"""The states that a partition can come to from each; None: it has no entry. docs/built/moves.md says when."""
+
 ENDED = frozenset({State.COMPLETED, State.CANCELLED, State.FAILED})
 """Nothing of it is in flight."""
 

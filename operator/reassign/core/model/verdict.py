@@ -1,106 +1,86 @@
-"""What is to happen to one resource: its record from now on, the steps to take, and what to say of each partition."""
+"""What is to happen to one resource: a row for each of its partitions, and whether it is released."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cached_property
 
 from reassign.api.partition_reassignment import PartitionState
-from reassign.core.model.problem import Audience, Problem, render
+from reassign.core.model.problem import Audience, render
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
+from reassign.core.model.row import Kind, Row, Saying
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.states import State
-from reassign.core.model.steps import Alter, Cancel, Elect, Step
-
-SHOWN = {
-    State.SUPERSEDING: PartitionState.CANCELLING,
-    State.SUBMITTING: PartitionState.PENDING,
-    State.IN_FLIGHT: PartitionState.IN_FLIGHT,
-    State.SETTLING: PartitionState.IN_FLIGHT,
-    State.CANCELLING: PartitionState.CANCELLING,
-    State.COMPLETED: PartitionState.COMPLETED,
-    State.CANCELLED: PartitionState.CANCELLED,
-    State.FAILED: PartitionState.FAILED,
-}
+from reassign.core.model.steps import Step
 
 
-class Stall(NamedTuple):
-    """What keeps a move in flight from coming nearer, and whether that has lasted for stallTimeoutSeconds."""
-
-    problem: Problem
-    overdue: bool
-
-
-class Waiting(NamedTuple):
-    """The state of a partition without an entry, Pending or Blocked, and why."""
-
-    state: PartitionState
-    problem: Problem | None = None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Verdict:
-    """What is to happen to one resource. Each stage of a decision returns a new one.
-
-    `waiting` are its partitions without an entry. `problems` are those of partitions with an entry, which stand in
-    the way of its next step; `notes` only say what is being done. `stalls` are of moves that go on by themselves once
-    the cause is removed. `withheld` are the target replicas of moves that the gate left out for more than a moment.
-    `expired`: its deadline has passed, and nothing new starts. `release` removes the finalizer of a resource that is
-    being deleted, `abandoned` says that its deletion deadline did, with moves still in flight.
-    """
+    """What is to happen to one resource. Each stage of a decision returns a new one."""
 
     resource: Resource
-    record: Record
-    steps: tuple[Step, ...] = ()
-    waiting: Mapping[TopicPartition, Waiting] = field(default_factory=dict)
-    problems: Mapping[TopicPartition, Problem] = field(default_factory=dict)
-    stalls: Mapping[TopicPartition, Stall] = field(default_factory=dict)
-    notes: Mapping[TopicPartition, Problem] = field(default_factory=dict)
-    withheld: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    rows: Mapping[TopicPartition, Row] = field(default_factory=dict)
+    """Of the partitions that have an entry in the record, and of those that were judged."""
     expired: bool = False
+    """Whether its deadline has passed, so that nothing new starts."""
     release: bool = False
+    """Whether the finalizer is removed, of a resource that is being deleted."""
     abandoned: bool = False
+    """Whether it is released at its deletion deadline, with moves still in flight."""
+
+    @classmethod
+    def of(cls, resource: Resource, record: Record, *, expired: bool = False) -> Verdict:
+        """Return the verdict before any stage: the record as it is, and nothing to do."""
+        return cls(resource, {tp: Row(entry) for tp, entry in record.items()}, expired)
+
+    def with_rows(self, rows: Mapping[TopicPartition, Row]) -> Verdict:
+        """Return the verdict with these rows in place of its own for the same partitions."""
+        return replace(self, rows={**self.rows, **rows}) if rows else self
+
+    @cached_property
+    def record(self) -> Record:
+        """The record from now on."""
+        return {tp: row.entry for tp, row in self.rows.items() if row.entry}
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps to take, those that bring a partition back before all others."""
+        undo: list[Step] = []
+        others: list[Step] = []
+        for row in self.rows.values():
+            (undo if row.goes_back else others).extend(row.steps)
+        return (*undo, *others)
 
     @property
     def must_record(self) -> bool:
         """Whether the record has to be written before the steps are taken."""
         before = self.resource.record
-        return any(before.get(s.tp) != self.record[s.tp] for s in self.steps if not isinstance(s, Elect))
-
-    def begins(self, step: Step) -> bool:
-        """Whether a move of ours begins with a step, or another client's ends for it.
-
-        A cancel that is recorded already is none: it may have been sent.
-        """
-        entry, before = self.record[step.tp], self.resource.record.get(step.tp)
-        if isinstance(step, Cancel):
-            return entry.state is State.SUPERSEDING and not (before and before.state is State.SUPERSEDING)
-        return isinstance(step, Alter) and entry.state is State.SUBMITTING
+        return any(row.must_record and before.get(tp) != row.entry for tp, row in self.rows.items())
 
     @property
     def starts(self) -> bool:
         """Whether any move begins."""
-        return any(map(self.begins, self.steps))
+        return any(row.begins(self.resource.record.get(tp)) for tp, row in self.rows.items())
 
     @property
     def unsettled(self) -> bool:
         """Whether anything may still have to be followed or cancelled: then the finalizer stays."""
-        return bool((self.waiting and not self.resource.dry_run) or active(self.record))
+        waits = not self.resource.dry_run and any(row.waits for row in self.rows.values())
+        return waits or bool(active(self.record))
 
     @property
     def waits_to_settle(self) -> bool:
         """Whether a partition would start, if what is known of it were not that young."""
-        return any(state is PartitionState.PENDING and problem is None for state, problem in self.waiting.values())
+        return any(row.waits is PartitionState.PENDING and not row.said(Kind.PROBLEM) for row in self.rows.values())
 
 
 def rendered(verdict: Verdict, audience: Audience | None) -> Verdict:
-    """The verdict with its problems as this audience may read them."""
-    return replace(
-        verdict,
-        waiting={tp: Waiting(w.state, w.problem and render(w.problem, audience)) for tp, w in verdict.waiting.items()},
-        problems={tp: render(problem, audience) for tp, problem in verdict.problems.items()},
-        stalls={tp: Stall(render(s.problem, audience), s.overdue) for tp, s in verdict.stalls.items()},
-        notes={tp: render(problem, audience) for tp, problem in verdict.notes.items()},
+    """Return the verdict with its problems as this audience may read them."""
+    return verdict.with_rows(
+        {
+            tp: replace(row, says=tuple(Saying(kind, render(problem, audience)) for kind, problem in row.says))
+            for tp, row in verdict.rows.items()
+            if row.says
+        }
     )

@@ -28,16 +28,16 @@ class Conclusion:
 
 def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
     """Return the conclusion from what each partition would come to."""
-    waiting = sorted(verdict.waiting.items())
-    counts = Counter(state for _, (state, _) in waiting)
-    summary = f"{counts[PartitionState.PENDING]} of {len(waiting)} partitions would move"
+    rows = sorted((tp, row.shown()) for tp, row in verdict.rows.items() if row.waits)
+    counts = Counter(state for _, (state, _) in rows)
+    summary = f"{counts[PartitionState.PENDING]} of {len(rows)} partitions would move"
     if blocked := counts[PartitionState.BLOCKED]:
         summary += f", {blocked} {'is' if blocked == 1 else 'are'} blocked"
     if completed := counts[PartitionState.COMPLETED]:
         summary += f", {completed} {'is at its' if completed == 1 else 'are at their'} target"
     moves = [f"to broker {broker}: {amount(size)}" for broker, size in sorted(_to_come(verdict, snapshot).items())]
     message = "; ".join([summary, ", ".join(moves)] if moves else [summary])
-    problems = [(tp, problem) for tp, (state, problem) in waiting if state is PartitionState.BLOCKED and problem]
+    problems = [(tp, problem) for tp, (state, problem) in rows if state is PartitionState.BLOCKED and problem]
     # it does not pass before a user has done his part
     if first := next((p for p in problems if p[1].reason in NEEDS_USER), next(iter(problems), None)):
         tp, problem = first
@@ -48,9 +48,9 @@ def conclude(verdict: Verdict, snapshot: Snapshot) -> Conclusion:
 def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
     """Return the bytes by the broker that would get them, where their sizes are known."""
     to_come: Counter[int] = Counter()
-    for tp, (state, _) in verdict.waiting.items():
+    for tp, row in verdict.rows.items():
         partition, size = snapshot.partition(tp), leader_bytes(tp, snapshot)
-        if state is PartitionState.PENDING and partition and size is not None:
+        if row.waits is PartitionState.PENDING and partition and size is not None:
             for broker in set(verdict.resource.wanted[tp]) - set(partition.replicas):
                 to_come[broker] += size
     return to_come

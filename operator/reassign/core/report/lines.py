@@ -9,8 +9,9 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus, Par
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import CopyProgress
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.model.verdict import SHOWN, Verdict
+from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import COSTS
 from reassign.errors import Reason
 
@@ -42,22 +43,12 @@ def lines_of(verdict: Verdict, targets: Mapping[TopicPartition, Sequence[int]], 
 def _line(
     verdict: Verdict, tp: TopicPartition, target: Sequence[int], snapshot: Snapshot, said: Problem | None
 ) -> Line:
-    entry = verdict.record.get(tp)
+    row = verdict.rows.get(tp, Row())
     asked = verdict.resource.asked.get(tp)
-    named = entry.log_dirs if entry else asked.named if asked else ()
-    size = bytes_to_copy(tp, entry, target, named, snapshot)
-    if entry is None:
-        state, problem = verdict.waiting.get(tp, (PartitionState.PENDING, None))
-        return Line(tp, state, problem, size)
-    problem = verdict.problems.get(tp)
-    if problem and SHOWN[entry.state] is PartitionState.IN_FLIGHT:
-        return Line(tp, PartitionState.BLOCKED, problem, size)
-    stall = verdict.stalls.get(tp)
-    shown = problem or verdict.notes.get(tp) or (stall.problem if stall and stall.overdue else None)
-    if said and said.reason in COSTS and SHOWN[entry.state] is PartitionState.CANCELLING:
-        shown = shown or said  # known only while the move is listed, it stands until the cancel is confirmed
-    shown = shown or (stall.problem if stall else entry.problem)
-    return Line(tp, SHOWN[entry.state], _with_cause(shown, said), size)
+    named = row.entry.log_dirs if row.entry else asked.named if asked else ()
+    cost = said if said and said.reason in COSTS else None
+    state, problem = row.shown(cost)
+    return Line(tp, state, _with_cause(problem, said), bytes_to_copy(tp, row.entry, target, named, snapshot))
 
 
 def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.checks.hold import HOLDS
@@ -10,9 +11,10 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.row import Kind
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
-from reassign.core.model.verdict import Stall, Verdict
+from reassign.core.model.verdict import Verdict
 from reassign.core.report.conditions import ConditionState, unready, unsettled
 from reassign.core.report.dry_run import Conclusion
 from reassign.core.report.events import CANCELLING, IN_FLIGHT
@@ -25,6 +27,13 @@ WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
+class Held(NamedTuple):
+    """What keeps a resource, or a part of it, from its end, and whether a user has to act."""
+
+    problem: Problem
+    stalled: bool
+
+
 def states_of(
     verdict: Verdict, snapshot: Snapshot, lines: Sequence[Line], counts: Mapping[PartitionState, int]
 ) -> list[ConditionState]:
@@ -35,21 +44,25 @@ def states_of(
     first_at, first = next(iter(stuck), (None, None))
     because = f"{done}; {first_at}: {first.message}" if first else done
     if resource.deleted:
-        held = next((Problem(p.reason, f"{tp}: {p.message}") for tp, p in sorted(verdict.problems.items())), None)
+        named = (Problem(p.reason, f"{tp}: {p.message}") for tp, p in sorted(_problems(verdict).items()))
+        held = next(named, None)
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
         return in_progress(CANCELLING, message, _held(verdict, held))
     whole = resource.unsupported or _problem(lines, (PartitionState.PENDING,), HOLDS)
     if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING] or _goes_on(verdict):
-        cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
-        held = next((verdict.problems[tp] for tp in cancelling if tp in verdict.problems), None)
-        return in_progress(IN_FLIGHT, because, _held(verdict, held, whole))
+        problems, cancelling = (
+            _problems(verdict),
+            (line.tp for line in lines if line.state is PartitionState.CANCELLING),
+        )
+        held = next((problems[tp] for tp in cancelling if tp in problems), None)
+        return in_progress(IN_FLIGHT, because, _held(verdict, held, whole), said=first)
     if whole:
         return unsettled(whole.reason, whole.message)
     if counts[PartitionState.PENDING] or counts[PartitionState.BLOCKED]:
         waits = _wait(resource, lines)
         if waits is None:
             return unsettled("PartitionsPending", because)
-        return unsettled(waits.reason, because if waits.message in because else f"{because}; {waits.message}")
+        return unsettled(waits.reason, because if waits == first else f"{because}; {waits.message}")
     drift = _drift(verdict, snapshot)
     if counts[PartitionState.FAILED] or counts[PartitionState.CANCELLED]:
         reason = first.reason if first else "Failed"
@@ -75,25 +88,25 @@ def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
     if resource.deleted:
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan releases the resource as it is"
         held = Problem(problem.reason, message)
-        return in_progress(CANCELLING, message, Stall(held, problem.reason in NEEDS_USER))
+        return in_progress(CANCELLING, message, Held(held, problem.reason in NEEDS_USER), said=held)
     if problem.reason in PASSES and resource.spec.suspend and not active(resource.record):
         return unsettled(Reason.SUSPENDED, f"spec.suspend is true; {problem.message}")
     return unsettled(problem.reason, problem.message)
 
 
-def in_progress(reason: str, message: str, held: Stall | None) -> list[ConditionState]:
+def in_progress(reason: str, message: str, held: Held | None, said: Problem | None = None) -> list[ConditionState]:
     """Return the conditions while something is in flight; `held` keeps it, or a part of it, from its end."""
     if held is None:
         return [*_not_yet(reason, message), ConditionState("Reconciling", True, reason, message)]
     problem = held.problem
-    if problem.message not in message:
+    if problem != said:
         message = f"{message}; {problem.message}"
     states = [
         ConditionState("Ready", False, problem.reason, message),
         ConditionState("Succeeded", False, reason, message),
         ConditionState("Reconciling", True, reason, message),
     ]
-    return [*states, ConditionState("Stalled", True, problem.reason, problem.message)] if held.overdue else states
+    return [*states, ConditionState("Stalled", True, problem.reason, problem.message)] if held.stalled else states
 
 
 def _not_yet(reason: str, message: str) -> list[ConditionState]:
@@ -121,19 +134,24 @@ def _wait(resource: Resource, lines: Sequence[Line]) -> Problem | None:
     return _problem(lines, (PartitionState.BLOCKED,), PASSES) or _problem(lines, WAITING)
 
 
-def _held(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Stall | None:
+def _held(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Held | None:
     """Return what keeps moves in flight from their end, or more moves from starting, and whether it is Stalled."""
     if problem and problem.reason in NEEDS_USER:
-        return Stall(problem, True)
+        return Held(problem, True)
     if overdue := _overdue(verdict):
-        return Stall(overdue, True)
+        return Held(overdue, True)
     if problem:
-        return Stall(problem, False)
-    return Stall(whole, True) if whole else None
+        return Held(problem, False)
+    return Held(whole, True) if whole else None
+
+
+def _problems(verdict: Verdict) -> dict[TopicPartition, Problem]:
+    """Return what stands in the way of the next step, of partitions with an entry in the record."""
+    return {tp: problem for tp, row in verdict.rows.items() if row.entry and (problem := row.said(Kind.PROBLEM))}
 
 
 def _overdue(verdict: Verdict) -> Problem | None:
-    overdue = sorted((tp, stall.problem) for tp, stall in verdict.stalls.items() if stall.overdue)
+    overdue = sorted((tp, problem) for tp, row in verdict.rows.items() if (problem := row.said(Kind.OVERDUE)))
     if not overdue:
         return None
     tp, problem = overdue[0]

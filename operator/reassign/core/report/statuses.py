@@ -20,8 +20,9 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import CopyProgress, completion_time, duration, percent, rate, together
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
+from reassign.core.model.row import STATUS
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.model.verdict import SHOWN, Verdict
+from reassign.core.model.verdict import Verdict
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.dry_run import conclude, unless_only_grown
 from reassign.core.report.lines import Line, lines_of
@@ -153,7 +154,7 @@ def _sampled(resource: Resource, progress: Progress, now: datetime) -> tuple[Cop
 def _removed(verdict: Verdict) -> bool:
     """Whether a partition that was counted no longer is: its bytes go out of the total."""
     before, now = (
-        {tp for tp, entry in record.items() if SHOWN[entry.state] not in UNCOUNTED}
+        {tp for tp, entry in record.items() if STATUS[entry.state] not in UNCOUNTED}
         for record in (verdict.resource.record, verdict.record)
     )
     return not before <= now

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.configs import ConfigKey, ConfigResource, Observed
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.row import Kind, Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Step
-from reassign.core.model.verdict import Stall, Verdict, Waiting
+from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.desired import LogDirMove, ThrottledMove, WantedConfigs
 from reassign.core.throttle.missing import configs_of, missing_configs
 from reassign.errors import Reason
@@ -85,39 +85,40 @@ class ThrottleState:
 
 
 def hold_back(verdicts: Sequence[Verdict], unthrottled: Iterable[Unthrottled], snapshot: Snapshot) -> list[Verdict]:
-    """The verdicts without the steps that would begin to copy what is not throttled."""
+    """Return the verdicts without the steps that would begin to copy what is not throttled."""
     by_partition = defaultdict(list)
     for one in unthrottled:
         by_partition[one.move.tp].append(one)
-    return [_held_back(verdict, by_partition, snapshot) for verdict in verdicts] if by_partition else list(verdicts)
+    return [verdict.with_rows(_held_back(verdict, by_partition, snapshot)) for verdict in verdicts]
 
 
 def _held_back(
     verdict: Verdict, unthrottled: Mapping[TopicPartition, Sequence[Unthrottled]], snapshot: Snapshot
-) -> Verdict:
-    record, notes = dict(verdict.record), dict(verdict.notes)
-    waiting, withheld = dict(verdict.waiting), dict(verdict.withheld)
-    for tp in {step.tp for step in verdict.steps if step.tp in unthrottled and verdict.begins(step)}:
-        _, problem, lasts = unthrottled[tp][0]
-        entry = record.pop(tp)
-        notes.pop(tp, None)
-        waiting[tp] = Waiting(PartitionState.PENDING, problem)
-        if lasts:
-            withheld[tp] = entry.target
+) -> dict[TopicPartition, Row]:
+    rows: dict[TopicPartition, Row] = {}
+    for tp, moves in unthrottled.items():
+        if (row := verdict.rows.get(tp)) is None:
+            continue
+        if row.begins(verdict.resource.record.get(tp)):
+            rows[tp] = replace(row.withhold(row.steps, None, moves[0].problem), put_off=moves[0].lasts)
+        elif between_dirs := [one for one in moves if isinstance(one.move, LogDirMove)]:
+            rows[tp] = _without_new_copies(row, between_dirs[0].problem, snapshot)
+    return rows
+
+
+def _without_new_copies(row: Row, problem: Problem | None, snapshot: Snapshot) -> Row:
+    """Return the row whose brokers are told nothing that begins a copy between directories.
+
+    What is left only says where a replica is to be, or ends a copy.
+    """
     steps: list[Step] = []
-    stalls = dict(verdict.stalls)
-    for step in (step for step in verdict.steps if step.tp in record):
-        between_dirs = [one for one in unthrottled.get(step.tp, ()) if isinstance(one.move, LogDirMove)]
-        if not isinstance(step, AlterLogDirs) or not between_dirs:
+    for step in row.steps:
+        if not isinstance(step, AlterLogDirs):
             steps.append(step)
             continue
         beginning = {(p.broker, p.path) for p in placements(step.tp, step.dirs, snapshot) if p.copies}
-        # the rest only says where a replica is to be, or ends a copy
         if left := tuple(item for item in step.dirs if item not in beginning):
             steps.append(AlterLogDirs(step.tp, left))
-        if beginning and (problem := between_dirs[0].problem):
-            before = stalls.get(step.tp)
-            stalls[step.tp] = Stall(problem, overdue=before is not None and before.overdue)
-    return replace(
-        verdict, record=record, notes=notes, waiting=waiting, withheld=withheld, steps=tuple(steps), stalls=stalls
-    )
+        if beginning and problem:
+            row = row.stalled(problem, overdue=row.said(Kind.OVERDUE) is not None)
+    return replace(row, steps=tuple(steps))

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from reassign.api.partition_reassignment import PartitionState
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
@@ -14,9 +13,10 @@ from reassign.core.model.forwarding import LANDING_SECONDS, Write
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.row import BLOCKED, waiting
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
-from reassign.core.model.verdict import Verdict, Waiting
+from reassign.core.model.verdict import Verdict
 from reassign.core.throttle.desired import (
     ThrottledMove,
     WantedConfigs,
@@ -163,9 +163,9 @@ def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> Recor
 
 def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -> Verdict:
     """What was refused before stays Blocked, for that reason, while its configurations are read once more."""
-    refused = {tp: recent.refused.get((tp, verdict.resource.wanted[tp])) for tp in verdict.waiting.keys() & unread}
-    blocked = {tp: Waiting(PartitionState.BLOCKED, r.problem) for tp, r in refused.items() if r}
-    return replace(verdict, waiting={**verdict.waiting, **blocked})
+    waits = (tp for tp in unread if tp in verdict.rows and verdict.rows[tp].waits)
+    refused = {tp: recent.refused.get((tp, verdict.resource.wanted[tp])) for tp in waits}
+    return verdict.with_rows({tp: waiting(BLOCKED, refusal.problem) for tp, refusal in refused.items() if refusal})
 
 
 def gate_throttles(

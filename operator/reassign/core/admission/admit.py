@@ -15,8 +15,11 @@ from reassign.api.partition_reassignment import (
     PreferredLeader,
     ReplicationFactorChange,
 )
+from reassign.core.admission.dry_run import would_move
+from reassign.core.admission.supersede import supersede
+from reassign.core.admission.turns import Queue, in_turn
 from reassign.core.checks.budget import budget, reserve
-from reassign.core.checks.chain import ADMISSION, DRY_RUN, Violation, fails, first_violation, waiting
+from reassign.core.checks.chain import ADMISSION, DRY_RUN, Violation, fails, first_violation, waits
 from reassign.core.checks.disk import silence
 from reassign.core.checks.existence import existence
 from reassign.core.checks.hold import hold, idle, settled
@@ -32,13 +35,11 @@ from reassign.core.model.problem import Name
 from reassign.core.model.record import Entry, Record, active, failed
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
+from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import HOLDING, State
 from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
-from reassign.core.model.verdict import Verdict, Waiting
-from reassign.core.moves.dry_run import would_move
-from reassign.core.moves.supersede import supersede
-from reassign.core.moves.turns import Admitted, Queue, in_turn
+from reassign.core.model.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,9 @@ def admit(
     The verdicts come in the order of their resources' age: the older one claims a partition.
     """
     claims = _claims(verdicts, snapshot, rules)
-    stuck = stuck_sources((tp for v in verdicts for tp in v.stalls), snapshot)
+    stuck = stuck_sources(
+        (tp for v in verdicts for tp, row in v.rows.items() if row.said(Kind.STALL, Kind.OVERDUE)), snapshot
+    )
     whole = Budget(rules.limits.partitions_in_flight, rules.limits.moves_per_broker, stuck=stuck)
     small = rules.small_move_bytes
     take_in_flight(whole, snapshot, snapshot.reassignments, small)
@@ -121,40 +124,40 @@ def admit(
     silent: dict[TopicPartition, float] = {}
     for queue, i in in_turn(queues, shared):
         if i.resource.dry_run:
-            queue.admitted[i.tp] = _rehearse(i)
+            queue.rows[i.tp] = _rehearse(i)
         elif not permission(i) and not existence(i) and i.done:
-            queue.admitted[i.tp] = _settle_at_target(i)
+            queue.rows[i.tp] = _settle_at_target(i)
         elif violation := first_violation(ADMISSION, i):
-            queue.admitted[i.tp] = _held_back(i, violation)
+            queue.rows[i.tp] = _held_back(i, violation)
             if violation.check is silence:
                 silent[i.tp] = recent.silence.get(i.tp, recent.now)
         else:
-            queue.admitted[i.tp] = _begin(i)
-    return [queue.result for queue in queues], silent
+            queue.rows[i.tp] = _begin(i)
+    return [queue.verdict.with_rows(queue.rows) for queue in queues], silent
 
 
-def _rehearse(i: Input) -> Admitted:
+def _rehearse(i: Input) -> Row:
     if not permission(i) and not existence(i) and i.done:
-        return Admitted(Waiting(PartitionState.COMPLETED))
+        return waiting(PartitionState.COMPLETED)
     if violation := first_violation(DRY_RUN, i):
-        return Admitted(Waiting(PartitionState.BLOCKED, violation.problem))
+        return waiting(BLOCKED, violation.problem)
     i.room.expect(i.tp, i.receivers, i.log_dirs)
-    return Admitted(Waiting(PartitionState.PENDING, would_move(i)))
+    return waiting(PENDING, would_move(i))
 
 
-def _held_back(i: Input, violation: Violation) -> Admitted:
+def _held_back(i: Input, violation: Violation) -> Row:
     if violation.check is budget:
         reserve(i)
     if not fails(i, violation):
-        return Admitted(waiting(i, violation))
+        return waits(i, violation)
     if existence(i):
-        return Admitted(entry=failed(i.wanted, violation.problem.reason))
-    return Admitted(entry=failed(i.wanted, violation.problem.reason, i.topic.id, i.current))
+        return Row(failed(i.wanted, violation.problem.reason))
+    return Row(failed(i.wanted, violation.problem.reason, i.topic.id, i.current))
 
 
-def _begin(i: Input) -> Admitted:
+def _begin(i: Input) -> Row:
     if i.in_flight:
-        return Admitted(None, *supersede(i))
+        return supersede(i)
     source = i.partition.leader
     i.room.expect(i.tp, i.receivers, i.log_dirs)
     i.budget.take(i.slots, source)
@@ -165,10 +168,10 @@ def _begin(i: Input) -> Admitted:
         steps.append(AlterLogDirs(i.tp, to_come))
     allow = i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW
     steps.append(Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current))))
-    return Admitted(entry=_entry(i, State.SUBMITTING), steps=tuple(steps))
+    return Row(_entry(i, State.SUBMITTING), tuple(steps))
 
 
-def _settle_at_target(i: Input) -> Admitted:
+def _settle_at_target(i: Input) -> Row:
     """A partition that is where it should be is settled without any check; at most its leader is elected.
 
     While metadata may be stale it waits, and so does an election while nothing may start.
@@ -177,12 +180,12 @@ def _settle_at_target(i: Input) -> Admitted:
     in_sync = i.partition.isr >= set(i.target)
     held = first_violation((hold, idle), i)
     if settled(i) or (elect and held):
-        return Admitted(Waiting(PartitionState.PENDING, held.problem if held else None))
+        return waiting(PENDING, held.problem if held else None)
     if in_sync and not elect:
-        return Admitted(entry=_entry(i, State.COMPLETED))
+        return Row(_entry(i, State.COMPLETED))
     if problem := claim(i):  # another one may move it away before this one is settled
-        return Admitted(Waiting(PartitionState.BLOCKED, problem))
-    return Admitted(entry=_entry(i, State.SUBMITTING).under_way(), steps=(Elect(i.tp),) if in_sync else ())
+        return waiting(BLOCKED, problem)
+    return Row(_entry(i, State.SUBMITTING).under_way(), (Elect(i.tp),) if in_sync else ())
 
 
 def _entry(i: Input, state: State) -> Entry:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from reassign.core.checks.in_flight import copy_of_others
@@ -17,20 +17,18 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import duration, leader_bytes
 from reassign.core.model.record import Entry
+from reassign.core.model.row import Kind, Row
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.track import Distance, Track
-from reassign.core.model.verdict import Stall, Verdict
+from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
 
 def stalls(
     verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ClusterRules
 ) -> tuple[list[Verdict], dict[TopicPartition, Track]]:
-    """The verdicts with the moves that are stalled, and how near each move has come by now.
-
-    Where a broker has refused to go on, the verdict says why already.
-    """
+    """Return the verdicts with what keeps moves from coming nearer, and how near each move has come by now."""
     tracks: dict[TopicPartition, Track] = {}
     return [_with_stalls(verdict, snapshot, recent, rules, tracks) for verdict in verdicts], tracks
 
@@ -39,22 +37,22 @@ def _with_stalls(
     verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, tracks: dict[TopicPartition, Track]
 ) -> Verdict:
     timeout, throttled = verdict.resource.spec.stall_timeout_seconds, rules.throttles(verdict.resource)
-    stalled = dict(verdict.stalls)
-    for tp, entry in verdict.record.items():
-        partition = snapshot.partition(tp)
-        if partition is None or tp in verdict.problems:
+    rows: dict[TopicPartition, Row] = {}
+    for tp, row in verdict.rows.items():
+        entry, partition = row.entry, snapshot.partition(tp)
+        if entry is None or partition is None or row.said(Kind.PROBLEM):
             continue
-        before, refused = recent.tracks.get(tp), stalled[tp].problem if tp in stalled else None
+        before, refused = recent.tracks.get(tp), row.said(Kind.STALL)
         if entry.state in (State.CANCELLING, State.SUPERSEDING):
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
             if recent.now - track.since >= timeout:
-                stalled[tp] = Stall(refused or _hangs(tp, entry, partition, snapshot, timeout), True)
-        elif entry.state is State.IN_FLIGHT:
+                problem = refused or _hangs(tp, entry, partition, snapshot, timeout)
+                rows[tp] = row.stalled(problem, overdue=True)
+        elif entry.state in (State.IN_FLIGHT, State.SETTLING):
             move = _Move(tp, entry, partition, snapshot, timeout)
             tracks[tp] = track = _track(before, entry.target, move.distance, recent.now)
-            if stall := move.stall(track, recent.now, refused, throttled=throttled):
-                stalled[tp] = stall
-    return replace(verdict, stalls=stalled)
+            rows[tp] = move.judged(row, track, recent.now, throttled=throttled)
+    return verdict.with_rows(rows)
 
 
 def _track(before: Track | None, target: tuple[int, ...], distance: Distance, now: float) -> Track:
@@ -88,12 +86,15 @@ class _Move:
         gap, copied = _bytes(self.tp, lacking, self.copies, self.snapshot)
         return Distance(len(self.entry.target) - len(lacking) - len(self.copies), lacking, gap, copied)
 
-    def stall(self, track: Track, now: float, refused: Problem | None, *, throttled: bool) -> Stall | None:
+    def judged(self, row: Row, track: Track, now: float, *, throttled: bool) -> Row:
+        """Return the row with what keeps the move from coming nearer, if it is known or has lasted."""
         overdue = now - track.since >= self.timeout
-        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or refused
+        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(Kind.STALL)
         if overdue and problem is None:
             problem = self._unknown(track, throttled=throttled)
-        return Stall(problem, overdue or problem.reason is Reason.UNKNOWN_LOG_DIR) if problem else None
+        if problem is None:
+            return row
+        return row.stalled(problem, overdue=overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
 
     def _unknown(self, track: Track, *, throttled: bool) -> Problem:
         """No broker says what is wrong. What replicas in sync fetch counts against the leader's throttle, too."""

@@ -6,37 +6,31 @@ replicas that the other one started from. Every check judges before the other mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from reassign.core.checks.in_flight import describe
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
+from reassign.core.model.row import Kind, Row
 from reassign.core.model.states import State
-from reassign.core.model.steps import Cancel, Step
-from reassign.core.moves.undo import undo_cost
+from reassign.core.model.steps import Cancel
+from reassign.core.partition.undo import undo_cost
 from reassign.errors import Reason
 
 
-class Superseding(NamedTuple):
-    """The entry that holds the partition, the steps to take, and what to say of it."""
+def supersede(i: Input) -> Row:
+    """Cancel another client's move.
 
-    entry: Entry
-    steps: tuple[Step, ...] = ()
-    note: Problem | None = None
-
-
-def supersede(i: Input) -> Superseding:
-    """Cancel another client's move. Where it goes to the same end in the same order, take it over as it is instead: a
-    cancel would only throw away what it has copied."""
+    One that goes to the same replicas in the same order is taken over as it is: a cancel would only discard what it has
+    copied.
+    """
     theirs = i.in_flight
     assert theirs is not None
     i.own.take(i.slots, i.partition.leader)
     i.shared.take(i.slots, i.partition.leader)
     entry = Entry(i.topic.id, theirs.original, i.target, State.SUPERSEDING, recorded(Reason.SUPERSEDING))
     if i.under_way:
-        return Superseding(entry.under_way(recorded(Reason.ORDER_UNKNOWN)))
+        return Row(entry.under_way(recorded(Reason.ORDER_UNKNOWN)))
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
-    return Superseding(entry, (Cancel.of(i.tp, theirs),), Problem(Reason.SUPERSEDING, note))
+    return Row(entry, (Cancel.of(i.tp, theirs),)).saying(Kind.NOTE, Problem(Reason.SUPERSEDING, note))

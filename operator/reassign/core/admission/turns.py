@@ -9,25 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from reassign.core.checks.input import Input
 from reassign.core.model.budget import Budget
-from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import Step
-from reassign.core.model.verdict import Verdict, Waiting
-
-
-class Admitted(NamedTuple):
-    """What becomes of one partition: it waits, or gets an entry and perhaps steps, with a note."""
-
-    waiting: Waiting | None = None
-    entry: Entry | None = None
-    steps: tuple[Step, ...] = ()
-    note: Problem | None = None
+from reassign.core.model.verdict import Verdict
 
 
 @dataclass(slots=True)
@@ -37,18 +25,7 @@ class Queue:
     verdict: Verdict
     own: Budget
     inputs: Iterator[Input]
-    admitted: dict[TopicPartition, Admitted] = field(default_factory=dict)
-
-    @property
-    def result(self) -> Verdict:
-        admitted, verdict = self.admitted, self.verdict
-        return replace(
-            verdict,
-            record={**verdict.record, **{tp: a.entry for tp, a in admitted.items() if a.entry}},
-            steps=(*verdict.steps, *(step for a in admitted.values() for step in a.steps)),
-            waiting={**verdict.waiting, **{tp: a.waiting for tp, a in admitted.items() if a.waiting}},
-            notes={**verdict.notes, **{tp: a.note for tp, a in admitted.items() if a.note}},
-        )
+    rows: dict[TopicPartition, Row] = field(default_factory=dict)
 
 
 def in_turn(queues: Sequence[Queue], shared: Mapping[str, Budget]) -> Iterator[tuple[Queue, Input]]:

@@ -1,10 +1,9 @@
-"""One step further: what a stage says of the partitions in a resource's record, and how that enters its verdict."""
+"""The situation of a partition with an entry in the record: what is wanted of it, and what is observed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.existence import missing
@@ -13,33 +12,14 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.model.steps import AlterLogDirs, Step
-from reassign.core.model.verdict import Stall, Verdict
-from reassign.core.moves.log_dirs import Directed, Director
+from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, TopicPartition
+from reassign.core.model.verdict import Verdict
+from reassign.core.partition.directories import Directed, Director
 from reassign.errors import Reason
 
 
-class Move(NamedTuple):
-    """The entry as it is from now on (None: forget it), what to do, what stands in the way, and what to say.
-
-    `instruct` goes out beside the step: copies between directories and moves between brokers do not wait for each
-    other. `refused` is why something of it does not.
-    """
-
-    entry: Entry | None
-    step: Step | None = None
-    problem: Problem | None = None
-    note: Problem | None = None
-    instruct: AlterLogDirs | None = None
-    refused: Problem | None = None
-
-    def instructing(self, directed: Directed) -> Move:
-        return self._replace(instruct=directed.instruct, refused=directed.refused)
-
-
 @dataclass(frozen=True, slots=True)
-class Held:
+class Situation:
     """A partition with an entry in the record of a resource, and what is observed of it."""
 
     resource: Resource
@@ -48,8 +28,19 @@ class Held:
     snapshot: Snapshot
     recent: Recent
     expired: bool = False
+    """Whether the deadline of the resource has passed."""
     undo: bool = False
-    """The brake is set: whatever it is, it is to be brought back."""
+    """Whether the brake is set, so that everything in flight is brought back."""
+
+    @property
+    def move(self) -> Reassignment | None:
+        """What is in flight for the partition, ours or another client's."""
+        return self.snapshot.reassignments.get(self.tp)
+
+    @property
+    def partition(self) -> Partition:
+        """What metadata shows of a partition that is not lost."""
+        return self.snapshot.topics[self.tp.topic].partitions[self.tp.partition]
 
     @property
     def target(self) -> tuple[int, ...] | None:
@@ -86,14 +77,18 @@ class Held:
     def at_target(self) -> bool:
         """Whether nothing is in flight any more, and metadata shows the target."""
         partition = self.snapshot.partition(self.tp)
-        listed = self.tp in self.snapshot.reassignments
-        return not listed and partition is not None and partition.replicas == self.entry.target
+        return self.move is None and partition is not None and partition.replicas == self.entry.target
 
     @property
     def named(self) -> tuple[tuple[int, str], ...]:
         """The directories that the resource names now."""
         asked = self.resource.asked.get(self.tp)
         return asked.named if asked else ()
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the resource wants what the entry has: the same replicas, in the same directories."""
+        return self.target == self.entry.target and self.named == self.entry.log_dirs
 
     def directed(self) -> Directed:
         """On the way to the directories that are named."""
@@ -110,29 +105,10 @@ class Held:
         return Director(self.snapshot, self.recent, supersede)
 
 
-def held_by(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules) -> Iterator[Held]:
-    """The partitions with an entry in a verdict's record."""
+def situations(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules) -> Iterator[Situation]:
+    """Yield the situation of each partition that has an entry in a verdict's record."""
     for tp, entry in verdict.record.items():
-        yield Held(verdict.resource, tp, entry, snapshot, recent, verdict.expired, rules.undo)
-
-
-def advance(verdict: Verdict, moves: Mapping[TopicPartition, Move]) -> Verdict:
-    """The verdict after these partitions of its record were taken one step further."""
-    record = dict(verdict.record)
-    for tp, move in moves.items():
-        if move.entry is None:
-            del record[tp]
-        else:
-            record[tp] = move.entry
-    stalls = {tp: Stall(move.refused, overdue=False) for tp, move in moves.items() if move.refused}
-    return replace(
-        verdict,
-        record=record,
-        steps=(*verdict.steps, *(s for m in moves.values() for s in (m.instruct, m.step) if s)),
-        problems={**verdict.problems, **{tp: move.problem for tp, move in moves.items() if move.problem}},
-        stalls={**verdict.stalls, **stalls},
-        notes={**verdict.notes, **{tp: move.note for tp, move in moves.items() if move.note}},
-    )
+        yield Situation(verdict.resource, tp, entry, snapshot, recent, verdict.expired, rules.undo)
 
 
 def with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:

@@ -6,28 +6,33 @@ A broker is not told again, and nothing counts as done, before it has answered s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
+from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs
 
 
 class Directed(NamedTuple):
-    """How far the replicas of a partition are on their way to the directories that are named.
-
-    `log_dirs` is what the record says from now on: a directory that is named no longer stays in it until the copy to
-    it has surely ended. `done` is whether nothing is left to do, as far as brokers have said since they were told;
-    `refused` is why a broker that refused is not told now.
-    """
+    """How far the replicas of a partition are on their way to the directories that are named."""
 
     log_dirs: tuple[tuple[int, str], ...]
+    """The directories in the record from now on. One that is named no longer stays until the copy to it has ended."""
     instruct: AlterLogDirs | None
+    """What the brokers are told now."""
     done: bool
+    """Whether nothing is left to do, as far as brokers have reported since they were told."""
     refused: Problem | None
+    """Why a broker that refused is not told now."""
+
+    def beside(self, row: Row) -> Row:
+        """Return the row with what the brokers are told beside its steps: neither waits for the other."""
+        told = replace(row, steps=(self.instruct, *row.steps)) if self.instruct else row
+        return told.stalled(self.refused, overdue=False) if self.refused else told
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,140 @@
+"""One row for each partition of a resource: its entry in the record, the steps to take, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from reassign.api.partition_reassignment import PartitionState
+from reassign.core.model.problem import Problem
+from reassign.core.model.record import Entry
+from reassign.core.model.states import State
+from reassign.core.model.steps import Alter, Cancel, Elect, Step
+
+PENDING, BLOCKED = PartitionState.PENDING, PartitionState.BLOCKED
+
+STATUS = {
+    State.SUPERSEDING: PartitionState.CANCELLING,
+    State.SUBMITTING: PartitionState.PENDING,
+    State.IN_FLIGHT: PartitionState.IN_FLIGHT,
+    State.SETTLING: PartitionState.IN_FLIGHT,
+    State.CANCELLING: PartitionState.CANCELLING,
+    State.RESTORING: PartitionState.CANCELLING,
+    State.COMPLETED: PartitionState.COMPLETED,
+    State.CANCELLED: PartitionState.CANCELLED,
+    State.FAILED: PartitionState.FAILED,
+}
+"""The state that status shows."""
+
+
+class Kind(IntEnum):
+    """What a saying is about. Where only one is shown, the first kind goes before the others."""
+
+    PROBLEM = 1
+    """It stands in the way of the next step, or of the beginning."""
+    NOTE = 2
+    """It is what is being done."""
+    OVERDUE = 3
+    """The move has not come nearer to its end for stallTimeoutSeconds."""
+    COST = 4
+    """It is what a cancel discards, known only while the move is listed: the last status said it."""
+    STALL = 5
+    """The move does not come nearer to its end, and goes on by itself once the cause is removed."""
+    OUTCOME = 6
+    """The record says how the partition ended, or what is not known of it."""
+
+
+class Saying(NamedTuple):
+    """What is said of a partition."""
+
+    kind: Kind
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What becomes of one partition. Each stage of a decision returns a new row."""
+
+    entry: Entry | None = None
+    """Its entry in the record from now on; None: there is none."""
+    steps: tuple[Step, ...] = ()
+    says: tuple[Saying, ...] = ()
+    waits: PartitionState | None = None
+    """Pending or Blocked, without an entry; Completed in a dry run that finds the partition at its target."""
+    put_off: bool = False
+    """Whether a move that was taken back is asked for later, as after any refusal, so that it takes no place now."""
+
+    @property
+    def state(self) -> State | None:
+        """What has become of the partition: Restoring while a step restores its order, otherwise as it is recorded."""
+        if self.entry is None:
+            return None
+        restores = self.entry.state is State.CANCELLING and any(isinstance(step, Alter) for step in self.steps)
+        return State.RESTORING if restores else self.entry.state
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether it is being brought back."""
+        return self.state in (State.CANCELLING, State.RESTORING)
+
+    def said(self, *kinds: Kind) -> Problem | None:
+        """Return the problem of the first saying of these kinds."""
+        return next((problem for kind, problem in self.says if kind in kinds), None)
+
+    def saying(self, kind: Kind, problem: Problem | None) -> Row:
+        """Return the row with this said, in place of what was said of the kind."""
+        if problem is None:
+            return self
+        others = (saying for saying in self.says if saying.kind is not kind)
+        return replace(self, says=(*others, Saying(kind, problem)))
+
+    def stalled(self, problem: Problem, *, overdue: bool) -> Row:
+        """Return the row with what keeps its move from coming nearer, in place of what was said of that."""
+        others = tuple(saying for saying in self.says if saying.kind not in (Kind.STALL, Kind.OVERDUE))
+        return replace(self, says=(*others, Saying(Kind.OVERDUE if overdue else Kind.STALL, problem)))
+
+    def begins(self, before: Entry | None) -> bool:
+        """Whether a move of ours begins, or another client's ends for it; `before` is the entry as it is recorded.
+
+        A cancel that is recorded already is no beginning: it may have been sent.
+        """
+        if self.state is State.SUPERSEDING:
+            recorded = before is not None and before.state is State.SUPERSEDING
+            return not recorded and any(isinstance(step, Cancel) for step in self.steps)
+        return self.state is State.SUBMITTING and any(isinstance(step, Alter) for step in self.steps)
+
+    def withhold(self, steps: Collection[Step], before: Entry | None, why: Problem | None = None) -> Row:
+        """Return the row without steps that cannot be taken now, as if they had not been decided.
+
+        `before` is the entry to go back to. One that was not active is not where it is wanted now: the partition waits.
+        """
+        left = tuple(step for step in self.steps if step not in steps)
+        if left or before == self.entry:
+            return replace(self, steps=left)
+        return replace(self, entry=before, steps=()) if before and before.active else waiting(PENDING, why)
+
+    @property
+    def must_record(self) -> bool:
+        """Whether its steps need the entry to be recorded first."""
+        return any(not isinstance(step, Elect) for step in self.steps)
+
+    def shown(self, cost: Problem | None = None) -> tuple[PartitionState, Problem | None]:
+        """Return the state that status shows, and why; `cost` is what the last status said that a cancel discards."""
+        if self.entry is None:
+            return self.waits or PartitionState.PENDING, self.said(Kind.PROBLEM) if self.waits else None
+        status, problem = STATUS[self.entry.state], self.said(Kind.PROBLEM)
+        if problem and status is PartitionState.IN_FLIGHT:
+            return PartitionState.BLOCKED, problem
+        says = list(self.says)
+        if cost and status is PartitionState.CANCELLING:
+            says.append(Saying(Kind.COST, cost))
+        if self.entry.problem:
+            says.append(Saying(Kind.OUTCOME, self.entry.problem))
+        return status, min(says, key=lambda saying: saying.kind).problem if says else None
+
+
+def waiting(state: PartitionState, problem: Problem | None = None) -> Row:
+    """Return the row of a partition without an entry, Pending or Blocked, and why."""
+    return Row(waits=state).saying(Kind.PROBLEM, problem)

@@ -1,0 +1,206 @@
+"""Outcomes: what becomes of each partition, and what is remembered, after what its steps met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reassign.api.partition_reassignment import PartitionState
+from reassign.core.model.memory import (
+    CancelConfirmed,
+    Doubted,
+    Elected,
+    Fact,
+    Instructed,
+    Recent,
+    Refused,
+    Restored,
+    Touched,
+)
+from reassign.core.model.problem import Problem, ids
+from reassign.core.model.record import Entry, recorded
+from reassign.core.model.resource import Resource
+from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
+from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
+from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.verdict import Verdict
+from reassign.errors import Reason
+
+KNOWN = frozenset(Reason)
+CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
+"""Why a step was not sent: the partition is not as it was judged, so that it is judged again."""
+GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
+"""Refusals of a restore that no retry can change: a broker of the original ones, or the topic, is gone."""
+REPEATED = Problem(
+    Reason.IN_FLIGHT_ELSEWHERE,
+    "another client has begun the same move again after it was cancelled to make way; stop that client, or leave "
+    "the partition to it. It is cancelled once more after a while",
+)
+
+Met = tuple[Row, tuple[Fact, ...]]
+"""The row after a step, and what is remembered."""
+
+
+def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, Recent]:
+    """Return the verdict with the broker that its steps go to, and the time, in its record; and the memory.
+
+    Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
+    """
+    rows, unanswered = _ended(verdict, recent, at), dict(recent.unanswered)
+    sent_at, waited_for = recent.clock.of(at), _waits(verdict.resource) if verdict.steps else {}
+    for tp, row in verdict.rows.items():
+        if row.entry is None or not any(isinstance(step, Alter | Cancel) for step in row.steps):
+            continue
+        via, before = recent.forwarding.via, verdict.resource.record.get(tp)
+        if (write := recent.in_doubt(tp, before)) and write.via != via:
+            via, unanswered[tp] = None, write
+        entry = replace(row.entry, via=via, sent_at=sent_at)
+        if entry.state is State.SUBMITTING:
+            entry = replace(entry, began=sent_at, waited_for=waited_for.get(tp))
+        rows[tp] = replace(row, entry=entry)
+    answered = recent.answered.difference(step.tp for step in verdict.steps)
+    return verdict.with_rows(rows), replace(recent, unanswered=unanswered, answered=answered)
+
+
+def _waits(resource: Resource) -> dict[TopicPartition, str]:
+    """Return what the last status said that partitions wait for."""
+    return {
+        TopicPartition(d.topic, d.partition): d.reason
+        for d in resource.status.partitions
+        if d.state in (PENDING, BLOCKED) and d.reason in KNOWN
+    }
+
+
+def _ended(verdict: Verdict, recent: Recent, at: float) -> dict[TopicPartition, Row]:
+    """Return the rows that have ended since the record was written, with the time; of a lost record it is not known."""
+    if verdict.resource.record_lost:
+        return {}
+    before, now = verdict.resource.record, recent.clock.of(at)
+    return {
+        tp: replace(row, entry=replace(row.entry, ended=now))
+        for tp, row in verdict.rows.items()
+        if row.entry
+        and (known := before.get(tp)) is not row.entry
+        and not (row.entry.active or (known is not None and known.state is row.entry.state))
+    }
+
+
+def settle_steps(
+    verdict: Verdict, outcomes: Mapping[Step, Outcome], recent: Recent, at: float
+) -> tuple[Verdict, Recent]:
+    """Return the verdict and the memory after the steps, which ended at this moment.
+
+    A step with no outcome was not taken.
+    """
+    rows: dict[TopicPartition, Row] = {}
+    facts: list[Fact] = []
+    for tp, row in verdict.rows.items():
+        for step in row.steps:
+            if row.entry and (outcome := outcomes.get(step)):
+                row, met = _met(verdict.resource, row, row.entry, step, outcome)
+                rows[tp] = row
+                facts += met
+        if row.put_off and (problem := row.said(Kind.PROBLEM)):
+            rows[tp] = replace(row, waits=BLOCKED)
+            facts.append(Refused(tp, verdict.resource.wanted[tp], problem))
+    verdict = verdict.with_rows(rows)
+    return verdict.with_rows(_ended(verdict, recent, at)), recent.remember(facts, at)
+
+
+def _met(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcome) -> Met:
+    if isinstance(step, AlterLogDirs):
+        stands = outcome.result is Result.APPLIED or row.said(Kind.STALL, Kind.OVERDUE)
+        return row if stands else row.stalled(outcome.problem, overdue=False), _instructed(step, outcome)
+    if outcome.result is Result.NOT_SENT:
+        return row.saying(Kind.PROBLEM, outcome.problem), ()
+    touched = Touched(step.tp, outcome.result is not Result.UNKNOWN)
+    if outcome.result is Result.UNKNOWN:
+        doubts = (Doubted(step.tp, step.replicas, outcome.problem),) if isinstance(step, Alter) else ()
+        return row.saying(Kind.PROBLEM, outcome.problem), (touched, *doubts)
+    match step:
+        case Elect():
+            after, facts = _elected(row, entry, step, outcome)
+        case Cancel() if row.state is State.SUPERSEDING:
+            after, facts = _superseding(row, entry, step, outcome)
+        case Cancel():
+            after, facts = _cancelling(resource, row, entry, step, outcome)
+        case Alter() if row.state is State.RESTORING:
+            after, facts = _restoring(resource, row, entry, step, outcome)
+        case Alter():
+            after, facts = _submitting(row, entry, step, outcome)
+    return after, (touched, *facts)
+
+
+def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
+    """A refused move has no entry: the partition waits, and is judged anew."""
+    if outcome.result is Result.APPLIED:
+        return replace(row, entry=entry.under_way()), ()
+    if outcome.reason in CHANGED:
+        return _waits_again(row, PENDING), ()
+    return _waits_again(row, BLOCKED, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
+
+
+def _elected(row: Row, entry: Entry, step: Elect, outcome: Outcome) -> Met:
+    """A move is completed, though its leader be another one."""
+    failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
+    return replace(row, entry=entry.to(State.COMPLETED, failed or entry.problem)), (Elected(step.tp),)
+
+
+def _superseding(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
+    """Another client that begins the same move again is not cancelled at once."""
+    if outcome.result is Result.APPLIED:
+        return row, (Refused(step.tp, frozenset(step.target), REPEATED),)
+    if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
+        return row, ()
+    problem = _cannot_go_back(outcome, entry.original)
+    return _waits_again(row, BLOCKED, problem), (Refused(step.tp, (), problem),)
+
+
+def _cancelling(resource: Resource, row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
+    """A confirmed cancel lets the order be restored before metadata has settled."""
+    if outcome.result is Result.APPLIED:
+        return row, (CancelConfirmed(resource.uid, step.tp),)
+    if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
+        return row, ()
+    problem = _cannot_go_back(outcome, entry.original)
+    return row.saying(Kind.PROBLEM, problem), (Refused(step.tp, (), problem),)
+
+
+def _restoring(resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
+    """The partition is back. While its resource is being deleted the record keeps it; else it is forgotten."""
+    refused = outcome.result is not Result.APPLIED
+    if outcome.reason in CHANGED:
+        return row, ()
+    if refused and outcome.reason not in GIVE_UP:
+        return row.saying(Kind.PROBLEM, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
+    facts = (Restored(resource.uid, step.tp),)
+    if entry.log_dirs and not refused:
+        return row, facts  # it ends when copies between directories have ended, too
+    if not resource.deleted:
+        return replace(row, entry=None), facts
+    failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
+    return replace(row, entry=entry.to(State.CANCELLED, failed or entry.problem)), facts
+
+
+def _waits_again(row: Row, state: PartitionState, problem: Problem | None = None) -> Row:
+    return replace(waiting(state, problem), steps=row.steps)
+
+
+def _instructed(step: AlterLogDirs, outcome: Outcome) -> tuple[Fact, ...]:
+    """It is sent again until it shows, after a refusal each time later."""
+    told = Instructed(step, outcome.result is not Result.UNKNOWN)
+    if outcome.result is not Result.REFUSED:
+        return (told,)
+    return (told, *(Refused(step.tp, (item,), outcome.problem) for item in step.dirs))
+
+
+def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
+    """The brokers' words, and where they find going back unsafe, what remains to be done."""
+    if outcome.reason is not Reason.CANCEL_UNSAFE:
+        return outcome.problem
+    return Problem(
+        Reason.CANCEL_UNSAFE,
+        f"the brokers will not go back: {outcome.message}. Start broker {ids(original)}: as soon as one of them is in "
+        "sync again, it is asked once more; or leave the move to its end",
+    )

@@ -1,0 +1,150 @@
+"""Undo: bring back what is no longer wanted, and release a resource that is being deleted.
+
+A change in flight is never an override. The move is cancelled first. When it is no longer listed, the order is
+restored: a cancel of [1,2,3] → [4,2,3] leaves [2,3,1]. Only then is a new target, if there is one, submitted.
+Undo needs what is listed and the record alone. It comes first, and no other stage holds it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reassign.api.kafka_cluster import ReplicationFactorGuard
+from reassign.api.partition_reassignment import DeletionPolicy
+from reassign.core.checks.in_sync import cancel_problem
+from reassign.core.model.cluster_rules import ClusterRules
+from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Problem, ids
+from reassign.core.model.record import Entry, Record, active, recorded
+from reassign.core.model.resource import Resource
+from reassign.core.model.row import Kind, Row
+from reassign.core.model.snapshot import Reassignment, Snapshot
+from reassign.core.model.states import State
+from reassign.core.model.steps import Alter, Cancel, Judged
+from reassign.core.model.verdict import Verdict
+from reassign.core.partition.situation import Situation, situations, with_true_original
+from reassign.errors import Reason
+
+
+def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, now: datetime) -> Verdict:
+    """Take every partition that is to go back one step further."""
+    resource = verdict.resource
+    if resource.deleted and (abandoned := released(resource, verdict.record, now)) is not None:
+        return replace(verdict, release=True, abandoned=abandoned)
+    found = situations(verdict, snapshot, recent, rules)
+    return verdict.with_rows({s.tp: _bring_back(s) for s in found if goes_back(s)})
+
+
+def release(verdict: Verdict) -> Verdict:
+    """Release a resource that is being deleted once nothing of it is in flight."""
+    gone = verdict.resource.deleted is not None and not active(verdict.record)
+    return replace(verdict, release=verdict.release or gone)
+
+
+def released(resource: Resource, record: Record, now: datetime) -> bool | None:
+    """Whether a resource being deleted is released as it stands: True at its deadline, False as an orphan."""
+    if resource.spec.deletion_policy is DeletionPolicy.ORPHAN:
+        return False
+    deadline = resource.spec.deletion_deadline_seconds
+    holds = resource.record_lost or active(record)
+    if holds and resource.deleted and deadline and now - resource.deleted >= timedelta(seconds=deadline):
+        return True
+    return None
+
+
+def goes_back(s: Situation) -> bool:
+    """Whether a partition is on its way back, or is to be.
+
+    Its resource is being deleted, its target is another one now, or the brake is set. Nothing of our own is in flight
+    for one that is Settling or Superseding.
+    """
+    if s.entry.state in (State.SETTLING, State.SUPERSEDING):
+        return False
+    unwanted = s.target != s.entry.target or (s.undo and not (s.at_target and s.directed().done))
+    return s.entry.state is State.CANCELLING or (s.entry.active and unwanted)
+
+
+def _bring_back(s: Situation) -> Row:
+    """Bring a partition back and end its copies between log directories.
+
+    The entry stays until both have ended: a broker that is down would continue its copy after a restart.
+    """
+    row = _to_original(s)
+    if s.lost():
+        return row
+    left = s.undirected()
+    if not (left.done or (row.entry and row.entry.active)):
+        row = Row(_cancelling(s))
+    return left.beside(row)
+
+
+def _to_original(s: Situation) -> Row:
+    """Bring the replicas back: cancel, see that it is no longer listed, and restore the order."""
+    entry = _cancelling(s)
+    if problem := s.lost():
+        return _brought_back(s, problem) if s.ended(problem) else Row(entry).saying(Kind.PROBLEM, problem)
+    if s.move:
+        return _cancel(s, entry, s.move)
+    replicas = s.partition.replicas
+    same = set(replicas) == set(entry.original)
+    if not s.settled:
+        confirmed = (s.resource.uid, s.tp) in s.recent.cancelled
+        return _restore(s, entry) if confirmed and same else Row(entry)
+    if replicas == entry.target:
+        return Row(entry.to(State.COMPLETED) if s.resource.deleted else None)
+    if replicas == entry.original:
+        return _brought_back(s, entry.problem)
+    return _restore(s, entry) if same else _brought_back(s, recorded(Reason.CANCELLED_EXTERNALLY))
+
+
+def _cancelling(s: Situation) -> Entry:
+    return s.entry.to(State.CANCELLING, s.entry.problem)
+
+
+def _cancel(s: Situation, entry: Entry, move: Reassignment) -> Row:
+    """Cancel what is listed, unless it is on its way back already, is another client's, or cannot safely go back."""
+    if move.target == frozenset(entry.original) and not move.hangs:
+        return Row(entry)
+    if move.target != frozenset(entry.target) and not move.hangs:
+        return _brought_back(s, recorded(Reason.CANCELLED_EXTERNALLY))
+    entry = with_true_original(entry, move.original)
+    required = s.snapshot.topics[s.tp.topic].min_insync_replicas
+    unsafe = cancel_problem(entry.original, s.partition, required, s.snapshot.brokers)
+    if problem := unsafe or s.recent.refusal(s.tp, ()):
+        return Row(entry).saying(Kind.PROBLEM, problem)
+    cost = undo_cost(move, (s.snapshot.sizes or {}).get(s.tp), s.target or ())
+    return Row(entry, (Cancel.of(s.tp, move),)).saying(Kind.NOTE, cost)
+
+
+def _restore(s: Situation, entry: Entry) -> Row:
+    """Restore the order: metadata has shown the same replicas.
+
+    Where the guard is ours, it would observe again, and could be shown stale replicas that count those of the cancelled
+    move too. So the step allows a change of the replication factor there.
+    """
+    if refusal := s.recent.refusal(s.tp, entry.original):
+        return Row(entry).saying(Kind.PROBLEM, refusal)
+    emulated = s.snapshot.guard is ReplicationFactorGuard.EMULATED
+    return Row(entry, (Alter(s.tp, entry.original, emulated, Judged(entry.topic_id, frozenset(entry.original))),))
+
+
+def _brought_back(s: Situation, problem: Problem | None) -> Row:
+    """Forget the partition; while the resource is being deleted, its record keeps the entry."""
+    return Row(s.entry.to(State.CANCELLED, problem) if s.resource.deleted else None)
+
+
+def undo_cost(move: Reassignment, sizes: Mapping[int, int] | None, wanted: Iterable[int]) -> Problem:
+    """What going back from a move throws away; `wanted` are the replicas that it moves to next, if any.
+
+    `sizes` are bytes by broker.
+    """
+    going = move.adding
+    if not going:
+        return Problem(Reason.CANCELLING, "it goes back to its original replicas; nothing had to be copied")
+    copied = f"{sum(sizes.get(b, 0) for b in going)} bytes" if sizes else "what was"
+    sentence = f"it goes back to its original replicas; those on broker {ids(going)} go, and {copied} copied to them"
+    if again := set(going) & set(wanted):
+        sentence += f", which broker {ids(again)} copies once more"
+    return Problem(Reason.CANCELLING, sentence)
