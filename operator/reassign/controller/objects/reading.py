@@ -13,18 +13,17 @@ from pydantic import ValidationError
 from reassign.api.common import FINALIZER
 from reassign.api.partition_reassignment import (
     ClusterRef,
-    PartitionReassignment,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
 )
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
+from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
 from reassign.controller.objects.packing import Packed, whole
 from reassign.controller.objects.part import Part, owner_of
-from reassign.core.checks.size import too_large
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.parse import parse
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
@@ -204,29 +203,8 @@ def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resourc
 
 
 def parse_resource(obj: Object) -> Resource:
-    obj = whole(obj)
-    parsed = PartitionReassignment.parse(obj)
-    meta = parsed.metadata
-    assert meta.creation_timestamp is not None
-    return Resource(
-        uid=meta.uid,
-        version=version(obj),
-        namespace=meta.namespace,
-        name=meta.name,
-        generation=meta.generation,
-        created=meta.creation_timestamp,
-        spec=parsed.spec,
-        status=parsed.status,
-        has_finalizer=FINALIZER in meta.finalizers,
-        deleted=meta.deletion_timestamp,
-        unsupported=too_large(obj, parsed.spec),
-        plan=_plan_of(obj),
-    )
-
-
-def _plan_of(obj: Object) -> str | None:
-    labels = obj["metadata"].get("labels") or {}
-    return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
+    """Parse a PartitionReassignment, packed or not, with nothing of its record."""
+    return parse(whole(obj))
 
 
 def parse_plan(obj: Object) -> PlanResource:
