@@ -65,13 +65,14 @@ class Finding(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A cluster with the rules of its KafkaCluster; `others` are the resources that it has already."""
+    """A cluster with the rules of its KafkaCluster."""
 
     connection: Connection
     spec: KafkaClusterSpec
     rules: ClusterRules
     cluster: KafkaCluster | None = None
     others: Sequence[Resource] = ()
+    """The resources that it has already."""
 
 
 def run(file: Path, where: Where, output: Output) -> bool:

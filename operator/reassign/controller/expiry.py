@@ -37,7 +37,7 @@ class Expiry:
     def __init__(self, store: Store, kube: KubeClient, reporter: Reporter) -> None:
         self._store, self._kube, self._reporter = store, kube, reporter
         self._warned: set[str] = set()
-        """The uids of those that were due and kept, at the last sweep."""
+        """The uids of the objects that were due and kept at the last sweep."""
 
     async def sweep(self) -> None:
         """Delete what is due. One that has changed meanwhile is judged again at the next sweep."""
@@ -54,7 +54,7 @@ class Expiry:
             await self._delete(due[uid])
 
     def _is_due(self, obj: Object, now: datetime) -> bool:
-        """The same as `_due`; one that cannot be judged stays, and keeps no other."""
+        """Whether an object has expired. One that cannot be judged stays, and keeps no other from being deleted."""
         try:
             return self._due(obj, now)
         except Exception:
@@ -87,7 +87,7 @@ class Expiry:
             self._store.put(left)
 
     async def _deleted(self, obj: Object) -> Object | None:
-        """What is left of an object after its deletion, or after it has changed meanwhile."""
+        """Delete an object; return what is left of it, as after a change meanwhile."""
         meta = obj["metadata"]
         try:
             return await self._kube.delete(obj)

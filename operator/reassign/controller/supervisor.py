@@ -89,7 +89,7 @@ class Supervisor:
             self._stray.set()
 
     def _start_again(self, key: ClusterKey, ended: asyncio.Task[None]) -> None:
-        """A loop that was stuck, or a KafkaCluster that was made again while the loop of the one before was ending."""
+        """Start a loop again that was stuck, or whose KafkaCluster was made again while it was ending."""
         if not self._serving:
             return
         if self._loops[key][1] is ended:
@@ -99,7 +99,7 @@ class Supervisor:
             self._wake(key)
 
     async def restart_stuck(self) -> None:
-        """For ever: start loops anew that do not tick any more, each alone."""
+        """Start loops anew that do not tick any more, each alone; for ever."""
         while True:
             await asyncio.sleep(WATCHDOG_SECONDS)
             for loop, task in [*self._loops.values()]:
@@ -143,7 +143,7 @@ class Supervisor:
                     await self.receive(kind, obj)
 
     async def sweep(self) -> None:
-        """For ever: list what is due, answer for resources whose KafkaCluster is not there, delete what has expired."""
+        """List what is due, answer for resources without a KafkaCluster, delete what has expired; for ever."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.listing.seconds(SWEEP_SECONDS)):
@@ -164,7 +164,7 @@ class Supervisor:
         await self._try(self._expiry.sweep())
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:
-        """What fails keeps nothing else waiting."""
+        """Do this work; log what it fails with, so that nothing else waits."""
         try:
             await work
         except ReassignError as error:
@@ -208,7 +208,7 @@ class Supervisor:
             await self._reporter.refuse(resource, problem, now)
 
     def _problem(self, theirs: str, namespace: str, name: str) -> Problem:
-        """To other namespaces a missing cluster is as one that does not allow them."""
+        """Return why a cluster does not serve. To other namespaces a missing one is as one that does not allow them."""
         if namespace in self._store.unreadable_namespaces:
             return not_readable(namespace)
         if theirs != namespace:
@@ -220,7 +220,7 @@ class Supervisor:
 
 
 def _calls(task: asyncio.Task[None]) -> list[str]:
-    """Where a task waits, the innermost call last."""
+    """Return where a task waits, the innermost call last."""
     calls: list[str] = []
     inner: object = task.get_coro()
     while frame := getattr(inner, "cr_frame", None):

@@ -36,7 +36,7 @@ class ServerClock:
         return self._wall() + self._ahead
 
     def sent(self) -> float:
-        """The moment that a request is sent at, for `answered`."""
+        """Return the moment at which a request is sent, for `answered`."""
         return self._elapsed()
 
     def answered(self, date: str | None, sent: float) -> None:

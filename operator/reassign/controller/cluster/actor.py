@@ -65,7 +65,7 @@ class Actor:
         self.copies = BrakeCopies(self.key, self.kube)
 
     async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
-        """Record the throttles, then change them; what each change met. Without the record no change is made."""
+        """Record the throttles, then change them; return what each change met. Without the record no change is made."""
         changes = decision.throttle.changes
         try:
             await self.throttle_record.write(decision.throttle)
@@ -75,7 +75,7 @@ class Actor:
         return await self._change(client, changes)
 
     async def record(self, decision: Decision, rules: ClusterRules, attempts: Attempts) -> Mapping[str, Resource]:
-        """Write the records that the steps need; the resources that may act, by uid."""
+        """Write the records that the steps need; return the resources that may act, by uid."""
         self.written = False
         judged = {verdict.resource.uid for verdict in decision.verdicts}
         self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
@@ -92,7 +92,7 @@ class Actor:
         return resources
 
     async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
-        """Take the steps, and say what each met."""
+        """Take the steps; return what each met."""
         if not decision.steps:
             return {}
         outcomes = await client.perform(decision.steps)
@@ -106,7 +106,7 @@ class Actor:
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
-        """Write record and status of a resource, and remove the finalizer when everything of it is settled."""
+        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled."""
         uid = verdict.resource.uid
         self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
         try:
@@ -151,7 +151,7 @@ class Actor:
         await self.reporter.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, rules: ClusterRules) -> Resource | None:
-        """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
+        """Write what has to be there before the steps; return None when this tick can do nothing for the resource."""
         resource = verdict.resource
         if verdict.release:
             await self.reporter.release(verdict)
@@ -181,7 +181,7 @@ class Actor:
         return await self.reporter.record(resource, verdict.record, held=True)
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
-        """What throttles first, then what is restored: no configuration is changed twice in one request."""
+        """Set what throttles, then restore: no configuration is changed twice in one request."""
         restoring = [c for c in changes if c.op in (Op.DELETE, Op.SUBTRACT)]
         outcomes: dict[Change, Outcome] = {}
         for group in ([c for c in changes if c not in restoring], restoring):
@@ -196,5 +196,5 @@ class Actor:
 
 
 def _bounded_as(judged: Resource, written: Resource) -> Resource:
-    """A resource as it was written, with what the KafkaCluster's bounds made of it when it was judged."""
+    """Return a resource as it was written, with what the KafkaCluster's bounds made of it when it was judged."""
     return replace(written, unsupported=judged.unsupported or written.unsupported)

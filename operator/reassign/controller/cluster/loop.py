@@ -76,7 +76,7 @@ class Prepared(NamedTuple):
 
 @dataclass(slots=True)
 class ClusterLoop:
-    """Serves one KafkaCluster until it is gone; `wake` makes it tick at once."""
+    """Serves one KafkaCluster until it is gone."""
 
     key: ClusterKey
     store: Store
@@ -89,6 +89,7 @@ class ClusterLoop:
     installation: str = ""
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Makes it tick at once."""
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
@@ -267,7 +268,7 @@ class ClusterLoop:
     async def _act(
         self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
     ) -> float:
-        """Decide, act and report; in how many seconds to tick again."""
+        """Decide, act and report; return in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
         attempts = self.unserved.attempts(lambda: self.health.tick(self.name))
         assert client is not None
@@ -305,14 +306,14 @@ class ClusterLoop:
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _still_so(self, judged: Object) -> bool:
-        """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
+        """Whether the API server still has the KafkaCluster that was decided by: the brake may be set by now."""
         if not await self._write(self.reporter.refresh_cluster(self.key), []):
             return False
         now = self.store.cluster(self.key)
         return now is not None and wish(now) == wish(judged)
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """The resources to judge now. Some of those that have ended are judged for drift, now and then."""
+        """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
         waves = self.plans.next_waves(self.key)
         rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
         turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()

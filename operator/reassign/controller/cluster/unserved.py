@@ -51,7 +51,7 @@ class Unserved:
     plans: Plans
 
     def attempts(self, alive: Callable[[], object] = lambda: None) -> Attempts:
-        """A round of work for resources of the cluster."""
+        """Begin a round of work for resources of the cluster."""
         return Attempts(self.reporter.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
@@ -63,7 +63,7 @@ class Unserved:
             await self.reporter.stand_still(now, problem, self.reporter.now())
 
     async def answer_for_unreadable(self) -> None:
-        """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
+        """Say on resources that they cannot be read; release the deleted ones that need not wait until they can."""
         attempts, now = self.attempts(), self.reporter.now()
         with suppress(ApiServerError):
             for unreadable in self.store.unreadable(self.key):
@@ -81,7 +81,7 @@ class Unserved:
             await self.reporter.write_unreadable(obj, unreadable.problem, now)
 
     async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
-        """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
+        """Return the resources to serve. Refuse one whose namespace is not allowed, unless it has moves in flight."""
         permission = permission_of(cluster)
         judged = [(r, permission.of_namespace(r.namespace)) for r in self.store.resources(self.key)]
         attempts = self.attempts()
@@ -93,15 +93,15 @@ class Unserved:
         return [r for r, problem in judged if problem is None or active(r.record)]
 
     def settled(self, cluster: KafkaCluster) -> list[Settled]:
-        """The settled resources whose namespace is allowed."""
+        """Return the settled resources whose namespace is allowed."""
         permission = permission_of(cluster)
         return [s for s in self.store.settled(self.key) if permission.of_namespace(s.namespace) is None]
 
     def unsettled(self, cluster: KafkaCluster | None, resources: Iterable[Resource]) -> list[str]:
-        """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.
+        """Return what keeps the KafkaCluster from being deleted: what has moves in flight, or may come to have some.
 
-        The waves of a plan that has not begun do not; what cannot be read may, a whole namespace among it, and what
-        cannot be asked for.
+        The waves of a plan that has not begun do not. Objects that cannot be read may, as may all of a namespace that
+        cannot be listed, and owners of records that cannot be asked for.
         """
         moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
         unread = [
@@ -117,7 +117,7 @@ class Unserved:
         return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans, *unasked)] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
-        """What is said of an error in connecting or observing, which is counted; an unforeseen one is a bug."""
+        """Count an error in connecting or observing, and return what is said of it; an unforeseen one is a bug."""
         if isinstance(error, ReassignError):
             problem = error_problem(error)
         else:
@@ -129,7 +129,7 @@ class Unserved:
     async def have_wait(
         self, resources: Sequence[Resource], problem: Problem, permission: Permission | None = None
     ) -> None:
-        """Say on resources why they cannot be served now, to each namespace what it may read."""
+        """Say on resources why they cannot be served now, with the names that the users of each namespace may read."""
         attempts = self.attempts()
         for resource in resources:
             said = render(problem, permission.audience(resource.namespace) if permission else None)
@@ -151,9 +151,9 @@ class Unserved:
             await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
-        """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
+        """Say on a KafkaCluster that it cannot be read, or release it; return whether it was released.
 
-        What waits for it, allowed or not, learns no more than that.
+        The resources and plans that wait for it, allowed or not, learn no more than that.
         """
         resources = self.store.resources(self.key)
         left = self.store.throttle(obj["metadata"]["uid"])

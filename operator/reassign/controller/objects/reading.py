@@ -67,12 +67,12 @@ class Unreadable(NamedTuple):
 
 
 def version(obj: Object) -> int:
-    """Resource versions of one object can be compared as numbers; a larger one is newer."""
+    """Return the resourceVersion as a number; of one object a larger one is newer."""
     return int(obj["metadata"]["resourceVersion"])
 
 
 def wish(obj: Object) -> tuple[object, ...]:
-    """What people want of an object, as a version: equal as long as no client but us has written it."""
+    """Return a version of what users want of an object: equal as long as no client but us has written it."""
     meta = obj["metadata"]
     return meta["uid"], meta["generation"], bool(meta.get("deletionTimestamp"))
 
@@ -82,7 +82,7 @@ def full_name(obj: Object) -> str:
 
 
 def named(obj: Object) -> dict[str, Any]:
-    """What a line of the log says of an object that it is about."""
+    """Return what a line of the log says of an object that it is about."""
     return {
         "kafka_cluster": "/".join(cluster_key(obj)),
         "kind": str(obj["kind"]),
@@ -92,7 +92,7 @@ def named(obj: Object) -> dict[str, Any]:
 
 
 def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
-    """An object parsed, each version once; what cannot be read of it is logged once, too."""
+    """Parse an object, each version once; what cannot be read of it is logged once, too."""
     if isinstance(obj, Packed):
         return parse(obj)  # it can be read, and what was read of it takes room
     uid = obj["metadata"]["uid"]
@@ -102,9 +102,9 @@ def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T]
 
 
 def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
-    """An object parsed. Fields of its status that cannot be read are left out: anyone who may write one could forge it.
+    """Parse an object, without fields of its status that cannot be read: users who may write them could forge one.
 
-    What such an object is, or has in flight, must not be lost with them: see `IDENTIFYING`.
+    The fields by which the operator knows brokers and waves must not be lost so: see `IDENTIFYING`.
     """
     try:
         return parse(obj)
@@ -121,7 +121,7 @@ def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
 
 
 def _unread_fields(error: Exception) -> set[str]:
-    """The fields of a status that cannot be read, where all else can; otherwise none."""
+    """Return the fields of a status that cannot be read, where all else can; otherwise none."""
     places = [e["loc"] for e in error.errors()] if isinstance(error, ValidationError) else []
     of_status = all(place[0] == "status" and len(place) > 1 for place in places)
     return {str(place[1]) for place in places} if of_status else set()
@@ -135,7 +135,7 @@ def _cannot_read(error: Exception) -> str:
 
 
 def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
-    """A resource with its record, which was lost where parts are missing, or where only status tells of one."""
+    """Return a resource with its record. That is lost where parts are missing, or where only status tells of it."""
     record: dict[TopicPartition, Entry] = {}
     for part in parts:
         record |= part.record
@@ -148,7 +148,7 @@ def lost(has_moved: bool, parts: Sequence[int]) -> bool:
 
 
 def packed(obj: Object, known: Object | None = None) -> Object:
-    """The object packed, if it has ended; as it is `known`, where that is the same."""
+    """Pack an object if it has ended; return the one that is `known` where it is the same."""
     if isinstance(obj, Packed) or not _has_ended(obj):
         return obj
     if isinstance(known, Packed) and version(known) == version(obj) and known.whole() == obj:
@@ -175,7 +175,7 @@ def _has_ended(obj: Object) -> bool:
 
 
 def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resource]:
-    """What is left of a PartitionReassignment that is gone, and of which cluster: as if it were being deleted."""
+    """Return the cluster and the record of a PartitionReassignment that is gone, as if it were being deleted."""
     first, owner = parts[0], owner_of(parts[0].obj)
     created = datetime.fromisoformat(first.obj["metadata"]["creationTimestamp"])
     ref = first.spec.cluster_ref
@@ -238,7 +238,7 @@ def place(obj: Object) -> tuple[Kind, ClusterKey]:
 
 
 def in_order(parts: Sequence[Part | Problem]) -> list[Part]:
-    """Those that can be read."""
+    """Return the parts that can be read, by number."""
     return sorted((part for part in parts if isinstance(part, Part)), key=lambda part: part.spec.part)
 
 

@@ -59,22 +59,21 @@ CONFLICT_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What a tick knows of the cluster, and can find out.
-
-    `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
-    PartitionReassignments whose topics are part of that, the next wave of each plan among them. `job` is what a plan is
-    made from now, None where it may not be made; `wake` makes the loop tick again. `permission` says what each
-    namespace may read of all that.
-    """
+    """What a tick knows of the cluster, and can find out."""
 
     seen: Callable[[PlanResource, Resource | None], ObservedCluster]
+    """What a plan, with its next wave, may know of the cluster."""
     looked_at: frozenset[str] = frozenset()
+    """The uids of the PartitionReassignments whose topics were observed, the next wave of each plan among them."""
     job: Callable[[PlanResource], Job | None] = lambda _: None
+    """What a plan is made from now, None where it may not be made."""
     wake: Callable[[], object] = lambda: None
+    """Makes the loop tick again."""
     permission: Permission | None = None
+    """What each namespace may read of the cluster."""
 
     def said(self, plan: PlanResource, known: T) -> T | Problem:
-        """What is known, or the problem as the plan's namespace may read it."""
+        """Return what is known, or the problem as the plan's namespace may read it."""
         if not isinstance(known, Problem):
             return known
         return render(known, self.permission.audience(plan.namespace) if self.permission else None)
@@ -90,7 +89,7 @@ class Plans:
         self.planner = planner
 
     def next_waves(self, key: ClusterKey) -> set[str]:
-        """The uids of the waves that are compared with a cluster at its next observation."""
+        """Return the uids of the waves that are compared with a cluster at its next observation."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
         found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
         return {wave.uid for wave in found if wave}
@@ -103,7 +102,7 @@ class Plans:
         connection: Connection | None,
         wake: Callable[[], object],
     ) -> float | None:
-        """Serve the plans of a cluster after its `resources`; in how many seconds to serve them again, or None."""
+        """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
 
         def job(plan: PlanResource) -> Job | None:
@@ -131,7 +130,7 @@ class Plans:
         return min((pause for pause in pauses if pause is not None), default=None)
 
     async def _safely(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
-        """What goes wrong with one plan keeps no other waiting."""
+        """Serve one plan, so that an error with it keeps no other waiting."""
         with bound_contextvars(**named_as(Kind.REASSIGNMENT_PLAN, plan)):
             return await self._try(plan, sight)
 
@@ -215,7 +214,7 @@ class Plans:
             raise ReassignError(Reason.CONFLICT, message) from None
 
     async def _check_current(self, plan: PlanResource) -> None:
-        """No wave starts by what a lagging watch says: the approval may have been withdrawn."""
+        """Raise ConflictError where a watch lags behind the plan: the approval of a wave may have been withdrawn."""
         found = await self._kube.get(Kind.REASSIGNMENT_PLAN, plan.namespace, plan.name)
         if found is None or version(found) != plan.version:
             raise ConflictError(f"{plan.namespace}/{plan.name} has changed meanwhile")

@@ -34,14 +34,14 @@ class ThrottleRecord:
     _uid: str = ""
 
     def made_anew(self, cluster: KafkaCluster) -> bool:
-        """Whether this is another KafkaCluster than the last one of its name: nothing is known of its throttles."""
+        """Note the KafkaCluster; return whether it was made anew, so that nothing is known of its throttles."""
         if cluster.metadata.uid == self._uid:
             return False
         self._uid = cluster.metadata.uid
         return True
 
     async def write(self, decision: ThrottleDecision) -> None:
-        """Raises ConflictError when the record could not be written for the KafkaCluster that it is about."""
+        """Write the record, and report drift; raises ConflictError when the KafkaCluster was made anew meanwhile."""
         if decision.untouched:
             return
         for problem in decision.warnings:
