@@ -13,7 +13,7 @@ from reassign.api.common import TRACKED_BY_ARGO_CD
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.core.report.events import Event, Happened
 from reassign.errors import ConflictError, ReassignError
@@ -34,8 +34,8 @@ KEPT = Event(
 class Expiry:
     """Deletes the finished objects of all clusters."""
 
-    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter) -> None:
-        self._store, self._kube, self._reporter = store, kube, reporter
+    def __init__(self, store: Store, kube: KubeClient, writer: Writer) -> None:
+        self._store, self._kube, self._writer = store, kube, writer
         self._warned: set[str] = set()
         """The uids of the objects that were due and kept at the last sweep."""
 
@@ -44,11 +44,11 @@ class Expiry:
         candidates = self._store.mortal()
         if not candidates:
             return
-        now = self._reporter.now()
+        now = self._writer.now()
         due = {obj["metadata"]["uid"]: obj for obj in candidates if self._is_due(obj, now)}
         tracked = {uid for uid, obj in due.items() if TRACKED_BY_ARGO_CD in (obj["metadata"].get("annotations") or {})}
         for uid in tracked - self._warned:
-            await self._reporter.record_event(due[uid], KEPT)
+            await self._writer.record_event(due[uid], KEPT)
         self._warned = tracked
         for uid in [uid for uid in due if uid not in tracked][:AT_ONCE]:
             await self._delete(due[uid])

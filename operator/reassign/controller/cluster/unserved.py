@@ -19,7 +19,7 @@ from reassign.controller.objects.reading import Unreadable
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.writing.attempts import Attempts
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, error_problem, render
@@ -46,13 +46,13 @@ class Unserved:
 
     key: ClusterKey
     store: Store
-    reporter: Reporter
+    writer: Writer
     metrics: Metrics
     plans: Plans
 
     def attempts(self, alive: Callable[[], object] = lambda: None) -> Attempts:
         """Begin a round of work for resources of the cluster."""
-        return Attempts(self.reporter.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
+        return Attempts(self.writer.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
@@ -60,11 +60,11 @@ class Unserved:
         if (obj := self.store.get(resource.uid)) and (now := self.store.resource(resource.uid)):
             self.metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
             problem = bug_problem(error, "this one from being served")
-            await self.reporter.stand_still(now, problem, self.reporter.now())
+            await self.writer.stand_still(now, problem, self.writer.now())
 
     async def answer_for_unreadable(self) -> None:
         """Say on resources that they cannot be read; release the deleted ones that need not wait until they can."""
-        attempts, now = self.attempts(), self.reporter.now()
+        attempts, now = self.attempts(), self.writer.now()
         with suppress(ApiServerError):
             for unreadable in self.store.unreadable(self.key):
                 async with attempts.at(unreadable):
@@ -75,10 +75,10 @@ class Unserved:
         at_deadline = _deletion_deadline_passed(obj, now)
         if _need_not_wait(unreadable) or at_deadline:
             if at_deadline:
-                await self.reporter.record_event(obj, UNREAD_AT_DEADLINE)
-            await self.reporter.release_object(obj)
+                await self.writer.record_event(obj, UNREAD_AT_DEADLINE)
+            await self.writer.release_object(obj)
         else:
-            await self.reporter.write_unreadable(obj, unreadable.problem, now)
+            await self.writer.write_unreadable(obj, unreadable.problem, now)
 
     async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
         """Return the resources to serve. Refuse one whose namespace is not allowed, unless it has moves in flight."""
@@ -89,7 +89,7 @@ class Unserved:
             for resource, problem in judged:
                 if problem and not active(resource.record):
                     async with attempts.at(resource):
-                        await self.reporter.refuse(resource, problem, self.reporter.now())
+                        await self.writer.refuse(resource, problem, self.writer.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
 
     def settled(self, cluster: KafkaCluster) -> list[Settled]:
@@ -134,7 +134,7 @@ class Unserved:
         for resource in resources:
             said = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
-                await self.reporter.stand_still(resource, said, self.reporter.now())
+                await self.writer.stand_still(resource, said, self.writer.now())
 
     async def stand_still(
         self,
@@ -148,7 +148,7 @@ class Unserved:
         await self.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, connection, wake)
         if self.key[0] not in self.store.unreadable_namespaces:
-            await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
+            await self.writer.write_unready_cluster(self.key, problem, self.writer.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
         """Say on a KafkaCluster that it cannot be read, or release it; return whether it was released.
@@ -160,10 +160,10 @@ class Unserved:
         unused = not self.unsettled(None, resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
         if obj["metadata"].get("deletionTimestamp") and unused:
             if left:
-                await self.reporter.record_event(obj, orphaned_throttles(left))
-            await self.reporter.release_object(obj)
+                await self.writer.record_event(obj, orphaned_throttles(left))
+            await self.writer.release_object(obj)
             return True
-        await self.reporter.write_unreadable(obj, problem, self.reporter.now())
+        await self.writer.write_unreadable(obj, problem, self.writer.now())
         message = (
             f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
         )

@@ -19,7 +19,7 @@ from reassign.controller.objects.reading import Unreadable, version
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.planner import Planner
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission
@@ -82,10 +82,10 @@ class PlanInputs:
 class Plans:
     """The ReassignmentPlans of all clusters; a loop, or the supervisor for one that is missing, serves its own."""
 
-    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter, planner: Planner) -> None:
+    def __init__(self, store: Store, kube: KubeClient, writer: Writer, planner: Planner) -> None:
         self._store = store
         self._kube = kube
-        self._reporter = reporter
+        self._writer = writer
         self.planner = planner
 
     def next_waves(self, key: ClusterKey) -> set[str]:
@@ -146,7 +146,7 @@ class Plans:
                 log.exception("failed unexpectedly")
                 await self._say(plan, bug_problem(error, "this one from being served"))
         except ConflictError:
-            await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
+            await self._writer.refresh(plan, Kind.REASSIGNMENT_PLAN)
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("not written", reason=error.reason, error=error.message)
@@ -154,7 +154,7 @@ class Plans:
 
     async def _say(self, plan: PlanResource | Unreadable, problem: Problem) -> None:
         if obj := self._store.get(plan.uid):
-            await self._reporter.write_unreadable(obj, problem, self._kube.now())
+            await self._writer.write_unreadable(obj, problem, self._kube.now())
 
     async def _serve(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
@@ -175,7 +175,7 @@ class Plans:
             await self._perform(plan, step, sight)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
-            await self._reporter.write_plan(now, decision.status)
+            await self._writer.write_plan(now, decision.status)
         if plan.planned or plan.deleted:
             self.planner.forget(plan.uid)
         news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
@@ -186,9 +186,9 @@ class Plans:
             log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
             case AddFinalizer():
-                await self._reporter.hold(plan)
+                await self._writer.hold(plan)
             case RemoveFinalizer():
-                await self._reporter.remove_finalizer(plan)
+                await self._writer.remove_finalizer(plan)
             case MakePlan():
                 if job := sight.job(plan):
                     self.planner.ask(job, sight.wake)
@@ -226,7 +226,7 @@ class Plans:
         try:
             written = await write(obj)
         except ConflictError:
-            await self._reporter.refresh(wave)
+            await self._writer.refresh(wave)
             raise
         if written is None:
             self._store.drop(wave.uid)

@@ -51,7 +51,7 @@ LEFT_UNKNOWN = Event(
 )
 
 
-class Reporter:
+class Writer:
     """All that is written to our own resources goes through here."""
 
     def __init__(self, kube: KubeClient, events: EventRecorder, store: Store, metrics: Metrics) -> None:
