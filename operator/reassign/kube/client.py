@@ -101,7 +101,7 @@ class KubeClient:
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
-    before each request that changes something; when it raises, nothing is sent. `written` is told what was written, as
+    before each request that changes something; when it raises, nothing is sent. `written` gets what was written, as
     in `partitionreassignments/status`, and the bytes that were sent for that.
     """
 

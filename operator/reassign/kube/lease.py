@@ -155,7 +155,7 @@ class Lease:
             self._on_lost()
 
     async def _renew(self, kube: KubeClient) -> bool:
-        """Take or renew the Lease; return False when another holds it or the API server does not let us know."""
+        """Take or renew the Lease; return False when another holds it or the API server does not say."""
         try:
             async with asyncio.timeout(ATTEMPT_SECONDS):
                 renewed = await self._renewed(kube)

@@ -196,9 +196,9 @@ def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
         return PartitionReassignmentStatus.parse(status), []
     except ValidationError as error:
         unread = {str(each["loc"][0]) for each in error.errors()}
-        said = f"this version cannot read the status: {first_error(error)}; run the version that wrote it"
+        message = f"this version cannot read the status: {first_error(error)}; run the version that wrote it"
         left, further = _status({"status": {name: status[name] for name in status.keys() - unread}})
-        return left, [said, *further]
+        return left, [message, *further]
 
 
 def _spec(obj: Object) -> PartitionReassignmentSpec | None:
@@ -348,8 +348,8 @@ def _events(objects: Iterable[Object]) -> tuple[list[Event], list[str]]:
     found = sorted(map(_event, objects), key=lambda event: (event.warning, event.last or EARLY), reverse=True)
     kept = sorted(found[:MAX_EVENTS], key=lambda event: (event.first or LATE, event.reason))
     left_out = len(found) - len(kept)
-    said = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
-    return kept, [said] if left_out else []
+    message = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
+    return kept, [message] if left_out else []
 
 
 def _event(obj: Object) -> Event:

@@ -132,9 +132,9 @@ class Unserved:
         """Say on resources why they cannot be served now, with the names that the users of each namespace may read."""
         attempts = self.attempts()
         for resource in resources:
-            said = render(problem, permission.audience(resource.namespace) if permission else None)
+            rendered = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
-                await self.writer.stand_still(resource, said, self.writer.now())
+                await self.writer.stand_still(resource, rendered, self.writer.now())
 
     async def stand_still(
         self,

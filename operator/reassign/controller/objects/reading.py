@@ -227,9 +227,9 @@ def differs(obj: Object, known: Object) -> bool:
     """Whether two objects of one version are not the same one: each is of another history."""
     if obj is known or version(obj) != version(known):
         return False
-    told = ("generation", "deletionTimestamp", "finalizers")
+    compared = ("generation", "deletionTimestamp", "finalizers")
     return whole(obj)["spec"] != whole(known)["spec"] or any(
-        obj["metadata"].get(f) != known["metadata"].get(f) for f in told
+        obj["metadata"].get(f) != known["metadata"].get(f) for f in compared
     )
 
 

@@ -252,8 +252,10 @@ class Store:
     def conditions(self, key: ClusterKey) -> Counter[tuple[str, str]]:
         """Count the objects of a cluster, itself among them, that have a condition that is True, by kind and type."""
         objects = (obj for kind in Kind for obj in self._referring.get((kind, key), {}).values())
-        told = ((obj["kind"], (obj.get("status") or {}).get("conditions") or ()) for obj in objects)
-        return Counter((kind, c["type"]) for kind, conditions in told for c in conditions if c["status"] == "True")
+        with_conditions = ((obj["kind"], (obj.get("status") or {}).get("conditions") or ()) for obj in objects)
+        return Counter(
+            (kind, c["type"]) for kind, conditions in with_conditions for c in conditions if c["status"] == "True"
+        )
 
     def mortal(self) -> list[Object]:
         """Return the objects that are deleted some time after they have come to their end."""

@@ -63,7 +63,7 @@ class PlanInputs:
 
     seen: Callable[[PlanResource, Resource | None], ObservedCluster]
     """What a plan, with its next wave, may know of the cluster."""
-    looked_at: frozenset[str] = frozenset()
+    observed: frozenset[str] = frozenset()
     """The uids of the PartitionReassignments whose topics were observed, the next wave of each plan among them."""
     job: Callable[[PlanResource], Job | None] = lambda _: None
     """What a plan is made from now, None where it may not be made."""
@@ -72,7 +72,7 @@ class PlanInputs:
     permission: Permission | None = None
     """What each namespace may read of the cluster."""
 
-    def said(self, plan: PlanResource, known: T) -> T | Problem:
+    def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
         if not isinstance(known, Problem):
             return known
@@ -123,21 +123,21 @@ class Plans:
         """Say on the plans of a cluster why nothing of them may begin."""
         await self.serve(key, PlanInputs(lambda *_: problem))
 
-    async def serve(self, key: ClusterKey, sight: PlanInputs) -> float | None:
+    async def serve(self, key: ClusterKey, inputs: PlanInputs) -> float | None:
         """Reconcile each plan; return in how many seconds to do so again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
-        pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
+        pauses = [await self._safely(plan, inputs) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
-    async def _safely(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
+    async def _safely(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
         """Serve one plan, so that an error with it keeps no other waiting."""
         with bound_contextvars(**named_as(Kind.REASSIGNMENT_PLAN, plan)):
-            return await self._try(plan, sight)
+            return await self._try(plan, inputs)
 
-    async def _try(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
+    async def _try(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
         try:
             try:
-                return await self._serve(plan, sight)
+                return await self._serve(plan, inputs)
             except (ConflictError, ApiServerError, LeaseLost):
                 raise
             except ReassignError as error:
@@ -156,7 +156,7 @@ class Plans:
         if obj := self._store.get(plan.uid):
             await self._writer.write_unreadable(obj, problem, self._kube.now())
 
-    async def _serve(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
+    async def _serve(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
@@ -165,14 +165,14 @@ class Plans:
         unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
         wave = self._store.resource(current.uid) if isinstance(current, Settled) else current
-        seen = sight.said(plan, sight.seen(plan, wave))
-        if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in sight.looked_at:
+        seen = inputs.rendered(plan, inputs.seen(plan, wave))
+        if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in inputs.observed:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
-        job = sight.job(plan)
-        made = sight.said(plan, self.planner.made(job) if job else None)
+        job = inputs.job(plan)
+        made = inputs.rendered(plan, self.planner.made(job) if job else None)
         decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread)
         for step in decision.steps:
-            await self._perform(plan, step, sight)
+            await self._perform(plan, step, inputs)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
             await self._writer.write_plan(now, decision.status)
@@ -181,7 +181,7 @@ class Plans:
         news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
         return AT_ONCE_SECONDS if news else None
 
-    async def _perform(self, plan: PlanResource, step: PlanStep, sight: PlanInputs) -> None:
+    async def _perform(self, plan: PlanResource, step: PlanStep, inputs: PlanInputs) -> None:
         if not isinstance(step, MakePlan):
             log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
@@ -190,8 +190,8 @@ class Plans:
             case RemoveFinalizer():
                 await self._writer.remove_finalizer(plan)
             case MakePlan():
-                if job := sight.job(plan):
-                    self.planner.ask(job, sight.wake)
+                if job := inputs.job(plan):
+                    self.planner.ask(job, inputs.wake)
             case CreateWave(manifest):
                 self._store.put(await self._created(manifest))
             case StartWave(wave):

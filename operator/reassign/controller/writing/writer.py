@@ -64,7 +64,7 @@ class Writer:
         self._written: dict[str, float] = {}  # when progress was written in the last PROGRESS_SECONDS, by uid
 
     def now(self) -> datetime:
-        """Return the time by the API server's clock, which told the times of our resources."""
+        """Return the time by the API server's clock, by which the times of our resources are written."""
         return self._kube.now()
 
     async def hold(self, resource: Resource | PlanResource) -> Resource | None:
