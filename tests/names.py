@@ -19,7 +19,7 @@ TWICE: Mapping[str, str] = {"State": "of a partition in the core, and of the arr
 """Names of types that are defined more than once, each with the reason."""
 NO_VERBS = frozenset({"The", "A", "An", "What", "Why", "How", "Who", "Of"})
 LEAST = 0.9
-LATER = frozenset({"api", "cli", "controller", "core", "kube"})
+LATER = frozenset({"api", "core"})
 """Packages that are not held to it yet."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -35,7 +35,7 @@ from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import ClusterHold, rules_of
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.snapshot import Broker, Partition, Snapshot, Topic
@@ -316,19 +316,19 @@ async def operate(waves: int) -> None:
     store, metrics, client = Store(), Metrics(), Client(cluster_of(waves))
     gc.freeze()  # what is made here is none of the operator's
     async with KubeClient() as kube:
-        reporter = Reporter(kube, EventRecorder(kube, "made"), store, metrics)
-        plans = Plans(store, kube, reporter, Planner())
+        writer = Writer(kube, EventRecorder(kube, "made"), store, metrics)
+        plans = Plans(store, kube, writer, Planner())
         loops: list[ClusterLoop] = []
 
         def make_loop(key: Any) -> ClusterLoop:
-            loop = ClusterLoop(key, store, kube, reporter, metrics, Health(60, []), lambda: None, plans)
+            loop = ClusterLoop(key, store, kube, writer, metrics, Health(60, []), lambda: None, plans)
             cluster = store.parse_cluster(store.cluster(key) or {})
             loop.observer.client, loop.observer.connection = client, Connection("made:9092")  # type: ignore[assignment]
             loop.observer._connected_to = (cluster.metadata.uid, cluster.spec)
             loops.append(loop)
             return loop
 
-        supervisor = Supervisor(store, kube, reporter, plans, (), make_loop)
+        supervisor = Supervisor(store, kube, writer, plans, (), make_loop)
         watches = Watches((), supervisor.receive)
 
         async def watch() -> None:

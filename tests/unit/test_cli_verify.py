@@ -74,13 +74,10 @@ def test_the_checks_are_the_operators(
 
 def test_what_another_resource_holds_is_claimed(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka.move_as_another(P0, (2, 3))
-    record = {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": [2, 3], "state": "InFlight"}
     other = manifest(entry(0, 2, 3), name="other", namespace="kafka")
-    other["metadata"] |= {"uid": "o", "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
-    other["status"] = {
-        "observedGeneration": 1,
-        "record": [{"topic": "orders", "topicId": kafka.topic_ids["orders"], "partitions": [record]}],
-    }
+    given = {"uid": "o", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    other["metadata"] |= given | {"finalizers": ["kafka.reassign.dev/cancel"]}
+    other["status"] = {"observedGeneration": 1}
     Live(kafka, kafka_cluster(), other).serve(monkeypatch)
     assert (
         "PartitionClaimed: the PartitionReassignment kafka/other has it" in verify(file, manifest(entry(0, 4, 5))).out

@@ -43,7 +43,7 @@ class Two(World):
         self.put(second)
         self.main, key, health = self.loop, (namespace, "older"), Health(60, [])
         self.older = ClusterLoop(
-            key, self.store, self.main.kube, self.main.reporter, self.metrics, health, lambda: None, self.main.plans
+            key, self.store, self.main.kube, self.main.writer, self.metrics, health, lambda: None, self.main.plans
         )
         connect(self.older, self.brokers, KafkaCluster.parse(older))
         grow_up(self.older)
@@ -139,13 +139,13 @@ def test_the_younger_sets_nothing_when_it_sees_the_older_while_writing(
     two: Two, third: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two.tick()
-    write_cluster = two.main.reporter.write_cluster
+    write_cluster = two.main.writer.write_cluster
 
     async def meanwhile(*arguments: Any) -> None:
         see_older(two)
         await write_cluster(*arguments)
 
-    monkeypatch.setattr(two.main.reporter, "write_cluster", meanwhile)
+    monkeypatch.setattr(two.main.writer, "write_cluster", meanwhile)
     with pytest.raises(ConflictError):
         two.tick()
     two.tick(2)

@@ -30,7 +30,7 @@ class Sweeper:
         self.world = World()
         self.world.change("move", lambda obj: obj["spec"].update(ttlSecondsAfterFinished=ttl))
         kube: Any = self.world.kube
-        self.expiry = Expiry(self.world.store, kube, self.world.loop.reporter)
+        self.expiry = Expiry(self.world.store, kube, self.world.loop.writer)
 
     def finish(self) -> None:
         self.world.kafka.copy(OURS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reassign.controller.supervisor import Supervisor
-from reassign.controller.writing import writer as reporter
+from reassign.controller.writing import writer
 from reassign.core.model.log_dir_reports import FORGET_SECONDS, LogDirReports
 from reassign.core.model.memory import Doubted, Recent
 from reassign.core.model.problem import Problem
@@ -88,7 +88,7 @@ def gone(world: World, name: str) -> None:
 
 def test_a_loop_remembers_nothing_of_what_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "REMEMBERED", 5)
-    monkeypatch.setattr(reporter, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "PROGRESS_SECONDS", 0.0)
     world = World()
 
     def after_a_round(number: int) -> dict[str, int]:
@@ -119,7 +119,7 @@ def test_the_loop_of_a_cluster_that_has_gone_is_forgotten() -> None:
             pass
 
     make: Any = Loop
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), make)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), make)
 
     async def serve() -> None:
         supervisor._serving = True

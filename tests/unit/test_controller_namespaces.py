@@ -41,7 +41,7 @@ def kube() -> Kube:
 
 def answer_for_missing(world: World, kube: Any, key: ClusterKey = MISSING, namespaces: tuple[str, ...] = ()) -> None:
     unused: Any = None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, namespaces, unused)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, namespaces, unused)
     asyncio.run(supervisor._answer_for_missing(*key))
 
 

@@ -540,7 +540,7 @@ def test_a_plan_reports_a_missing_cluster_and_can_be_deleted(world: Planning) ->
     unused: Any = None
     del world.kube.objects["uid-main"]
     world.store.drop("uid-main")
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), unused)
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert world.says("ClusterNotFound")

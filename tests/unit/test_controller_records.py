@@ -290,7 +290,7 @@ def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> Non
     del world.kube.objects["uid-main"]
     world.change_status("move", Object.clear)
     kube, unused = world.kube, None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), unused)  # type: ignore[arg-type]
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert record(world)
     assert held(world)
@@ -303,7 +303,7 @@ def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(world: 
     now = datetime(2026, 1, 2, tzinfo=UTC)
     world.kube.clock = lambda: now
     kube, unused = world.kube, None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)  # type: ignore[arg-type]
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), unused)  # type: ignore[arg-type]
     supervisor.listing.scopes[""].due = float("inf")
     supervisor._serving = True
 

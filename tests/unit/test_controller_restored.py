@@ -77,7 +77,7 @@ def test_a_conflict_with_a_restored_object_ends_at_the_next_reconcile(edited: bo
         backup["spec"]["stallTimeoutSeconds"] = 60
     resource = world.store.resource("uid-move")
     assert resource is not None
-    asyncio.run(world.loop.reporter.refresh(resource))
+    asyncio.run(world.loop.writer.refresh(resource))
     restored = world.store.resource("uid-move")
     assert restored is not None
     assert restored.version == 0

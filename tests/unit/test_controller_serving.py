@@ -255,13 +255,16 @@ def test_a_stuck_loop_is_started_again_alone(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Refusals:
-    """A reporter that takes down who was refused, and why."""
+    """A writer that takes down who was refused, and why."""
 
     def __init__(self) -> None:
         self.made: dict[str, str] = {}
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    async def refresh(self, resource: object) -> None:
+        """What is known is what there is."""
 
     async def refuse(self, resource: Resource, problem: Problem, now: object) -> None:
         self.made[resource.name] = problem.reason
@@ -276,13 +279,13 @@ def test_a_resource_not_allowed_is_refused_but_its_moves_are_followed() -> None:
     owner = {key: moving[key] for key in ("apiVersion", "kind")} | {"name": "moving", "uid": moving["metadata"]["uid"]}
     record["metadata"]["ownerReferences"] = [owner]
     known = store(cluster("main"), move("own"), move("allowed", "team-a"), move("refused", "team-b"), moving, record)
-    reporter: Any = Refusals()
+    writer: Any = Refusals()
     unused: Any = None
-    unserved = Unserved(("kafka", "main"), known, reporter, unused, unused)
+    unserved = Unserved(("kafka", "main"), known, writer, unused, unused)
     allowed = KafkaCluster.parse(cluster("main", allowedNamespaces=[{"name": "team-a", "topics": ["*"]}]))
     admitted = asyncio.run(unserved.refuse(allowed))
     assert {resource.name for resource in admitted} == {"own", "allowed", "moving"}
-    assert reporter.made == {"refused": "NamespaceNotAllowed"}
+    assert writer.made == {"refused": "NamespaceNotAllowed"}
 
 
 class Secrets:

@@ -306,9 +306,9 @@ def test_no_reason_carries_a_foreign_name_into_a_plan(reason: Reason) -> None:
         namespace = TENANT
 
     plan: Any = Plan()
-    said = inputs.said(plan, inputs.seen(plan, None))
-    assert isinstance(said, Problem)
-    assert said == Problem(reason, "it waits for some of others")
+    rendered = inputs.rendered(plan, inputs.seen(plan, None))
+    assert isinstance(rendered, Problem)
+    assert rendered == Problem(reason, "it waits for some of others")
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -166,7 +166,7 @@ def test_an_unreadable_cluster_with_throttles_goes_when_orphaned(world: World) -
     rate = ThrottleConfig(name="leader.replication.throttled.rate", value="1000")
     throttle = RecordedThrottles(brokers=(BrokerThrottle(broker=3, configs=(rate,)),))
     cluster = KafkaCluster.parse(world.store.get("uid-main") or {})
-    asyncio.run(world.loop.reporter.records.write_throttle(cluster, throttle))
+    asyncio.run(world.loop.writer.records.write_throttle(cluster, throttle))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))
     world.delete("main")
     drop_move(world)
@@ -192,6 +192,6 @@ def test_an_unreadable_resource_without_a_cluster_reports_itself(world: World) -
     world.store.drop("uid-main")
     del world.kube.objects["uid-main"]
     kube: Any = world.kube
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), lambda _: world.loop)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), lambda _: world.loop)
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert world.conditions("move") == {"Stalled": "CannotBeRead"}

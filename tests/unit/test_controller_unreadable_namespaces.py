@@ -284,7 +284,7 @@ def test_a_resource_learns_that_its_clusters_namespace_is_unreadable(world: Worl
     kube: Any = Kube()
     kube.errors["kafka"] = REFUSED
     unused: Any = None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, ("kafka", "team-a"), unused)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, ("kafka", "team-a"), unused)
     asyncio.run(supervisor._answer_for_missing("kafka", "main"))
     assert world.conditions("later") == {"Stalled": "NotAuthorized"}
     assert "namespace kafka" in world.ready("later")["message"]
@@ -299,7 +299,7 @@ def test_one_unreadable_cluster_keeps_no_other_answer_waiting(world: World) -> N
     kube: Any = Kube()
     kube.errors["closed"] = AWAY
     unused: Any = None
-    supervisor = Supervisor(world.store, kube, world.loop.reporter, world.loop.plans, (), unused)
+    supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), unused)
     supervisor.listing.scopes[""].due = float("inf")
     supervisor._serving = True
     asyncio.run(supervisor._sweep_once())

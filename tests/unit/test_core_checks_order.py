@@ -149,7 +149,7 @@ def test_a_partition_waits_for_metadata_without_a_problem() -> None:
 def test_silent_brokers_block_the_partition_only_when_it_lasts(silent_for: float | None, state: PartitionState) -> None:
     since = {} if silent_for is None else {TP: NOW - silent_for}
     i = an_input(recent=Recent(now=NOW, silence=since))
-    assert waiting(i, Violation(silence, SAID)) == (state, SAID)
+    assert waits(i, Violation(silence, SAID)).shown() == (state, SAID)
 
 
 UNSETTLED = Recent(now=0.0)

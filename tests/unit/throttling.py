@@ -43,7 +43,7 @@ KEY = ("kafka", "main")
 
 @dataclass
 class ApiServer:
-    """Both the store and the reporter of one KafkaCluster."""
+    """Both the store and the writer of one KafkaCluster."""
 
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
@@ -119,6 +119,9 @@ class ApiServer:
 
     async def keep_cluster(self, obj: Any) -> None:
         pass
+
+    async def refresh(self, resource: object) -> None:
+        """What is known is what there is."""
 
     async def release_object(self, obj: Any) -> None:
         self.released = True

@@ -20,7 +20,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
@@ -190,10 +190,10 @@ class World:
         """One that is connected."""
         kube: Any = self.kube
         client: Any = self.brokers
-        reporter = Reporter(kube, EventRecorder(kube, "test"), self.store, self.metrics)
-        plans = Plans(self.store, kube, reporter, self.planner)
+        writer = Writer(kube, EventRecorder(kube, "test"), self.store, self.metrics)
+        plans = Plans(self.store, kube, writer, self.planner)
         health = Health(60, [])
-        loop = ClusterLoop(("kafka", "main"), self.store, kube, reporter, self.metrics, health, lambda: None, plans)
+        loop = ClusterLoop(("kafka", "main"), self.store, kube, writer, self.metrics, health, lambda: None, plans)
         connect(loop, client, self.store.parse_cluster(self.store.get("uid-main") or {}))
         return loop
 

@@ -69,16 +69,16 @@ def approval(item: Item, digest: str | None) -> Change:
     if item.spec.get("approval") == Approval.NOT_REQUIRED:
         return {}
     given = item.spec.get("approvedDigest")
-    made, said = item.status.digest, item.ready.message if item.ready else "the operator has not seen it"
+    made, message = item.status.digest, item.ready.message if item.ready else "the operator has not seen it"
     if made is None or (not item.up_to_date and given != made):
-        raise ReassignError(Reason.PLANNING, f"{item} has no plan for its spec yet: {said}; try again later")
+        raise ReassignError(Reason.PLANNING, f"{item} has no plan for its spec yet: {message}; try again later")
     if digest not in (None, made):
         raise ReassignError(
             Reason.APPROVED_DIGEST_MISMATCH,
             f"the plan of {item} is {made}, not {digest}; read it, and approve that",
         )
     if item.status.stale_digest == made:
-        raise ReassignError(Reason.PLAN_STALE, f"{item} is stale: {said}")
+        raise ReassignError(Reason.PLAN_STALE, f"{item} is stale: {message}")
     return {} if given == made else {"approvedDigest": made}
 
 

@@ -98,7 +98,7 @@ def _imported(module: str) -> Any:
 
 
 def _parts(result: Result, work: str, manifests: Path | None, report: Path | None) -> Iterator[RenderableType]:
-    """The checks' results, the clusters in most need, the plans, and the files that were written."""
+    """Return the checks' results, the clusters in most need, the plans, and the files that were written."""
     if result.verdicts:
         yield _verdicts(result)
     yield _clusters(result)

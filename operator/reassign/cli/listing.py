@@ -87,8 +87,8 @@ def table(items: Sequence[Item], now: datetime, with_namespace: bool = False, wi
     made = out.table(*columns, *more)
     for item in items:
         ready, namespace = item.ready, [item.namespace] if with_namespace else []
-        said = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]
-        row = [*namespace, item.name, item.cluster[1], *said, item.status.summary or "", age(item.obj, now)]
+        state = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]
+        row = [*namespace, item.name, item.cluster[1], *state, item.status.summary or "", age(item.obj, now)]
         rate, progress = item.progress.bytes_per_second, item.progress
         counts = [str(progress.partitions_in_flight), str(progress.partitions_blocked)]
         message = ready.message if ready else "the operator has not seen it yet"

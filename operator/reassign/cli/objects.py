@@ -93,8 +93,8 @@ class Item:
 
     def says(self, type: str) -> bool:
         """Whether a condition is True, of the spec as it is."""
-        said = self.condition(type)
-        return self.up_to_date and said is not None and said.status is ConditionStatus.TRUE
+        condition = self.condition(type)
+        return self.up_to_date and condition is not None and condition.status is ConditionStatus.TRUE
 
     @property
     def succeeded(self) -> bool:

@@ -26,10 +26,11 @@ from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
 
 
 class Wanted(NamedTuple):
-    """A goal, and the options of its plan. `min_free_disk` is in percent; None: that of the KafkaCluster."""
+    """A goal, and the options of its plan."""
 
     goal: PlacementGoal
     min_free_disk: int | None
+    """In percent; None: that of the KafkaCluster."""
     max_partitions: int
     max_bytes: str | None
     throttle: str | None

@@ -17,9 +17,10 @@ TYPES = {
 
 
 class Ref(NamedTuple):
-    """An object as kubectl names it: NAME, or TYPE/NAME; `kind` is None where the name alone is given."""
+    """An object as kubectl names it: NAME, or TYPE/NAME."""
 
     kind: str | None
+    """None where the name alone is given."""
     name: str
 
 

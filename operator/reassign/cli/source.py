@@ -27,12 +27,10 @@ from reassign.text import counted
 
 
 class Where(NamedTuple):
-    """A KafkaCluster by name, bootstrap servers, or a folder with a snapshot.
-
-    Beside a folder, `cluster` is only what manifests name.
-    """
+    """A KafkaCluster by name, bootstrap servers, or a folder with a snapshot."""
 
     cluster: str | None
+    """The KafkaCluster; beside a folder only the one that manifests name."""
     kube: Kube
     bootstrap_servers: str | None
     snapshot: Path | None = None

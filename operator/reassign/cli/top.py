@@ -28,10 +28,7 @@ from reassign.text import counted
 
 @dataclass
 class BrokerLoad:
-    """Replicas that are being added to a broker and removed from it, and the bytes of those added.
-
-    `others` are the replicas that moves of other clients add or remove there.
-    """
+    """Replicas that are being added to a broker and removed from it, and the bytes of the added ones."""
 
     broker: int
     rack: str | None = None
@@ -39,6 +36,7 @@ class BrokerLoad:
     adding: int = 0
     removing: int = 0
     others: int = 0
+    """Replicas that moves of other clients add or remove there."""
     bytes_copied: int = 0
     bytes_total: int = 0
 
@@ -59,7 +57,7 @@ class ResourceLoad:
 
 @dataclass
 class ClusterLoad:
-    """One KafkaCluster: `described` of the partitions in flight are in the statuses, which brokers are counted from."""
+    """What is in flight on one KafkaCluster."""
 
     namespace: str
     name: str
@@ -69,6 +67,7 @@ class ClusterLoad:
     others: int
     throttle: int | None
     described: int
+    """Partitions in flight that statuses describe: brokers are counted from these."""
     brokers: list[BrokerLoad] = field(default_factory=list)
     resources: list[ResourceLoad] = field(default_factory=list)
 

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterSpec
-from reassign.api.partition_reassignment import Mode, PartitionReassignment, PartitionState
+from reassign.api.partition_reassignment import Mode, PartitionState
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Output
 from reassign.cli.source import Where, plain
-from reassign.core.checks.size import too_large
 from reassign.core.cluster import ClusterHold, check_identity, permission_of, rules_of
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.parse import parse
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason, ReassignError
@@ -65,13 +65,14 @@ class Finding(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A cluster with the rules of its KafkaCluster; `others` are the resources that it has already."""
+    """A cluster with the rules of its KafkaCluster."""
 
     connection: Connection
     spec: KafkaClusterSpec
     rules: ClusterRules
     cluster: KafkaCluster | None = None
     others: Sequence[Resource] = ()
+    """The resources that it has already."""
 
 
 def run(file: Path, where: Where, output: Output) -> bool:
@@ -92,7 +93,7 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
     async with live.read_only(served.connection) as client:
-        resources = [_resource(obj, PartitionReassignment.parse(obj)) for obj in objects]
+        resources = [parse(obj) for obj in objects]
         began = time.monotonic()
         snapshot = await _observe(client, [*resources, *served.others])
     if served.cluster:
@@ -153,7 +154,7 @@ async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) 
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
         if cluster_key(obj) == key and (obj["metadata"]["namespace"], obj["metadata"]["name"]) not in ours:
             try:
-                resources.append(_resource(obj, PartitionReassignment.parse(obj)))
+                resources.append(parse(obj))
             except ValidationError:
                 continue  # the operator leaves it alone, too
     return resources
@@ -168,23 +169,6 @@ async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapsh
 def _placed(obj: Object, namespace: str) -> Object:
     """Return an object as if it were applied now as a dry run; its namespace defaults to this one."""
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", namespace)
-    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "resourceVersion": "0"}
     metadata["creationTimestamp"] = datetime.now(UTC).isoformat()
     return {"kind": obj["kind"], "metadata": metadata, "spec": obj["spec"] | {"mode": Mode.DRY_RUN}}
-
-
-def _resource(obj: Object, parsed: PartitionReassignment) -> Resource:
-    meta = parsed.metadata
-    return Resource(
-        uid=meta.uid,
-        version=0,
-        namespace=meta.namespace,
-        name=meta.name,
-        generation=meta.generation,
-        created=meta.creation_timestamp or datetime.now(UTC),
-        spec=parsed.spec,
-        status=parsed.status,
-        has_finalizer=bool(meta.finalizers),
-        deleted=meta.deletion_timestamp,
-        unsupported=too_large(obj, parsed.spec),
-    )

@@ -87,11 +87,11 @@ def end_of(item: Item | None) -> End | None:
     if checked:
         return End(item.says("Checked"), f"{checked.reason}: {checked.message}")
     ready = item.ready
-    said = f"{ready.reason}: {ready.message}" if ready else ""
+    message = f"{ready.reason}: {ready.message}" if ready else ""
     if item.says("Succeeded"):
-        return End(True, said)
+        return End(True, message)
     wave_failed = item.up_to_date and ready is not None and ready.reason == Reason.WAVE_FAILED
-    return End(False, said) if item.says("Failed") or wave_failed else None
+    return End(False, message) if item.says("Failed") or wave_failed else None
 
 
 def line(view: View) -> str:

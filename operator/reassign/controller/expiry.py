@@ -13,7 +13,7 @@ from reassign.api.common import TRACKED_BY_ARGO_CD
 from reassign.api.reassignment_plan import PLAN_UID_LABEL
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.plans.expiry import expired, needs, plan_expired
 from reassign.core.report.events import Event, Happened
 from reassign.errors import ConflictError, ReassignError
@@ -34,27 +34,27 @@ KEPT = Event(
 class Expiry:
     """Deletes the finished objects of all clusters."""
 
-    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter) -> None:
-        self._store, self._kube, self._reporter = store, kube, reporter
+    def __init__(self, store: Store, kube: KubeClient, writer: Writer) -> None:
+        self._store, self._kube, self._writer = store, kube, writer
         self._warned: set[str] = set()
-        """The uids of those that were due and kept, at the last sweep."""
+        """The uids of the objects that were due and kept at the last sweep."""
 
     async def sweep(self) -> None:
         """Delete what is due. One that has changed meanwhile is judged again at the next sweep."""
         candidates = self._store.mortal()
         if not candidates:
             return
-        now = self._reporter.now()
+        now = self._writer.now()
         due = {obj["metadata"]["uid"]: obj for obj in candidates if self._is_due(obj, now)}
         tracked = {uid for uid, obj in due.items() if TRACKED_BY_ARGO_CD in (obj["metadata"].get("annotations") or {})}
         for uid in tracked - self._warned:
-            await self._reporter.record_event(due[uid], KEPT)
+            await self._writer.record_event(due[uid], KEPT)
         self._warned = tracked
         for uid in [uid for uid in due if uid not in tracked][:AT_ONCE]:
             await self._delete(due[uid])
 
     def _is_due(self, obj: Object, now: datetime) -> bool:
-        """The same as `_due`; one that cannot be judged stays, and keeps no other."""
+        """Whether an object has expired. One that cannot be judged stays, and keeps no other from being deleted."""
         try:
             return self._due(obj, now)
         except Exception:
@@ -87,7 +87,7 @@ class Expiry:
             self._store.put(left)
 
     async def _deleted(self, obj: Object) -> Object | None:
-        """What is left of an object after its deletion, or after it has changed meanwhile."""
+        """Delete an object; return what is left of it, as after a change meanwhile."""
         meta = obj["metadata"]
         try:
             return await self._kube.delete(obj)

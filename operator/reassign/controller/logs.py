@@ -34,7 +34,7 @@ class Named(Protocol):
 
 
 def named_as(kind: str, resource: Named) -> dict[str, Any]:
-    """What lines of the log say of the resource that they are about."""
+    """Return what lines of the log say of the resource that they are about."""
     return {
         "kind": str(kind),
         "resource": f"{resource.namespace}/{resource.name}",

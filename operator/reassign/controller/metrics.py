@@ -153,7 +153,7 @@ class Metrics:
         return Gauge(name, text, labels, namespace=PREFIX, registry=self.registry)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What the last decisions and the resources show, so that no series outlives what it is about."""
+        """Return what the last decisions and the resources show, so that no series outlives what it is about."""
         found = self._figures()
         for name, text, label, of in FIGURES:
             family = _family(name, text, *([label] if label else []))
@@ -171,7 +171,7 @@ class Metrics:
         yield resources
 
     def _figures(self) -> dict[str, Figures]:
-        """By cluster; a bug with one leaves those of others."""
+        """Return the figures by cluster; a bug in one cluster's leaves those of others."""
         found = {}
         for cluster, decision in self._decided.items():
             try:
@@ -182,7 +182,7 @@ class Metrics:
         return found
 
     def serve(self, cluster: str, conditions: Conditions) -> None:
-        """A cluster is served from now on: what is counted of it begins at 0."""
+        """Begin the series of a cluster that is served from now on, at 0."""
         self._conditions[cluster] = conditions
         for counter in (self.reconciliations, self.copied_bytes, self.throttle_drift):
             counter.labels(cluster)
@@ -242,7 +242,7 @@ class Metrics:
             metric.remove_by_labels({"kafka_cluster": cluster})
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 

@@ -20,7 +20,7 @@ from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health, serving
 from reassign.controller.settings import Settings
 from reassign.controller.supervisor import Supervisor
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.errors import ReassignError
 from reassign.kube.access import missing_rights
 from reassign.kube.client import ClusterKey, KubeClient
@@ -48,15 +48,15 @@ async def run(settings: Settings) -> None:
     lease = _lease(settings, metrics)
     before_write = lease.check if lease else lambda: None
     async with KubeClient(before_write, metrics.api_write) as kube:
-        reporter = Reporter(kube, EventRecorder(kube, settings.pod_name), store, metrics)
-        plans = Plans(store, kube, reporter, Planner())
+        writer = Writer(kube, EventRecorder(kube, settings.pod_name), store, metrics)
+        plans = Plans(store, kube, writer, Planner())
 
         def make_loop(key: ClusterKey) -> ClusterLoop:
             return ClusterLoop(
-                key, store, kube, reporter, metrics, health, before_write, plans, lease.uid if lease else ""
+                key, store, kube, writer, metrics, health, before_write, plans, lease.uid if lease else ""
             )
 
-        supervisor = Supervisor(store, kube, reporter, plans, settings.watch_namespaces, make_loop)
+        supervisor = Supervisor(store, kube, writer, plans, settings.watch_namespaces, make_loop)
         watches = Watches(settings.watch_namespaces, supervisor.receive)
         health = Health(settings.liveness_seconds, [lambda: supervisor.listing.missing(watches)])
         metrics.observe_namespaces(supervisor.listing.scopes)

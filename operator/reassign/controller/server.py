@@ -34,25 +34,25 @@ class Health:
         self._ticks: dict[str, float] = {}
 
     def tick(self, loop: str) -> None:
-        """A loop is alive now; from its first tick on it has to go on."""
+        """Note that a loop is alive now; from its first tick on it has to go on."""
         self._ticks[loop] = self._clock()
 
     def forget(self, loop: str) -> None:
-        """A loop has ended, as it should."""
+        """Forget a loop that has ended, as it should."""
         self._ticks.pop(loop, None)
 
     def stuck(self, bounds: int = 1) -> list[str]:
-        """The loops that have not ticked for too long: more than so many times the bound."""
+        """Return the loops that have not ticked for more than so many times the bound."""
         now = self._clock()
         return [loop for loop, tick in sorted(self._ticks.items()) if now - tick > bounds * self._bound]
 
     def dead(self) -> list[str]:
-        """All loops, a sentence each, when there are some and none of them ticks, nor could be started anew."""
+        """Return a sentence for each loop when there are some and none of them ticks, nor could be started anew."""
         stuck = self.stuck(bounds=2)
         return [f"{loop} has stopped" for loop in stuck] if len(stuck) == len(self._ticks) else []
 
     def missing(self) -> list[str]:
-        """What has not come yet."""
+        """Return what is waited for at the start."""
         return [f"waiting for {name}" for missing in self._awaited for name in missing()]
 
 

@@ -13,7 +13,7 @@ __all__ = ["Settings"]
 
 
 def _pod_name() -> str:
-    """POD_NAME; outside of a pod something that no other process has."""
+    """Return POD_NAME; outside of a pod a name that no other process has."""
     return os.environ.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
 
 

@@ -17,7 +17,7 @@ from reassign.controller.expiry import Expiry
 from reassign.controller.objects.listing import Listing
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import PlanInputs, Plans
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.model.permission import not_allowed, not_readable
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -42,7 +42,7 @@ class Supervisor:
         self,
         store: Store,
         kube: KubeClient,
-        reporter: Reporter,
+        writer: Writer,
         plans: Plans,
         namespaces: Sequence[str],
         make_loop: Callable[[ClusterKey], ClusterLoop],
@@ -53,12 +53,12 @@ class Supervisor:
         self._serving = False
         self._store = store
         self._kube = kube
-        self._reporter = reporter
+        self._writer = writer
         self._plans = plans
         self._make_loop = make_loop
         self._loops: dict[ClusterKey, tuple[ClusterLoop, asyncio.Task[None]]] = {}
         self._stray = asyncio.Event()
-        self._expiry = Expiry(store, kube, reporter)
+        self._expiry = Expiry(store, kube, writer)
         self._early: dict[str, tuple[str, Object]] = {}
         self._missing: dict[ClusterKey, datetime] = {}
         """Since when a GET finds no KafkaCluster of that name."""
@@ -89,7 +89,7 @@ class Supervisor:
             self._stray.set()
 
     def _start_again(self, key: ClusterKey, ended: asyncio.Task[None]) -> None:
-        """A loop that was stuck, or a KafkaCluster that was made again while the loop of the one before was ending."""
+        """Start a loop again that was stuck, or whose KafkaCluster was made again while it was ending."""
         if not self._serving:
             return
         if self._loops[key][1] is ended:
@@ -99,7 +99,7 @@ class Supervisor:
             self._wake(key)
 
     async def restart_stuck(self) -> None:
-        """For ever: start loops anew that do not tick any more, each alone."""
+        """Start loops anew that do not tick any more, each alone; for ever."""
         while True:
             await asyncio.sleep(WATCHDOG_SECONDS)
             for loop, task in [*self._loops.values()]:
@@ -143,7 +143,7 @@ class Supervisor:
                     await self.receive(kind, obj)
 
     async def sweep(self) -> None:
-        """For ever: list what is due, answer for resources whose KafkaCluster is not there, delete what has expired."""
+        """List what is due, answer for resources without a KafkaCluster, delete what has expired; for ever."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.listing.seconds(SWEEP_SECONDS)):
@@ -164,7 +164,7 @@ class Supervisor:
         await self._try(self._expiry.sweep())
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:
-        """What fails keeps nothing else waiting."""
+        """Do this work; log what it fails with, so that nothing else waits."""
         try:
             await work
         except ReassignError as error:
@@ -184,8 +184,8 @@ class Supervisor:
             self._missing.setdefault((namespace, name), self._kube.now())
         else:
             self._missing.pop((namespace, name), None)
-        await self._reporter.records.look_for_owners((namespace, name), self._kube.now())
-        unserved = Unserved((namespace, name), self._store, self._reporter, self._reporter.metrics, self._plans)
+        await self._writer.records.look_for_owners((namespace, name), self._kube.now())
+        unserved = Unserved((namespace, name), self._store, self._writer, self._writer.metrics, self._plans)
         await unserved.answer_for_unreadable()
         attempts = unserved.attempts()
         for resource in self._store.resources((namespace, name)):
@@ -201,14 +201,14 @@ class Supervisor:
         own = resource.namespace == namespace
         since = self._missing.get((namespace, name), now)
         if resource.owner_gone and now - since >= UNDO_WAITS:
-            await self._reporter.give_up(resource)
+            await self._writer.give_up(resource)
         elif own or active(resource.record) or problem.reason is Reason.NOT_AUTHORIZED:
-            await self._reporter.stand_still(resource, problem, now)
+            await self._writer.stand_still(resource, problem, now)
         else:
-            await self._reporter.refuse(resource, problem, now)
+            await self._writer.refuse(resource, problem, now)
 
     def _problem(self, theirs: str, namespace: str, name: str) -> Problem:
-        """To other namespaces a missing cluster is as one that does not allow them."""
+        """Return why a cluster does not serve. To other namespaces a missing one is as one that does not allow them."""
         if namespace in self._store.unreadable_namespaces:
             return not_readable(namespace)
         if theirs != namespace:
@@ -220,7 +220,7 @@ class Supervisor:
 
 
 def _calls(task: asyncio.Task[None]) -> list[str]:
-    """Where a task waits, the innermost call last."""
+    """Return where a task waits, the innermost call last."""
     calls: list[str] = []
     inner: object = task.get_coro()
     while frame := getattr(inner, "cr_frame", None):

@@ -40,13 +40,13 @@ RIGHTS = (
 
 
 def lease_rights(name: str) -> tuple[Right, ...]:
-    """Needed in the operator's own namespace, when it takes a Lease. To create cannot be bound to a name."""
+    """Return the rights needed in the operator's own namespace for its Lease. To create cannot be bound to a name."""
     leases = ("coordination.k8s.io", "leases")
     return Right(*leases, ("create",)), Right(*leases, ("get", "update"), name)
 
 
 async def missing_rights(kube: KubeClient, namespaces: Sequence[str], lease: tuple[str, str] | None) -> list[str]:
-    """What is not allowed, one sentence each; no namespaces stands for all. The Lease is by namespace and name."""
+    """Return what is not allowed, one sentence each. No namespaces: all of them. The Lease is by namespace and name."""
     asked = [(right, namespace) for namespace in namespaces or ("",) for right in RIGHTS]
     if lease is not None:
         asked += [(right, lease[0]) for right in lease_rights(lease[1])]

@@ -85,7 +85,7 @@ _PLURALS = {
 
 
 def cluster_key(obj: Object) -> ClusterKey:
-    """The KafkaCluster that an object is, or that it refers to."""
+    """Return the KafkaCluster that an object is, or that it refers to."""
     meta = obj["metadata"]
     ref = meta if obj["kind"] == Kind.KAFKA_CLUSTER else obj["spec"]["clusterRef"]
     return ref.get("namespace", meta["namespace"]), ref["name"]
@@ -101,7 +101,7 @@ class KubeClient:
 
     Each method can raise `ApiServerError` (try again later) and `ReassignError` with `NotAuthorized`. An async
     context manager: connections are made on entry's event loop and closed on exit. `before_write` is called right
-    before each request that changes something; when it raises, nothing is sent. `written` is told what was written, as
+    before each request that changes something; when it raises, nothing is sent. `written` gets what was written, as
     in `partitionreassignments/status`, and the bytes that were sent for that.
     """
 
@@ -115,7 +115,7 @@ class KubeClient:
         self._clock = ServerClock()
 
     def now(self) -> datetime:
-        """The time by the API server's clock."""
+        """Return the time by the API server's clock."""
         return self._clock.now()
 
     async def __aenter__(self) -> Self:
@@ -157,17 +157,17 @@ class KubeClient:
         await self._api.close()  # type: ignore[no-untyped-call]
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The object as it is now; None when there is none."""
+        """Return the object as it is now; None when there is none."""
         return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True)
 
     async def metadata(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The object's metadata as it is now, without the rest, which can be large; None when there is none."""
+        """Return the object's metadata as it is now, without the rest, which can be large; None when there is none."""
         return await self.request("GET", _path(kind.plural, namespace, name), missing_ok=True, accept=_METADATA_ONLY)
 
     async def list(
         self, kind: Kind, namespace: str | None = None, take: Callable[[Object], Object] = lambda obj: obj
     ) -> Objects:
-        """All objects of a kind, of one namespace or of all, as they were at one moment; each as `take` makes it.
+        """Return all objects of a kind, of one namespace or all, as they were at one moment; each as `take` makes it.
 
         Pages are read, and objects taken, beside the event loop.
         """
@@ -185,7 +185,7 @@ class KubeClient:
     async def _page(
         self, path: str, token: str, kind: Kind, take: Callable[[Object], Object]
     ) -> tuple[Objects, str | None]:
-        """One page of a list, and what the next one continues from; None after the last."""
+        """Return one page of a list, and what the next one continues from; None after the last."""
         named = {"apiVersion": API_VERSION, "kind": kind.value}  # a list says that once, not on each item
 
         def read(answer: RESTResponse) -> tuple[Objects, str | None]:
@@ -201,30 +201,30 @@ class KubeClient:
             return await asyncio.to_thread(read, await self._send("GET", path, query=query))
 
     async def events(self, obj: Object) -> Objects:
-        """The events about an object, in the form of core/v1."""
+        """Return the events about an object, in the form of core/v1."""
         meta = obj["metadata"]
         query = [("fieldSelector", f"involvedObject.uid={meta['uid']}")]
         answer = await self.request("GET", f"/api/v1/namespaces/{meta['namespace']}/events", query=query)
         return list((answer or {}).get("items") or ())
 
     async def names(self, kind: Kind, namespace: str) -> Strings:
-        """The names of the objects of a kind in a namespace, sorted, at most 500: what a user chooses from."""
+        """Return the names of the objects of a kind in a namespace, sorted, at most 500: what a user chooses from."""
         query = [("limit", str(MAX_NAMES))]
         answer = await self.request("GET", _path(kind.plural, namespace), accept=_LIST_OF_METADATA, query=query)
         return sorted(item["metadata"]["name"] for item in (answer or {}).get("items") or ())
 
     async def namespaces(self) -> Strings:
-        """The names of the namespaces, sorted, at most 500."""
+        """Return the names of the namespaces, sorted, at most 500."""
         query = [("limit", str(MAX_NAMES))]
         answer = await self.request("GET", "/api/v1/namespaces", accept=_LIST_OF_METADATA, query=query)
         return sorted(item["metadata"]["name"] for item in (answer or {}).get("items") or ())
 
     async def add_finalizer(self, obj: Object) -> Object | None:
-        """Put our finalizer on the object; None when the object is gone."""
+        """Put our finalizer on the object; return None when the object is gone."""
         return await self._write_finalizers(obj, [*_others(obj), FINALIZER])
 
     async def remove_finalizer(self, obj: Object) -> Object | None:
-        """Take our finalizer off the object; None when the object is gone."""
+        """Remove our finalizer from the object; return None when the object is gone."""
         return await self._write_finalizers(obj, _others(obj))
 
     async def _write_finalizers(self, obj: Object, finalizers: Strings) -> Object | None:
@@ -234,7 +234,7 @@ class KubeClient:
         return await self._patch(obj, "", change)
 
     async def write_status(self, obj: Object, status: Object) -> Object | None:
-        """Make this the whole status of the object; None when the object is gone.
+        """Make this the whole status of the object; return None when the object is gone.
 
         Raises `ReassignError` with `ResourceTooLarge` when the object would not fit into the API server's
         storage, and with `RequestFailed` when the schema does not allow the status.
@@ -249,7 +249,7 @@ class KubeClient:
         return made
 
     async def write_record(self, obj: Object, spec: Object, *, held: bool) -> Object | None:
-        """Make this the content of a ReassignmentRecord, with our finalizer on it where `held`; None when it is gone.
+        """Make this the content of a ReassignmentRecord, with our finalizer where `held`; return None when it is gone.
 
         Nothing can put a finalizer on what is being deleted.
         """
@@ -259,11 +259,11 @@ class KubeClient:
         return await self._patch(obj, "", *changes)
 
     async def suspend(self, obj: Object, suspended: bool) -> Object | None:
-        """Write spec.suspend of a PartitionReassignment that we made; None when it is gone."""
+        """Write spec.suspend of a PartitionReassignment that we made; return None when it is gone."""
         return await self._patch(obj, "", {"op": "add", "path": "/spec/suspend", "value": suspended})
 
     async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool = False) -> Object | None:
-        """Merge these fields into the spec of this version of an object; None when it is gone.
+        """Merge these fields into the spec of this version of an object; return None when it is gone.
 
         With `dry_run` the API server makes all of its checks, and stores nothing.
         """
@@ -280,7 +280,7 @@ class KubeClient:
         )
 
     async def delete(self, obj: Object, *, dry_run: bool = False) -> Object | None:
-        """Delete this version of an object; as it is while finalizers hold it back, None when it is gone.
+        """Delete this version of an object; return what finalizers hold back, None when it is gone.
 
         With `dry_run` the API server makes all of its checks, and deletes nothing.
         """
@@ -292,7 +292,7 @@ class KubeClient:
         return answer if answer and answer["kind"] == obj["kind"] else None  # else a Status, which says that it is gone
 
     async def _patch(self, obj: Object, subresource: str, *changes: Object) -> Object | None:
-        """One JSON patch. The resourceVersion in it, when it is not the current one, makes the answer 409."""
+        """Send one JSON patch. The resourceVersion in it, when it is not the current one, makes the answer 409."""
         meta = obj["metadata"]
         same = {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
         path = _path(_PLURALS[obj["kind"]], meta["namespace"], meta["name"]) + subresource
@@ -309,7 +309,7 @@ class KubeClient:
         return answer
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, bytes]:
-        """The decoded data of a Secret, by key; raises `MissingReferenceError` when there is none."""
+        """Return the decoded data of a Secret, by key; raises `MissingReferenceError` when there is none."""
         answer = await self.request("GET", f"/api/v1/namespaces/{namespace}/secrets/{name}", missing_ok=True)
         if answer is None:
             raise MissingReferenceError(
@@ -337,7 +337,7 @@ class KubeClient:
         accept: str = _JSON,
         query: Sequence[tuple[str, str]] = (),
     ) -> Object | None:
-        """One request, in the name of a field manager; what it answered, or None for 404 when that is expected."""
+        """Send one request in the name of a field manager; return the answer, or None for 404 when that is expected."""
         headers = {"Accept": accept, "Content-Type": content_type}
         named = [("fieldManager", manager)] if manager else []
         with _translating(verb, path):
@@ -376,7 +376,7 @@ class KubeClient:
         return response
 
     def _deserialized(self, response: RESTResponse) -> Object:
-        """What was answered; raises ApiException for an error."""
+        """Return what was answered; raises ApiException for an error."""
         types = {"2XX": "object", "4XX": "object", "5XX": "object"}
         return _json_object(lambda: self._api.response_deserialize(response, types).data)
 
@@ -396,7 +396,7 @@ def _translating(verb: str, path: str) -> Iterator[None]:
 
 
 def _json_object(read: Callable[[], object]) -> Object:
-    """What was read; raises ApiException for anything else."""
+    """Return the object that was read; raises ApiException for anything else."""
     try:
         answer = read()
     except ValueError as error:
@@ -407,7 +407,7 @@ def _json_object(read: Callable[[], object]) -> Object:
 
 
 def _others(obj: Object) -> Strings:
-    """The finalizers of other clients."""
+    """Return the finalizers of other clients."""
     return [f for f in obj["metadata"].get("finalizers", ()) if f != FINALIZER]
 
 

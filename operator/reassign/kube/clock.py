@@ -1,4 +1,4 @@
-"""The API server's clock: what its objects say of times, creation and deletion among them, was told by this one.
+"""The API server's clock, by which the times of its objects are written, creation and deletion among them.
 
 The clocks of two machines differ, by minutes where nothing sets them. The API server's answers tell its time in whole
 seconds. So our own clock counts, moved by as little as makes it agree with every answer.
@@ -36,16 +36,16 @@ class ServerClock:
         return self._wall() + self._ahead
 
     def sent(self) -> float:
-        """The moment that a request is sent at, for `answered`."""
+        """Return the moment at which a request is sent, for `answered`."""
         return self._elapsed()
 
     def answered(self, date: str | None, sent: float) -> None:
         """Take over the Date of an answer: the API server wrote it after the request was sent, cut to a second."""
         try:
-            told = parsedate_to_datetime(date or "").astimezone(UTC)
+            server_time = parsedate_to_datetime(date or "").astimezone(UTC)
         except ValueError:
             return  # a proxy can leave it out
-        least = told - self._wall()
+        least = server_time - self._wall()
         most = least + timedelta(seconds=1 + self._elapsed() - sent)
         ahead = max(least, min(self._ahead, most))
         if abs(ahead - self._ahead) > WARN:

@@ -57,7 +57,7 @@ class EventRecorder:
         self._remember(key, name, 1)
 
     async def _count(self, path: str, count: int, now: str) -> bool:
-        """Count a repeat; False when the first event has expired meanwhile."""
+        """Count a repeat; return False when the first event has expired meanwhile."""
         series = {"series": {"count": count, "lastObservedTime": now}}
         content_type = "application/merge-patch+json"
         return bool(await self._kube.request("PATCH", path, series, content_type=content_type, missing_ok=True))

@@ -128,7 +128,7 @@ class Lease:
             self._end_if_lost()
 
     async def _attempt(self, kube: KubeClient) -> float:
-        """Take or renew the Lease; in how many seconds to do so again."""
+        """Take or renew the Lease; return in how many seconds to do so again."""
         sent = _clock()
         renewed = await self._renew(kube)
         self._end_if_lost()
@@ -155,7 +155,7 @@ class Lease:
             self._on_lost()
 
     async def _renew(self, kube: KubeClient) -> bool:
-        """Take or renew the Lease; False when another holds it or the API server does not let us know."""
+        """Take or renew the Lease; return False when another holds it or the API server does not say."""
         try:
             async with asyncio.timeout(ATTEMPT_SECONDS):
                 renewed = await self._renewed(kube)

@@ -44,7 +44,7 @@ partition is settled once its leader is elected, and leaves its place before tha
 
 @dataclass(frozen=True)
 class Sources:
-    """The objects, as the API server has them at `now`; `missing` says what could not be read."""
+    """The objects, as the API server has them."""
 
     obj: Object
     records: Sequence[Object]
@@ -52,20 +52,23 @@ class Sources:
     cluster: Object | None
     now: datetime
     missing: tuple[str, ...] = ()
+    """What could not be read."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One partition. Without a state it is not described anywhere; `after` ended when it began."""
+    """One partition."""
 
     tp: TopicPartition
     state: PartitionState | None
+    """None where no object describes it."""
     original: tuple[int, ...] | None
     target: tuple[int, ...]
     began: datetime | None = None
     ended: datetime | None = None
     waited_for: str | None = None
     after: TopicPartition | None = None
+    """The partition that ended when this one began."""
     reason: str | None = None
     message: str | None = None
     bytes_copied: int | None = None
@@ -73,7 +76,7 @@ class Row:
 
     @property
     def brokers(self) -> frozenset[int]:
-        """Those that it is moved from or to."""
+        """The brokers that it is moved from or to."""
         return frozenset(self.target) ^ frozenset(self.original or ())
 
 
@@ -92,18 +95,18 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """All that the page shows. `began` and `ended` are the ends of its time line; `ended` is now while it goes on.
-
-    `could_begin` is since when each partition could begin, where that is known.
-    """
+    """All that the page shows."""
 
     namespace: str
     name: str
     plan: str | None
     now: datetime
     began: datetime
+    """The start of the time line."""
     ended: datetime
+    """The end of the time line: now, while moves go on."""
     could_begin: datetime | None
+    """Since when each partition could begin, where that is known."""
     cluster_name: str
     spec: PartitionReassignmentSpec | None
     status: PartitionReassignmentStatus
@@ -112,7 +115,7 @@ class History:
     events: Sequence[Event]
     uid: str
     dry_run: bool
-    """It moves nothing, so that nothing of it waits."""
+    """Whether it moves nothing, so that no partition waits."""
     deleted: datetime | None = None
     missing: Sequence[str] = field(default_factory=tuple)
 
@@ -161,7 +164,7 @@ def history(sources: Sources) -> History:
 
 
 def _time(*texts: str | None) -> datetime | None:
-    """The first that can be read: the API server keeps times of the years 0 and 10000, too."""
+    """Return the first time that can be read: the API server keeps times of the years 0 and 10000, too."""
     for text in filter(None, texts):
         with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(text).astimezone(UTC)
@@ -169,8 +172,11 @@ def _time(*texts: str | None) -> datetime | None:
 
 
 def _could_begin(start: datetime | None, *objects: Object | None) -> datetime | None:
-    """The start, if nothing was edited since. An edit can add a partition, and it or the brake can take one out of
-    flight: since when that one waits is recorded nowhere."""
+    """Return the start, if nothing was edited since.
+
+    An edit can add a partition, and an edit or the brake can cancel a move: since when that partition waits is recorded
+    nowhere.
+    """
     edits = [_edited(obj) for obj in objects]
     return start if start and all(edit and edit <= start for edit in edits) else None
 
@@ -184,15 +190,15 @@ def _edited(obj: Object | None) -> datetime | None:
 
 
 def _status(obj: Object) -> tuple[PartitionReassignmentStatus, list[str]]:
-    """The status, and what is not readable of it: fields that this version cannot read are left out."""
+    """Return the status without fields that this version cannot read, and the names of these."""
     status: Object = obj.get("status") or {}
     try:
         return PartitionReassignmentStatus.parse(status), []
     except ValidationError as error:
         unread = {str(each["loc"][0]) for each in error.errors()}
-        said = f"this version cannot read the status: {first_error(error)}; run the version that wrote it"
+        message = f"this version cannot read the status: {first_error(error)}; run the version that wrote it"
         left, further = _status({"status": {name: status[name] for name in status.keys() - unread}})
-        return left, [said, *further]
+        return left, [message, *further]
 
 
 def _spec(obj: Object) -> PartitionReassignmentSpec | None:
@@ -210,7 +216,7 @@ def _cluster(obj: Object | None) -> tuple[KafkaCluster | None, list[str]]:
 
 
 def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition, Entry], list[str]]:
-    """What the parts of a record say, and which of them cannot be read, or are lost."""
+    """Return what the parts of a record say, and which parts cannot be read, or are lost."""
     found: dict[TopicPartition, Entry] = {}
     parts: set[int] = set()
     missing = []
@@ -234,7 +240,7 @@ def _records(objects: Iterable[Object], owner: str) -> tuple[dict[TopicPartition
 def _rows(
     spec: Object, status: PartitionReassignmentStatus, record: Mapping[TopicPartition, Entry]
 ) -> dict[TopicPartition, Row]:
-    """A row for each partition that is named, described or recorded. The status, which is newer, goes before."""
+    """Return a row for each partition that is named, described or recorded. The status, being newer, goes before."""
     rows = {
         tp: Row(tp, None, None, tuple(entry["replicas"]))
         for entry in spec["partitions"]
@@ -269,7 +275,7 @@ def _described(tp: TopicPartition, detail: PartitionDetail, row: Row | None) -> 
 
 
 def _counted(rows: Mapping[TopicPartition, Row], status: PartitionReassignmentStatus) -> Mapping[TopicPartition, Row]:
-    """The rows, where the exact counts leave one state for all partitions that nothing describes: with that state."""
+    """Give partitions that nothing describes their state, where the exact counts leave one state for all of them."""
     unknown = [row for row in rows.values() if row.state is None]
     if not unknown or not (progress := status.progress):
         return rows
@@ -306,7 +312,7 @@ def _end(row: Row) -> float:
 
 
 def _placed(row: Row, ended: Sequence[Row], by_broker: Mapping[int, Sequence[Row]]) -> Row:
-    """The row with the one of its brokers, else of all, that ended nearest to when it began."""
+    """Return the row with the move, of its brokers or else of all, that ended nearest to when it began."""
     if row.began is None or row.waited_for != Reason.WAITING_FOR_BUDGET:
         return row
     began = row.began.timestamp()
@@ -317,7 +323,7 @@ def _placed(row: Row, ended: Sequence[Row], by_broker: Mapping[int, Sequence[Row
 
 
 def _near(row: Row, began: float, ended: Sequence[Row]) -> list[Row]:
-    """The last ones to end before it began, and the first ones after that: of each no more than the answer needs."""
+    """Return the last moves to end before it began, and the first ones after, no more than the answer needs."""
     after = bisect_left(ended, began, key=_end)
     before = bisect_left(ended, _end(ended[after - 1]), key=_end) if after else 0
     near = [*ended[before : min(before + 2, after)], *ended[after : after + 2]]
@@ -327,7 +333,7 @@ def _near(row: Row, began: float, ended: Sequence[Row]) -> list[Row]:
 
 
 def _gaps(rows: Sequence[Row]) -> list[str]:
-    """What no object says."""
+    """Return what no object says."""
     gaps = []
     if unknown := sum(row.state is None for row in rows):
         gaps.append(f"the state of {counted(unknown, 'partition')} is not known")
@@ -338,16 +344,16 @@ def _gaps(rows: Sequence[Row]) -> list[str]:
 
 
 def _events(objects: Iterable[Object]) -> tuple[list[Event], list[str]]:
-    """The events in their order, and how many are left out: of too many the warnings stay, then the newest."""
+    """Return the events in their order, and how many are left out: of too many the warnings stay, then the newest."""
     found = sorted(map(_event, objects), key=lambda event: (event.warning, event.last or EARLY), reverse=True)
     kept = sorted(found[:MAX_EVENTS], key=lambda event: (event.first or LATE, event.reason))
     left_out = len(found) - len(kept)
-    said = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
-    return kept, [said] if left_out else []
+    message = f"{counted(left_out, 'event')} left out: {MAX_EVENTS} are shown, warnings before others, and the newest"
+    return kept, [message] if left_out else []
 
 
 def _event(obj: Object) -> Event:
-    """An event in either of its forms, as core/v1 shows them."""
+    """Read an event in either of its forms, as core/v1 shows them."""
     series = obj.get("series") or {}
     made = obj["metadata"].get("creationTimestamp")
     first = _time(obj.get("eventTime"), obj.get("firstTimestamp"), obj.get("lastTimestamp"), made)

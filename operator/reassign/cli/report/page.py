@@ -61,13 +61,16 @@ class Line(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """The partitions of one topic, or a `part` of many; `counts` by state, `bars` from first beginning to last end."""
+    """The partitions of one topic, or a part of many."""
 
     name: str
     part: str
+    """Which part of the topic's partitions; empty for all."""
     lines: Sequence[Line]
     counts: Sequence[tuple[str, int]]
+    """Partitions by state."""
     bars: Sequence[Bar]
+    """From the first beginning to the last end."""
 
 
 class Wait(NamedTuple):
@@ -104,7 +107,7 @@ class Axis:
 
 
 def render(history: History, version: str) -> str:
-    """The page as one HTML document."""
+    """Return the page as one HTML document."""
     axis = Axis(history.began, history.ended)
     lines = [_line(row, history, axis) for row in history.rows]
     parts = rendered(
@@ -136,7 +139,7 @@ def _short(percent: float) -> str:
 
 
 def _elapsed(time: timedelta, step: timedelta) -> str:
-    """A time in the unit that its axis has."""
+    """Return a time in the unit of its axis."""
     size, unit = next((size, unit) for size, unit in UNITS if not step.total_seconds() % size)
     return f"{time.total_seconds() / size:.0f}{numbers.NO_BREAK}{unit}" if time else "0"
 
@@ -146,7 +149,7 @@ def _took(time: timedelta | None) -> str:
 
 
 def _clock(history: History) -> Callable[[datetime | None], str]:
-    """What writes times: without the day, where all that is shown is of one day."""
+    """Return what writes times: without the day, where all that is shown is of one day."""
     ends = [history.began, history.now, *(event.first for event in history.events if event.first)]
     form = "%H:%M:%S" if len({end.astimezone(UTC).date() for end in ends}) == 1 else f"%m-%d{numbers.NO_BREAK}%H:%M:%S"
     return lambda time: f"{time.astimezone(UTC):{form}}" if time else ""
@@ -159,7 +162,7 @@ def _lasted(history: History) -> timedelta | None:
 
 
 def _line(row: Row, history: History, axis: Axis) -> Line:
-    """A row with its bars."""
+    """Return a row with its bars."""
     until = _waited_until(row, history.now)
     since = history.could_begin
     waited = until - since if since and until and since <= until and row.waited_for != Reason.SUSPENDED else None
@@ -204,7 +207,7 @@ def _topic(name: str, part: str, lines: Sequence[Line], axis: Axis) -> Topic:
 
 
 def _waits_now(rows: Iterable[Row]) -> list[Wait]:
-    """What partitions wait for, that of the most first."""
+    """Return what partitions wait for, that of the most first."""
     found: dict[tuple[str, str | None], list[Row]] = {}
     for row in rows:
         if _stands(row):
@@ -220,7 +223,7 @@ def _stands(row: Row) -> bool:
 
 
 def _waits_before(lines: Iterable[Line]) -> list[Wait]:
-    """What partitions had waited for when they began, the longest first."""
+    """Return what partitions had waited for when they began, the longest first."""
     found: dict[str, list[Line]] = {}
     for line in lines:
         if line.row.began and line.row.waited_for:
@@ -275,7 +278,7 @@ def _chart(history: History, axis: Axis) -> Chart | None:
 
 
 def _throttle(history: History) -> list[tuple[str, str]]:
-    """What is known of rates, as names and values."""
+    """Return what is known of rates, as names and values."""
     spec, cluster, status = history.spec, history.cluster, history.status
     facts = [("Asked for by this resource", _rates(spec.throttle) if spec else "not known")]
     if cluster:
@@ -298,7 +301,7 @@ def _throttle(history: History) -> list[tuple[str, str]]:
 
 
 def _rates(throttle: Throttle | None) -> str:
-    """The rates that a spec asks for."""
+    """Return the rates that a spec asks for."""
     if throttle is None:
         return "none"
     asked = _set(

@@ -23,7 +23,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.writing.attempts import Attempts
 from reassign.controller.writing.brake_copies import BrakeCopies
 from reassign.controller.writing.throttle_record import ThrottleRecord
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change, Op
@@ -48,7 +48,7 @@ class Actor:
     key: ClusterKey
     store: Store
     kube: KubeClient
-    reporter: Reporter
+    writer: Writer
     metrics: Metrics
     throttle_record: ThrottleRecord
     copies: BrakeCopies = field(init=False)
@@ -65,7 +65,7 @@ class Actor:
         self.copies = BrakeCopies(self.key, self.kube)
 
     async def throttle(self, decision: Decision, client: KafkaClient) -> Mapping[Change, Outcome]:
-        """Record the throttles, then change them; what each change met. Without the record no change is made."""
+        """Record the throttles, then change them; return what each change met. Without the record no change is made."""
         changes = decision.throttle.changes
         try:
             await self.throttle_record.write(decision.throttle)
@@ -75,7 +75,7 @@ class Actor:
         return await self._change(client, changes)
 
     async def record(self, decision: Decision, rules: ClusterRules, attempts: Attempts) -> Mapping[str, Resource]:
-        """Write the records that the steps need; the resources that may act, by uid."""
+        """Write the records that the steps need; return the resources that may act, by uid."""
         self.written = False
         judged = {verdict.resource.uid for verdict in decision.verdicts}
         self._samples = {uid: samples for uid, samples in self._samples.items() if uid in judged}
@@ -92,7 +92,7 @@ class Actor:
         return resources
 
     async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
-        """Take the steps, and say what each met."""
+        """Take the steps; return what each met."""
         if not decision.steps:
             return {}
         outcomes = await client.perform(decision.steps)
@@ -106,11 +106,11 @@ class Actor:
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
-        """Write record and status of a resource, and remove the finalizer when everything of it is settled."""
+        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled."""
         uid = verdict.resource.uid
         self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
         try:
-            resource = await self.reporter.record(verdict.resource, verdict.record, held=verdict.unsettled)
+            resource = await self.writer.record(verdict.resource, verdict.record, held=verdict.unsettled)
             if not resource.owner_gone:
                 await self._report(replace(verdict, resource=resource), snapshot, rules)
         except ReassignError as error:
@@ -120,12 +120,12 @@ class Actor:
 
     async def _report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
         resource = verdict.resource
-        status = report(*rules.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.reporter.now())
+        status = report(*rules.view(verdict, snapshot), self._samples.get(resource.uid, ()), self.writer.now())
         self._sample(resource.uid, status.progress)
         self._count_bytes(resource.uid, status.progress)
-        written = await self.reporter.write(resource, status)
+        written = await self.writer.write(resource, status)
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
-            await self.reporter.remove_finalizer(written)
+            await self.writer.remove_finalizer(written)
 
     def _sample(self, uid: str, progress: Progress | None) -> None:
         if not progress or not progress.partitions_in_flight:
@@ -147,41 +147,41 @@ class Actor:
     ) -> None:
         """Write the status of the KafkaCluster."""
         record = self.throttle_record.recorded
-        status = cluster_status(cluster, snapshot, resources, hold, self.reporter.now(), record)
-        await self.reporter.write_cluster(self.key, status)
+        status = cluster_status(cluster, snapshot, resources, hold, self.writer.now(), record)
+        await self.writer.write_cluster(self.key, status)
 
     async def _record(self, verdict: Verdict, decision: Decision, rules: ClusterRules) -> Resource | None:
-        """Write what has to be there before the steps; None when this tick can do nothing for the resource."""
+        """Write what has to be there before the steps; return None when this tick can do nothing for the resource."""
         resource = verdict.resource
         if verdict.release:
-            await self.reporter.release(verdict)
+            await self.writer.release(verdict)
             self.written = True
             return None
         if comes_first(resource):
-            status = report(*rules.view(verdict, decision.snapshot), (), self.reporter.now())
-            written = await self.reporter.write(resource, status)
+            status = report(*rules.view(verdict, decision.snapshot), (), self.writer.now())
+            written = await self.writer.write(resource, status)
             self.written = True
             if written is None:
                 return None
             resource = _bounded_as(resource, written)
         if verdict.unsettled and not resource.has_finalizer and not resource.deleted:
-            written = await self.reporter.hold(resource)
+            written = await self.writer.hold(resource)
             self.written = True
             if written is None:
                 return None
             resource = _bounded_as(resource, written)
         if verdict.starts:
-            await self.reporter.check_unchanged(verdict.resource)
+            await self.writer.check_unchanged(verdict.resource)
         if not verdict.must_record:
             return resource
         if error := self._unreported.get(resource.uid):  # a move begins only where its status can be written
             if isinstance(error, ConflictError):
                 return None
             raise error
-        return await self.reporter.record(resource, verdict.record, held=True)
+        return await self.writer.record(resource, verdict.record, held=True)
 
     async def _change(self, client: KafkaClient, changes: Sequence[Change]) -> dict[Change, Outcome]:
-        """What throttles first, then what is restored: no configuration is changed twice in one request."""
+        """Set what throttles, then restore: no configuration is changed twice in one request."""
         restoring = [c for c in changes if c.op in (Op.DELETE, Op.SUBTRACT)]
         outcomes: dict[Change, Outcome] = {}
         for group in ([c for c in changes if c not in restoring], restoring):
@@ -196,5 +196,5 @@ class Actor:
 
 
 def _bounded_as(judged: Resource, written: Resource) -> Resource:
-    """A resource as it was written, with what the KafkaCluster's bounds made of it when it was judged."""
+    """Return a resource as it was written, with what the KafkaCluster's bounds made of it when it was judged."""
     return replace(written, unsupported=judged.unsupported or written.unsupported)

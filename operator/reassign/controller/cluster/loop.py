@@ -29,7 +29,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.admission.pacing import take_sample
 from reassign.core.cluster import (
     ClusterHold,
@@ -76,12 +76,12 @@ class Prepared(NamedTuple):
 
 @dataclass(slots=True)
 class ClusterLoop:
-    """Serves one KafkaCluster until it is gone; `wake` makes it tick at once."""
+    """Serves one KafkaCluster until it is gone."""
 
     key: ClusterKey
     store: Store
     kube: KubeClient
-    reporter: Reporter
+    writer: Writer
     metrics: Metrics
     health: Health
     before_write: Callable[[], None]
@@ -89,6 +89,7 @@ class ClusterLoop:
     installation: str = ""
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Makes it tick at once."""
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
@@ -104,9 +105,9 @@ class ClusterLoop:
 
     def __post_init__(self) -> None:
         self.observer = Observer(self.kube, self.before_write, self.installation)
-        record = ThrottleRecord(self.key, self.store, self.reporter, self.metrics)
-        self.unserved = Unserved(self.key, self.store, self.reporter, self.metrics, self.plans)
-        self.actor = Actor(self.key, self.store, self.kube, self.reporter, self.metrics, record)
+        record = ThrottleRecord(self.key, self.store, self.writer, self.metrics)
+        self.unserved = Unserved(self.key, self.store, self.writer, self.metrics, self.plans)
+        self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
 
     @property
@@ -136,7 +137,7 @@ class ClusterLoop:
             return pause
         except ConflictError:
             with suppress(ReassignError):
-                await self.reporter.refresh_cluster(self.key)
+                await self.writer.refresh_cluster(self.key)
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("reconciliation failed", reason=error.reason, error=error.message)
@@ -163,7 +164,7 @@ class ClusterLoop:
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; return in how many seconds to tick again, None when the KafkaCluster is released."""
         unwritten: list[Problem] = []
-        await self._write(self.reporter.records.look_for_owners(self.key, self.reporter.now()), unwritten)
+        await self._write(self.writer.records.look_for_owners(self.key, self.writer.now()), unwritten)
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
@@ -191,16 +192,16 @@ class ClusterLoop:
         if cluster.metadata.deletion_timestamp and nothing_to_restore and not awaited and not unwritten:
             await self._release(obj, throttle)
             return None
-        await self._write(self.reporter.keep_cluster(obj), unwritten)
+        await self._write(self.writer.keep_cluster(obj), unwritten)
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self._write(self.reporter.write_unready_cluster(self.key, connecting, self.reporter.now()), [])
+            await self._write(self.writer.write_unready_cluster(self.key, connecting, self.writer.now()), [])
         return Prepared(obj, cluster, self._due(cluster, admitted), awaited, throttle, unwritten)
 
     async def _release(self, obj: Object, throttle: RecordedThrottles | None) -> None:
         if throttle:
-            await self.reporter.record_cluster_event(self.key, orphaned_throttles(throttle))
-        await self.reporter.release_object(obj)
+            await self.writer.record_cluster_event(self.key, orphaned_throttles(throttle))
+        await self.writer.release_object(obj)
 
     async def _observe(self, prepared: Prepared) -> Observation:
         """Read from Kafka what the decision needs, and remember what that shows."""
@@ -219,9 +220,9 @@ class ClusterLoop:
 
         Of two KafkaClusters that are made at once, each then sees the other.
         """
-        resources, now = prepared.resources, self.reporter.now()
+        resources, now = prepared.resources, self.writer.now()
         first = cluster_status(prepared.cluster, observed.snapshot, resources, ClusterHold(), now)
-        await self._write(self.reporter.write_cluster(self.key, first), prepared.unwritten)
+        await self._write(self.writer.write_cluster(self.key, first), prepared.unwritten)
         return not prepared.unwritten
 
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
@@ -231,7 +232,7 @@ class ClusterLoop:
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         others = self.store.readable_clusters()
-        if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.reporter.now()) != hold.older:
+        if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.writer.now()) != hold.older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
@@ -241,7 +242,7 @@ class ClusterLoop:
         seen = hold.hold or observed.snapshot
         plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
-            await self.reporter.release_object(self.store.cluster(self.key) or obj)
+            await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
 
@@ -256,7 +257,7 @@ class ClusterLoop:
             log.warning("not written", reason=error.reason, error=error.message)
             if isinstance(error, ConflictError):
                 with suppress(ReassignError):
-                    await self.reporter.refresh_cluster(self.key)
+                    await self.writer.refresh_cluster(self.key)
             unwritten.append(error_problem(error))
             return False
         return True
@@ -267,11 +268,11 @@ class ClusterLoop:
     async def _act(
         self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
     ) -> float:
-        """Decide, act and report; in how many seconds to tick again."""
+        """Decide, act and report; return in how many seconds to tick again."""
         client, began = self.observer.client, time.monotonic()
         attempts = self.unserved.attempts(lambda: self.health.tick(self.name))
         assert client is not None
-        decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.reporter.now())
+        decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.writer.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
         for resource, error in decision.errors:
             async with attempts.at(resource):
@@ -305,14 +306,14 @@ class ClusterLoop:
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     async def _still_so(self, judged: Object) -> bool:
-        """Whether the KafkaCluster is what was decided by, as the API server has it: the brake may be set by now."""
-        if not await self._write(self.reporter.refresh_cluster(self.key), []):
+        """Whether the API server still has the KafkaCluster that was decided by: the brake may be set by now."""
+        if not await self._write(self.writer.refresh_cluster(self.key), []):
             return False
         now = self.store.cluster(self.key)
         return now is not None and wish(now) == wish(judged)
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """The resources to judge now. Some of those that have ended are judged for drift, now and then."""
+        """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
         waves = self.plans.next_waves(self.key)
         rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
         turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()
@@ -323,11 +324,11 @@ class ClusterLoop:
     ) -> ClusterHold:
         short, snapshot = observed.short, observed.snapshot
         sample = None if short is None else take_sample(short, snapshot, resources, self.memory.recent)
-        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.reporter.now(), sample)
+        pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.writer.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
         clusters, unreadable = store.readable_clusters(), store.unreadable_namespaces
-        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, self.reporter.now(), claim, unreadable)
+        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, self.writer.now(), claim, unreadable)
         return replace(
             hold,
             pause=brake_of(cluster.spec.execution) or hold.pause or observed.pause,

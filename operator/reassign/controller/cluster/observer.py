@@ -37,21 +37,20 @@ DISCONNECT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one observation read, between two moments of the monotonic clock.
-
-    `reported` are the brokers that reported their log directories. `pause` is why nothing new starts by
-    spec.pauseWhen; `short` are all partitions that lack replicas in sync, where all were read just now. `claim` is what
-    is known of other installations on the same cluster.
-    """
+    """What one observation read, between two moments of the monotonic clock."""
 
     snapshot: Snapshot
     began: float
     ended: float
     reported: Collection[int]
+    """The brokers that reported their log directories."""
     configs: ConfigRead = field(default_factory=ConfigRead)
     pause: Problem | None = None
+    """Why nothing new starts, by spec.pauseWhen."""
     short: Mapping[str, Topic] | None = None
+    """All partitions with too few replicas in sync, where all were read just now."""
     claim: ClaimState | None = None
+    """What is known of other installations on the same cluster."""
 
     def remembered_by(self, recent: Recent) -> Recent:
         return recent.observe(
@@ -115,8 +114,9 @@ class Observer:
     async def observe(
         self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: RecordedThrottles | None, doubts: Doubts
     ) -> Observation:
-        """Read what is in flight, metadata, and log directories when they are due; `throttle` is the record of those,
-        `doubts` are what the observation is to settle.
+        """Read what is in flight, metadata, and log directories when they are due.
+
+        `throttle` is the record of the throttles, `doubts` are what the observation is to settle.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
@@ -196,7 +196,7 @@ class Observer:
         await self.disconnect()
 
     async def give_up_claim(self) -> None:
-        """The KafkaCluster is gone: another installation may serve the cluster at once."""
+        """Give up the claim of a KafkaCluster that is gone: another installation may serve the cluster at once."""
         if self._membership:
             await asyncio.to_thread(self._membership.leave)
 
@@ -235,7 +235,7 @@ class Observer:
         return self.client
 
     async def _connection_of(self, cluster: KafkaCluster) -> Connection:
-        """Secrets can be gone when moves are to be undone, with their namespace for one: then the last ones serve.
+        """Return how to connect. Where moves are undone and Secrets are gone with their namespace, use the last ones.
 
         An unchanged connection is the same object: it holds a token that may be good for long.
         """

@@ -30,12 +30,12 @@ class Outage:
     _logged: bool = False
 
     def begin(self) -> None:
-        """An observation begins."""
+        """Note that an observation begins."""
         if self._since is None:
             self._since = time.monotonic()
 
     def observed(self) -> None:
-        """It has succeeded."""
+        """Note that the observation has succeeded."""
         self.metrics.kafka_up.labels(self.cluster).set(1)
         if self._logged and self._since is not None:
             seconds = round(time.monotonic() - self._since, 1)
@@ -43,7 +43,7 @@ class Outage:
         self._seen, self._since, self._logged = True, None, False
 
     def failed(self, problem: Problem) -> bool:
-        """It has failed; whether that is worth saying."""
+        """Note that the observation has failed; return whether statuses are to say so."""
         self.metrics.kafka_up.labels(self.cluster).set(0)
         lasts = time.monotonic() - self._since if self._since is not None else 0.0
         if problem.reason is Reason.CLUSTER_UNREACHABLE and self._seen and lasts < PATIENCE_SECONDS:

@@ -50,19 +50,19 @@ class Pace:
         return not before <= self._listed
 
     def at_once(self) -> float:
-        """Something happened, and more may follow."""
+        """Return the pause after something happened, since more may follow."""
         self._pause, self._happened = AT_ONCE_SECONDS, time.monotonic()
         return self._pause
 
     def later(self, took: float) -> float:
-        """Nothing happened in a tick that took so long: the brokers rest at least as long."""
+        """Return the pause after a tick in which nothing happened: the brokers rest at least as long as it took."""
         self._pause = min(2 * self._pause, MOVING_SECONDS)
         return min(max(self._pause, took), MOVING_SECONDS)
 
     async def rest(
         self, pause: float, wake: asyncio.Event, has_ended: Callable[[Set[TopicPartition]], Awaitable[bool]]
     ) -> None:
-        """Pause as long, or until it is woken. While moves are followed, the end of one of them ends it too."""
+        """Wait for the pause, or until woken. While moves are followed, the end of one of them ends the pause too."""
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 while self._listed and pause <= MOVING_SECONDS:
@@ -86,7 +86,7 @@ class DriftTurn:
 
     @contextmanager
     def tick(self) -> Iterator[None]:
-        """One tick: how much CPU it takes says when the next one judges more of them."""
+        """Measure the CPU of a tick: it says when the next one judges more resources."""
         self.now = time.monotonic() >= self._due
         cpu = time.process_time()
         try:
@@ -97,7 +97,7 @@ class DriftTurn:
                 self._due = time.monotonic() + max(DRIFT_SECONDS, cost / DRIFT_SHARE)
 
     def next(self, resources: Sequence[Resource | Settled]) -> list[str]:
-        """The uids of those whose turn it is, of all that can be judged for drift."""
+        """Return the uids of the resources whose turn it is, of all that can be judged for drift."""
         by_age = sorted(resources, key=lambda resource: resource.age_key)
         left = [r for r in by_age if self._last is None or r.age_key > self._last]
         turn: list[Resource | Settled] = []

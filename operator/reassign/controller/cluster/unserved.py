@@ -19,7 +19,7 @@ from reassign.controller.objects.reading import Unreadable
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.writing.attempts import Attempts
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import orphaned_throttles, permission_of
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, error_problem, render
@@ -46,13 +46,13 @@ class Unserved:
 
     key: ClusterKey
     store: Store
-    reporter: Reporter
+    writer: Writer
     metrics: Metrics
     plans: Plans
 
     def attempts(self, alive: Callable[[], object] = lambda: None) -> Attempts:
-        """A round of work for resources of the cluster."""
-        return Attempts(self.reporter.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
+        """Begin a round of work for resources of the cluster."""
+        return Attempts(self.writer.refresh, self.report_bug, self.store.unreadable_namespaces, alive)
 
     async def report_bug(self, resource: Resource | Unreadable, error: Exception) -> None:
         """Say on a resource that a bug keeps it from being served."""
@@ -60,11 +60,11 @@ class Unserved:
         if (obj := self.store.get(resource.uid)) and (now := self.store.resource(resource.uid)):
             self.metrics.failed("/".join(cluster_key(obj)), Reason.INTERNAL_ERROR)
             problem = bug_problem(error, "this one from being served")
-            await self.reporter.stand_still(now, problem, self.reporter.now())
+            await self.writer.stand_still(now, problem, self.writer.now())
 
     async def answer_for_unreadable(self) -> None:
-        """Say on the resources that cannot be read that they cannot; release those that need not wait for it."""
-        attempts, now = self.attempts(), self.reporter.now()
+        """Say on resources that they cannot be read; release the deleted ones that need not wait until they can."""
+        attempts, now = self.attempts(), self.writer.now()
         with suppress(ApiServerError):
             for unreadable in self.store.unreadable(self.key):
                 async with attempts.at(unreadable):
@@ -75,13 +75,13 @@ class Unserved:
         at_deadline = _deletion_deadline_passed(obj, now)
         if _need_not_wait(unreadable) or at_deadline:
             if at_deadline:
-                await self.reporter.record_event(obj, UNREAD_AT_DEADLINE)
-            await self.reporter.release_object(obj)
+                await self.writer.record_event(obj, UNREAD_AT_DEADLINE)
+            await self.writer.release_object(obj)
         else:
-            await self.reporter.write_unreadable(obj, unreadable.problem, now)
+            await self.writer.write_unreadable(obj, unreadable.problem, now)
 
     async def refuse(self, cluster: KafkaCluster) -> list[Resource]:
-        """The resources to serve. One whose namespace is not allowed is refused, but for what it has in flight."""
+        """Return the resources to serve. Refuse one whose namespace is not allowed, unless it has moves in flight."""
         permission = permission_of(cluster)
         judged = [(r, permission.of_namespace(r.namespace)) for r in self.store.resources(self.key)]
         attempts = self.attempts()
@@ -89,19 +89,19 @@ class Unserved:
             for resource, problem in judged:
                 if problem and not active(resource.record):
                     async with attempts.at(resource):
-                        await self.reporter.refuse(resource, problem, self.reporter.now())
+                        await self.writer.refuse(resource, problem, self.writer.now())
         return [r for r, problem in judged if problem is None or active(r.record)]
 
     def settled(self, cluster: KafkaCluster) -> list[Settled]:
-        """The settled resources whose namespace is allowed."""
+        """Return the settled resources whose namespace is allowed."""
         permission = permission_of(cluster)
         return [s for s in self.store.settled(self.key) if permission.of_namespace(s.namespace) is None]
 
     def unsettled(self, cluster: KafkaCluster | None, resources: Iterable[Resource]) -> list[str]:
-        """What keeps the KafkaCluster from being deleted: what has something in flight, or may come to.
+        """Return what keeps the KafkaCluster from being deleted: what has moves in flight, or may come to have some.
 
-        The waves of a plan that has not begun do not; what cannot be read may, a whole namespace among it, and what
-        cannot be asked for.
+        The waves of a plan that has not begun do not. Objects that cannot be read may, as may all of a namespace that
+        cannot be listed, and owners of records that cannot be asked for.
         """
         moving = [f"{r.namespace}/{r.name}" for r in resources if not (r.settled or _holds_nothing(r))]
         unread = [
@@ -117,7 +117,7 @@ class Unserved:
         return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans, *unasked)] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
-        """What is said of an error in connecting or observing, which is counted; an unforeseen one is a bug."""
+        """Count an error in connecting or observing, and return what is said of it; an unforeseen one is a bug."""
         if isinstance(error, ReassignError):
             problem = error_problem(error)
         else:
@@ -129,12 +129,12 @@ class Unserved:
     async def have_wait(
         self, resources: Sequence[Resource], problem: Problem, permission: Permission | None = None
     ) -> None:
-        """Say on resources why they cannot be served now, to each namespace what it may read."""
+        """Say on resources why they cannot be served now, with the names that the users of each namespace may read."""
         attempts = self.attempts()
         for resource in resources:
-            said = render(problem, permission.audience(resource.namespace) if permission else None)
+            rendered = render(problem, permission.audience(resource.namespace) if permission else None)
             async with attempts.at(resource):
-                await self.reporter.stand_still(resource, said, self.reporter.now())
+                await self.writer.stand_still(resource, rendered, self.writer.now())
 
     async def stand_still(
         self,
@@ -148,22 +148,22 @@ class Unserved:
         await self.have_wait(resources, problem, permission_of(cluster))
         await self.plans.serve_cluster(cluster, resources, problem, connection, wake)
         if self.key[0] not in self.store.unreadable_namespaces:
-            await self.reporter.write_unready_cluster(self.key, problem, self.reporter.now())
+            await self.writer.write_unready_cluster(self.key, problem, self.writer.now())
 
     async def cannot_read(self, obj: Object, problem: Problem) -> bool:
-        """Serve nothing of a KafkaCluster that cannot be read; whether it was released.
+        """Say on a KafkaCluster that it cannot be read, or release it; return whether it was released.
 
-        What waits for it, allowed or not, learns no more than that.
+        The resources and plans that wait for it, allowed or not, learn no more than that.
         """
         resources = self.store.resources(self.key)
         left = self.store.throttle(obj["metadata"]["uid"])
         unused = not self.unsettled(None, resources) and (left is None or obj["spec"].get("deletionPolicy") == "Orphan")
         if obj["metadata"].get("deletionTimestamp") and unused:
             if left:
-                await self.reporter.record_event(obj, orphaned_throttles(left))
-            await self.reporter.release_object(obj)
+                await self.writer.record_event(obj, orphaned_throttles(left))
+            await self.writer.release_object(obj)
             return True
-        await self.reporter.write_unreadable(obj, problem, self.reporter.now())
+        await self.writer.write_unreadable(obj, problem, self.writer.now())
         message = (
             f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
         )

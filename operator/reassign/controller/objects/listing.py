@@ -47,7 +47,7 @@ class Listing:
         )
 
     def missing(self, watches: Watches) -> list[str]:
-        """What keeps the operator from being ready: one namespace that it may not read does not, all of them do."""
+        """Return why the operator is not ready. One namespace that it may not read is no reason, all of them are."""
         scopes = self.scopes.values()
         listed = [scope for scope in scopes if scope.listed]
         unlisted = [_sentence(scope) for scope in scopes if not scope.listed and not (scope.refused and listed)]
@@ -59,11 +59,11 @@ class Listing:
             scope.due = 0.0
 
     def seconds(self, most: float) -> float:
-        """In how many seconds the next one is due."""
+        """Return in how many seconds the next namespace is due."""
         return max(min(most, *(scope.due - self._clock() for scope in self.scopes.values())), 0.0)
 
     async def take_over(self) -> AsyncIterator[list[Object]]:
-        """List what is due, and take it over into the store; the objects of each namespace that could be read."""
+        """List the namespaces that are due into the store; yield the objects of each one that could be read."""
         for scope in self.scopes.values():
             if self._clock() < scope.due:
                 continue
@@ -88,7 +88,7 @@ class Listing:
         return packed(obj, self._store.get(obj["metadata"]["uid"]))
 
     async def gone(self, obj: Object) -> bool:
-        """A GET decides whether an object is gone; a list and a watch can be wrong."""
+        """Whether a GET says that an object is gone; a list and a watch can be wrong."""
         meta = obj["metadata"]
         found = await self._kube.get(Kind(obj["kind"]), meta["namespace"], meta["name"])
         return found is None or found["metadata"]["uid"] != meta["uid"]

@@ -34,11 +34,11 @@ class Packed(dict[str, Any]):
         self._whole = zlib.compress(json.dumps(obj).encode(), level=1)
 
     def whole(self) -> Object:
-        """The object with all its parts, as it was read."""
+        """Return the object with all its parts, as it was read."""
         obj: Object = from_json(zlib.decompress(self._whole))
         return obj
 
 
 def whole(obj: Object) -> Object:
-    """An object with all its parts."""
+    """Return an object with all its parts."""
     return obj.whole() if isinstance(obj, Packed) else obj

@@ -67,7 +67,7 @@ def has_our_name(obj: Object) -> bool:
 
 
 def owner_of(obj: Object) -> Owner:
-    """The owner of a ReassignmentRecord.
+    """Return the owner of a ReassignmentRecord.
 
     Other clients may add owners of their kinds. A deletion with --cascade=orphan removes the reference to ours. Then
     the name of the record has its uid, which stands for its own name too: a GET finds nothing of that name.

@@ -13,18 +13,17 @@ from pydantic import ValidationError
 from reassign.api.common import FINALIZER
 from reassign.api.partition_reassignment import (
     ClusterRef,
-    PartitionReassignment,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
 )
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlan
+from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
 from reassign.controller.objects.packing import Packed, whole
 from reassign.controller.objects.part import Part, owner_of
-from reassign.core.checks.size import too_large
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.parse import parse
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from reassign.kube.client import ClusterKey, Kind, Object, cluster_key, has_finalizer
@@ -68,12 +67,12 @@ class Unreadable(NamedTuple):
 
 
 def version(obj: Object) -> int:
-    """Resource versions of one object can be compared as numbers; a larger one is newer."""
+    """Return the resourceVersion as a number; of one object a larger one is newer."""
     return int(obj["metadata"]["resourceVersion"])
 
 
 def wish(obj: Object) -> tuple[object, ...]:
-    """What people want of an object, as a version: equal as long as no client but us has written it."""
+    """Return a version of what users want of an object: equal as long as no client but us has written it."""
     meta = obj["metadata"]
     return meta["uid"], meta["generation"], bool(meta.get("deletionTimestamp"))
 
@@ -83,7 +82,7 @@ def full_name(obj: Object) -> str:
 
 
 def named(obj: Object) -> dict[str, Any]:
-    """What a line of the log says of an object that it is about."""
+    """Return what a line of the log says of an object that it is about."""
     return {
         "kafka_cluster": "/".join(cluster_key(obj)),
         "kind": str(obj["kind"]),
@@ -93,7 +92,7 @@ def named(obj: Object) -> dict[str, Any]:
 
 
 def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T], obj: Object) -> T | Problem:
-    """An object parsed, each version once; what cannot be read of it is logged once, too."""
+    """Parse an object, each version once; what cannot be read of it is logged once, too."""
     if isinstance(obj, Packed):
         return parse(obj)  # it can be read, and what was read of it takes room
     uid = obj["metadata"]["uid"]
@@ -103,9 +102,9 @@ def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T]
 
 
 def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
-    """An object parsed. Fields of its status that cannot be read are left out: anyone who may write one could forge it.
+    """Parse an object, without fields of its status that cannot be read: users who may write them could forge one.
 
-    What such an object is, or has in flight, must not be lost with them: see `IDENTIFYING`.
+    The fields by which the operator knows brokers and waves must not be lost so: see `IDENTIFYING`.
     """
     try:
         return parse(obj)
@@ -122,7 +121,7 @@ def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
 
 
 def _unread_fields(error: Exception) -> set[str]:
-    """The fields of a status that cannot be read, where all else can; otherwise none."""
+    """Return the fields of a status that cannot be read, where all else can; otherwise none."""
     places = [e["loc"] for e in error.errors()] if isinstance(error, ValidationError) else []
     of_status = all(place[0] == "status" and len(place) > 1 for place in places)
     return {str(place[1]) for place in places} if of_status else set()
@@ -136,7 +135,7 @@ def _cannot_read(error: Exception) -> str:
 
 
 def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
-    """A resource with its record, which was lost where parts are missing, or where only status tells of one."""
+    """Return a resource with its record. That is lost where parts are missing, or where only status tells of it."""
     record: dict[TopicPartition, Entry] = {}
     for part in parts:
         record |= part.record
@@ -149,7 +148,7 @@ def lost(has_moved: bool, parts: Sequence[int]) -> bool:
 
 
 def packed(obj: Object, known: Object | None = None) -> Object:
-    """The object packed, if it has ended; as it is `known`, where that is the same."""
+    """Pack an object if it has ended; return the one that is `known` where it is the same."""
     if isinstance(obj, Packed) or not _has_ended(obj):
         return obj
     if isinstance(known, Packed) and version(known) == version(obj) and known.whole() == obj:
@@ -176,7 +175,7 @@ def _has_ended(obj: Object) -> bool:
 
 
 def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resource]:
-    """What is left of a PartitionReassignment that is gone, and of which cluster: as if it were being deleted."""
+    """Return the cluster and the record of a PartitionReassignment that is gone, as if it were being deleted."""
     first, owner = parts[0], owner_of(parts[0].obj)
     created = datetime.fromisoformat(first.obj["metadata"]["creationTimestamp"])
     ref = first.spec.cluster_ref
@@ -204,29 +203,8 @@ def left_of(parts: Sequence[Part], since: datetime) -> tuple[ClusterKey, Resourc
 
 
 def parse_resource(obj: Object) -> Resource:
-    obj = whole(obj)
-    parsed = PartitionReassignment.parse(obj)
-    meta = parsed.metadata
-    assert meta.creation_timestamp is not None
-    return Resource(
-        uid=meta.uid,
-        version=version(obj),
-        namespace=meta.namespace,
-        name=meta.name,
-        generation=meta.generation,
-        created=meta.creation_timestamp,
-        spec=parsed.spec,
-        status=parsed.status,
-        has_finalizer=FINALIZER in meta.finalizers,
-        deleted=meta.deletion_timestamp,
-        unsupported=too_large(obj, parsed.spec),
-        plan=_plan_of(obj),
-    )
-
-
-def _plan_of(obj: Object) -> str | None:
-    labels = obj["metadata"].get("labels") or {}
-    return labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None
+    """Parse a PartitionReassignment, packed or not, with nothing of its record."""
+    return parse(whole(obj))
 
 
 def parse_plan(obj: Object) -> PlanResource:
@@ -249,9 +227,9 @@ def differs(obj: Object, known: Object) -> bool:
     """Whether two objects of one version are not the same one: each is of another history."""
     if obj is known or version(obj) != version(known):
         return False
-    told = ("generation", "deletionTimestamp", "finalizers")
+    compared = ("generation", "deletionTimestamp", "finalizers")
     return whole(obj)["spec"] != whole(known)["spec"] or any(
-        obj["metadata"].get(f) != known["metadata"].get(f) for f in told
+        obj["metadata"].get(f) != known["metadata"].get(f) for f in compared
     )
 
 
@@ -260,7 +238,7 @@ def place(obj: Object) -> tuple[Kind, ClusterKey]:
 
 
 def in_order(parts: Sequence[Part | Problem]) -> list[Part]:
-    """Those that can be read."""
+    """Return the parts that can be read, by number."""
     return sorted((part for part in parts if isinstance(part, Part)), key=lambda part: part.spec.part)
 
 

@@ -68,7 +68,7 @@ class Store:
         """Those that this process has never read, so that nothing is known of them."""
 
     def put(self, obj: Object) -> bool:
-        """Take over an object; whether that is news."""
+        """Take over an object; return whether that is news."""
         uid = obj["metadata"]["uid"]
         known = self._objects.get(uid)
         if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
@@ -97,7 +97,7 @@ class Store:
                 self._gone.pop(owner, None)
 
     def _forget(self, uid: str) -> Object | None:
-        """Remove an object and what was read of it; the object as it was."""
+        """Remove an object and what was read of it; return the object as it was."""
         obj = self._objects.pop(uid, None)
         for parsed in (self._parsed, self._parsed_clusters, self._parsed_plans, self._parsed_parts, self._joined):
             parsed.pop(uid, None)
@@ -108,7 +108,7 @@ class Store:
         return obj
 
     def learn(self, uid: str, obj: Object | None) -> None:
-        """Take over what a write to an object answered; None says that it is gone."""
+        """Take over what the API server answered to a write; None says that the object is gone."""
         if obj is None:
             self.drop(uid)
         else:
@@ -118,7 +118,7 @@ class Store:
         return frozenset(self._objects)
 
     def versions(self, namespace: str = "") -> dict[str, int]:
-        """The version known of each object, by uid, or of those of one namespace."""
+        """Return the known version of each object, or of each in one namespace, by uid."""
         objects = self._objects.items()
         return {uid: version(obj) for uid, obj in objects if namespace in ("", obj["metadata"]["namespace"])}
 
@@ -156,14 +156,14 @@ class Store:
         return max(named.values(), key=version, default=None)
 
     def parse_cluster(self, cluster: Object) -> KafkaCluster:
-        """A KafkaCluster; raises ReassignError (CannotBeRead) for what this version of the operator cannot read."""
+        """Parse a KafkaCluster; raises ReassignError (CannotBeRead) where this version cannot read it."""
         parsed = self._parse_cluster(cluster)
         if isinstance(parsed, Problem):
             raise ReassignError(parsed.reason, parsed.message)
         return parsed
 
     def readable_clusters(self) -> list[KafkaCluster]:
-        """Those that this version of the operator can read: the others are not served."""
+        """Return the KafkaClusters that this version of the operator can read: the others are not served."""
         parsed = map(self._parse_cluster, self.clusters())
         return [cluster for cluster in parsed if isinstance(cluster, KafkaCluster)]
 
@@ -177,37 +177,37 @@ class Store:
         return as_served(parsed, since, readable=namespace not in self.unreadable_namespaces)
 
     def resource(self, uid: str) -> Resource | None:
-        """A PartitionReassignment, parsed, if it is there."""
+        """Return a PartitionReassignment, if it is there and can be read."""
         found = self.known(uid)
         read = self._whole(self._objects[uid]) if isinstance(found, Settled) else found
         return read if isinstance(read, Resource) else None
 
     def known(self, uid: str) -> Resource | Settled | None:
-        """The same, or what is kept of a settled one."""
+        """Return the PartitionReassignment, or its `Settled` summary where only that is kept."""
         obj = self.get(uid)
         found = self._read(obj) if obj else None
         return None if isinstance(found, Problem) else found
 
     def settled(self, key: ClusterKey) -> list[Settled]:
-        """What is kept of the settled PartitionReassignments that refer to a cluster."""
+        """Return the summaries of the settled PartitionReassignments that refer to a cluster."""
         return [found for found in map(self._read, self._counting(key)) if isinstance(found, Settled)]
 
     def resources(self, key: ClusterKey) -> list[Resource]:
-        """The other PartitionReassignments that refer to a cluster; not those that only others still hold back.
+        """Return the PartitionReassignments that refer to a cluster and are not settled.
 
-        Of one that went without us, its record.
+        One whose deletion only other clients hold back is left out. One that went without us is there as its record.
         """
         readable = [found for found in map(self._read, self._counting(key)) if isinstance(found, Resource)]
         left = (left_of(self.parts(uid), since) for uid, since in self._gone.items() if self._held(uid))
         return readable + [resource for of, resource in left if of == key]
 
     def unreadable(self, key: ClusterKey) -> list[Unreadable]:
-        """Those of them that cannot be read."""
+        """Return the PartitionReassignments that refer to a cluster and cannot be read."""
         referring = ((obj, self._read(obj)) for obj in self._counting(key))
         return [self._unreadable(obj, parsed) for obj, parsed in referring if isinstance(parsed, Problem)]
 
     def parts(self, owner: str) -> list[Part]:
-        """The parts of the record of an owner, by its uid; those that can be read."""
+        """Return the parts of the record of an owner, by its uid, that can be read."""
         return in_order(self._read_parts(owner))
 
     def has_record(self, owner: str) -> bool:
@@ -215,34 +215,34 @@ class Store:
         return owner in self._parts
 
     def throttle(self, cluster: str) -> RecordedThrottles | None:
-        """The record of the throttles that are set on a KafkaCluster, by its uid."""
+        """Return the record of the throttles that are set on a KafkaCluster, by its uid."""
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
-        """The owners that are not known, and have a record of what may be in flight, or throttled."""
+        """Return the owners that are not known, and have a record of what may be in flight, or throttled."""
         unknown = (parts for uid, parts in self._parts.items() if uid not in self._objects and uid not in self._gone)
         records = (obj for parts in unknown for obj in parts.values() if has_finalizer(obj) and cluster_key(obj) == key)
         return set(map(owner_of, records))
 
     def is_gone(self, owner: Owner, since: datetime) -> None:
-        """A GET has said so."""
+        """Remember that a GET found the owner of a record to be gone."""
         self._gone[owner.uid] = since
 
     def plan(self, uid: str) -> PlanResource | None:
-        """A ReassignmentPlan, parsed, if it is there."""
+        """Return a ReassignmentPlan, if it is there and can be read."""
         if (obj := self.get(uid)) is None:
             return None
         parsed = once(self._parsed_plans, parse_plan, obj)
         return parsed if isinstance(parsed, PlanResource) else None
 
     def plans(self, key: ClusterKey) -> list[PlanResource | Unreadable]:
-        """The ReassignmentPlans that refer to a cluster; not those that only others still hold back."""
+        """Return the ReassignmentPlans that refer to a cluster, without those that only other clients hold back."""
         referring = self._counting(key, Kind.REASSIGNMENT_PLAN)
         all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
         return [parsed if isinstance(parsed, PlanResource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
 
     def waves(self, plan: PlanResource) -> list[Resource | Settled | Unreadable]:
-        """The PartitionReassignments that are labelled as waves of a plan, by name."""
+        """Return the PartitionReassignments that are labelled as waves of a plan, by name."""
         key = plan.spec.cluster_ref.namespace or plan.namespace, plan.spec.cluster_ref.name
         labelled = [obj for obj in self._counting(key) if is_wave(obj, plan)]
         all_parsed = ((obj, self._read(obj)) for obj in labelled)
@@ -250,17 +250,19 @@ class Store:
         return sorted(waves, key=lambda wave: wave.name)
 
     def conditions(self, key: ClusterKey) -> Counter[tuple[str, str]]:
-        """How many objects of a cluster, itself among them, have a condition that is True, by kind and type."""
+        """Count the objects of a cluster, itself among them, that have a condition that is True, by kind and type."""
         objects = (obj for kind in Kind for obj in self._referring.get((kind, key), {}).values())
-        told = ((obj["kind"], (obj.get("status") or {}).get("conditions") or ()) for obj in objects)
-        return Counter((kind, c["type"]) for kind, conditions in told for c in conditions if c["status"] == "True")
+        with_conditions = ((obj["kind"], (obj.get("status") or {}).get("conditions") or ()) for obj in objects)
+        return Counter(
+            (kind, c["type"]) for kind, conditions in with_conditions for c in conditions if c["status"] == "True"
+        )
 
     def mortal(self) -> list[Object]:
-        """The objects that are deleted some time after they have come to their end."""
+        """Return the objects that are deleted some time after they have come to their end."""
         return [obj for obj in self._objects.values() if "ttlSecondsAfterFinished" in obj["spec"]]
 
     def referred(self) -> set[ClusterKey]:
-        """The clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
+        """Return the clusters that PartitionReassignments and ReassignmentPlans refer to, whether they exist or not."""
         return {key for kind, key in self._referring if kind is not Kind.KAFKA_CLUSTER}
 
     def _held(self, owner: str) -> bool:
@@ -274,14 +276,14 @@ class Store:
         return [obj for obj in self._referring.get((kind, key), {}).values() if counts(obj)]
 
     def _read(self, obj: Object) -> Resource | Settled | Problem:
-        """A PartitionReassignment with its record, or what is kept of it."""
+        """Return a PartitionReassignment with its record, or its summary where only that is kept."""
         uid = obj["metadata"]["uid"]
         if uid not in self._joined:
             self._joined[uid] = self._kept(obj) or self._whole(obj)
         return self._joined[uid]
 
     def _kept(self, obj: Object) -> Settled | None:
-        """What is kept of a settled one whose record is complete and settled too."""
+        """Return the summary of a settled PartitionReassignment whose record is complete and settled too."""
         parts = self._parts.get(obj["metadata"]["uid"], {}).values()
         if not isinstance(obj, Packed) or obj.settled is None or not all(isinstance(part, Packed) for part in parts):
             return None
@@ -300,7 +302,7 @@ class Store:
 
 
 async def refresh(kube: KubeClient, store: Store, kind: Kind, namespace: str, name: str, uid: str) -> bool:
-    """Take over the object of that uid as it is now; whether it is there. Another one of its name is another object."""
+    """Ask for the object of that uid and take it over; return whether it is there. One made anew is another object."""
     known = store.version_of(uid)
     found = await kube.get(kind, namespace, name)
     if found is None or found["metadata"]["uid"] != uid:

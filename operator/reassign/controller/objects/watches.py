@@ -66,7 +66,7 @@ class Watches:
         threading.Thread(target=self._run, name="watches", daemon=True).start()
 
     def missing(self, namespaces: Sequence[str]) -> list[str]:
-        """The watches in these namespaces that have not listed what there is."""
+        """Return the watches in these namespaces that have not listed what there is."""
         waiting = sorted(key for key in self._awaited - self._streaming if key[0] in namespaces)
         return [f"the watch of {plural} in {namespace or 'all namespaces'}" for namespace, plural in waiting]
 
@@ -97,7 +97,7 @@ class Watches:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(receiving, self._own))  # type: ignore[arg-type]
 
     async def _login(self, **kwargs: Any) -> kopf.AiohttpSession | None:
-        """A registry of our own knows no way to log in by itself. The session tells what kopf does not: who streams.
+        """Log in, since a registry of our own cannot by itself. The session tells what kopf does not: who streams.
 
         In a pod the address comes from the environment, as with other clients: a name would need the cluster's DNS.
         """
@@ -120,7 +120,7 @@ class Watches:
     async def _answered(
         self, _: aiohttp.ClientSession, __: SimpleNamespace, end: aiohttp.TraceRequestEndParams
     ) -> None:
-        """A watch begins where its list ends: one that is answered has listed."""
+        """Note that a watch was answered, and so has listed: a watch begins where its list ends."""
         if "watch" in end.url.query and end.response.status == 200:
             *_rest, before, namespace, plural = end.url.path.split("/")
             self._streaming.add((namespace if before == "namespaces" else ALL_NAMESPACES, plural))

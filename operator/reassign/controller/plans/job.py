@@ -79,7 +79,7 @@ async def _observe(job: Job) -> Snapshot:
 
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:
-    """The plan for the cluster as it was seen."""
+    """Make the plan for the cluster as it was seen."""
     from reassign.manifests.objects import digest
     from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
@@ -107,7 +107,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
 
 
 def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
-    """The goal in the planner's words, for a cluster with these topics."""
+    """Return the goal in the planner's words, for a cluster with these topics."""
     from reassign.planning.problem import goals
 
     spec = job.plan.spec
@@ -117,8 +117,10 @@ def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
 
 
 def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
-    """The topics to plan for by their names, since they have to match two lists of patterns. Of the others a namespace
-    that may not move them learns nothing, not even how many there are."""
+    """Return the topics to plan for by their names, since they have to match two lists of patterns.
+
+    A namespace learns nothing of topics that it may not move, not even how many there are.
+    """
 
     def matches(topic: str, patterns: Sequence[str]) -> bool:
         return any(fnmatchcase(topic, pattern) for pattern in patterns)
@@ -136,7 +138,7 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
-    """Bytes of one replica by topic and partition; those that are not known as the planner takes them."""
+    """Return the bytes of one replica by partition; where they are not known, as many as the planner assumes."""
     from reassign.planning.problem.measures import sizes_or_means
 
     size = sizes_or_means(cluster)
@@ -157,7 +159,7 @@ def planned(
     certificate: Certificate,
     sizes: Mapping[tuple[str, int], int],
 ) -> Planned:
-    """What becomes of a plan: plain values, so that no reader needs arrays."""
+    """Return what becomes of a plan as plain values, so that no reader needs arrays."""
     return Planned(
         input_hash=plan.input_hash,
         manifests=tuple(manifests),

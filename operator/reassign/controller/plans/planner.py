@@ -43,7 +43,7 @@ class Planner:
         self._under_way: Job | None = None
 
     def made(self, job: Job) -> Planned | Problem | None:
-        """What planning came to on the terms as they are."""
+        """Return what planning came to on the terms as they are."""
         outcome = self._outcomes.get(job.plan.uid)
         return outcome.made if outcome and outcome.terms == job.terms else None
 
@@ -69,8 +69,8 @@ class Planner:
             self._start(job, wake)
 
     def _due(self, job: Job) -> bool:
-        """What needs more memory than there is will need it again: it waits for other terms, or another process of
-        ours."""
+        """Whether a plan is to be tried. One that needed more memory than there is waits for other terms, or for a new
+        process of ours."""
         outcome = self._outcomes.get(job.plan.uid)
         if outcome is None or outcome.terms != job.terms:
             return True
@@ -98,7 +98,7 @@ class Planner:
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
-        """A plan is written, or gone."""
+        """Forget a plan that is written, or gone."""
         self._outcomes.pop(uid, None)
         self._waiting.pop(uid, None)
         if self._task and self._under_way and self._under_way.plan.uid == uid:

@@ -19,7 +19,7 @@ from reassign.controller.objects.reading import Unreadable, version
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.planner import Planner
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.permission import Permission
@@ -59,22 +59,21 @@ CONFLICT_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What a tick knows of the cluster, and can find out.
-
-    `seen` is what a plan, whose next wave this is, may know of it; `looked_at` are the uids of the
-    PartitionReassignments whose topics are part of that, the next wave of each plan among them. `job` is what a plan is
-    made from now, None where it may not be made; `wake` makes the loop tick again. `permission` says what each
-    namespace may read of all that.
-    """
+    """What a tick knows of the cluster, and can find out."""
 
     seen: Callable[[PlanResource, Resource | None], ObservedCluster]
-    looked_at: frozenset[str] = frozenset()
+    """What a plan, with its next wave, may know of the cluster."""
+    observed: frozenset[str] = frozenset()
+    """The uids of the PartitionReassignments whose topics were observed, the next wave of each plan among them."""
     job: Callable[[PlanResource], Job | None] = lambda _: None
+    """What a plan is made from now, None where it may not be made."""
     wake: Callable[[], object] = lambda: None
+    """Makes the loop tick again."""
     permission: Permission | None = None
+    """What each namespace may read of the cluster."""
 
-    def said(self, plan: PlanResource, known: T) -> T | Problem:
-        """What is known, or the problem as the plan's namespace may read it."""
+    def rendered(self, plan: PlanResource, known: T) -> T | Problem:
+        """Return what is known, or the problem as the plan's namespace may read it."""
         if not isinstance(known, Problem):
             return known
         return render(known, self.permission.audience(plan.namespace) if self.permission else None)
@@ -83,14 +82,14 @@ class PlanInputs:
 class Plans:
     """The ReassignmentPlans of all clusters; a loop, or the supervisor for one that is missing, serves its own."""
 
-    def __init__(self, store: Store, kube: KubeClient, reporter: Reporter, planner: Planner) -> None:
+    def __init__(self, store: Store, kube: KubeClient, writer: Writer, planner: Planner) -> None:
         self._store = store
         self._kube = kube
-        self._reporter = reporter
+        self._writer = writer
         self.planner = planner
 
     def next_waves(self, key: ClusterKey) -> set[str]:
-        """The uids of the waves that are compared with a cluster at its next observation."""
+        """Return the uids of the waves that are compared with a cluster at its next observation."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
         found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
         return {wave.uid for wave in found if wave}
@@ -103,7 +102,7 @@ class Plans:
         connection: Connection | None,
         wake: Callable[[], object],
     ) -> float | None:
-        """Serve the plans of a cluster after its `resources`; in how many seconds to serve them again, or None."""
+        """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
 
         def job(plan: PlanResource) -> Job | None:
@@ -124,21 +123,21 @@ class Plans:
         """Say on the plans of a cluster why nothing of them may begin."""
         await self.serve(key, PlanInputs(lambda *_: problem))
 
-    async def serve(self, key: ClusterKey, sight: PlanInputs) -> float | None:
+    async def serve(self, key: ClusterKey, inputs: PlanInputs) -> float | None:
         """Reconcile each plan; return in how many seconds to do so again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
-        pauses = [await self._safely(plan, sight) for plan in self._store.plans(key)]
+        pauses = [await self._safely(plan, inputs) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
-    async def _safely(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
-        """What goes wrong with one plan keeps no other waiting."""
+    async def _safely(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
+        """Serve one plan, so that an error with it keeps no other waiting."""
         with bound_contextvars(**named_as(Kind.REASSIGNMENT_PLAN, plan)):
-            return await self._try(plan, sight)
+            return await self._try(plan, inputs)
 
-    async def _try(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
+    async def _try(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
         try:
             try:
-                return await self._serve(plan, sight)
+                return await self._serve(plan, inputs)
             except (ConflictError, ApiServerError, LeaseLost):
                 raise
             except ReassignError as error:
@@ -147,7 +146,7 @@ class Plans:
                 log.exception("failed unexpectedly")
                 await self._say(plan, bug_problem(error, "this one from being served"))
         except ConflictError:
-            await self._reporter.refresh(plan, Kind.REASSIGNMENT_PLAN)
+            await self._writer.refresh(plan, Kind.REASSIGNMENT_PLAN)
             return CONFLICT_SECONDS
         except ReassignError as error:
             log.warning("not written", reason=error.reason, error=error.message)
@@ -155,9 +154,9 @@ class Plans:
 
     async def _say(self, plan: PlanResource | Unreadable, problem: Problem) -> None:
         if obj := self._store.get(plan.uid):
-            await self._reporter.write_unreadable(obj, problem, self._kube.now())
+            await self._writer.write_unreadable(obj, problem, self._kube.now())
 
-    async def _serve(self, plan: PlanResource | Unreadable, sight: PlanInputs) -> float | None:
+    async def _serve(self, plan: PlanResource | Unreadable, inputs: PlanInputs) -> float | None:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
@@ -166,33 +165,33 @@ class Plans:
         unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
         wave = self._store.resource(current.uid) if isinstance(current, Settled) else current
-        seen = sight.said(plan, sight.seen(plan, wave))
-        if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in sight.looked_at:
+        seen = inputs.rendered(plan, inputs.seen(plan, wave))
+        if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in inputs.observed:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
-        job = sight.job(plan)
-        made = sight.said(plan, self.planner.made(job) if job else None)
+        job = inputs.job(plan)
+        made = inputs.rendered(plan, self.planner.made(job) if job else None)
         decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread)
         for step in decision.steps:
-            await self._perform(plan, step, sight)
+            await self._perform(plan, step, inputs)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
-            await self._reporter.write_plan(now, decision.status)
+            await self._writer.write_plan(now, decision.status)
         if plan.planned or plan.deleted:
             self.planner.forget(plan.uid)
         news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
         return AT_ONCE_SECONDS if news else None
 
-    async def _perform(self, plan: PlanResource, step: PlanStep, sight: PlanInputs) -> None:
+    async def _perform(self, plan: PlanResource, step: PlanStep, inputs: PlanInputs) -> None:
         if not isinstance(step, MakePlan):
             log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
             case AddFinalizer():
-                await self._reporter.hold(plan)
+                await self._writer.hold(plan)
             case RemoveFinalizer():
-                await self._reporter.remove_finalizer(plan)
+                await self._writer.remove_finalizer(plan)
             case MakePlan():
-                if job := sight.job(plan):
-                    self.planner.ask(job, sight.wake)
+                if job := inputs.job(plan):
+                    self.planner.ask(job, inputs.wake)
             case CreateWave(manifest):
                 self._store.put(await self._created(manifest))
             case StartWave(wave):
@@ -215,7 +214,7 @@ class Plans:
             raise ReassignError(Reason.CONFLICT, message) from None
 
     async def _check_current(self, plan: PlanResource) -> None:
-        """No wave starts by what a lagging watch says: the approval may have been withdrawn."""
+        """Raise ConflictError where a watch lags behind the plan: the approval of a wave may have been withdrawn."""
         found = await self._kube.get(Kind.REASSIGNMENT_PLAN, plan.namespace, plan.name)
         if found is None or version(found) != plan.version:
             raise ConflictError(f"{plan.namespace}/{plan.name} has changed meanwhile")
@@ -227,7 +226,7 @@ class Plans:
         try:
             written = await write(obj)
         except ConflictError:
-            await self._reporter.refresh(wave)
+            await self._writer.refresh(wave)
             raise
         if written is None:
             self._store.drop(wave.uid)

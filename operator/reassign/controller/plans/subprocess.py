@@ -45,7 +45,7 @@ TOO_MUCH = (
 
 
 async def run_in_subprocess(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
-    """What the function, which both processes can import, makes of the arguments.
+    """Return what the function, which both processes can import, makes of the arguments.
 
     Raises PlanningError: what the function raised of ours, InsufficientMemory for a process that needs more than there
     is, or PlanningFailed for one that did not come to an end in time, or to another than an answer. What it logs goes
@@ -81,7 +81,7 @@ async def run_in_subprocess(function: Callable[..., T], *arguments: Any, seconds
 
 
 async def _end_when_full(process: asyncio.subprocess.Process) -> None:
-    """Is done when it has ended the process, and not before."""
+    """Wait until memory is full, and end the process then."""
     while not _memory_is_full():  # noqa: ASYNC110  (nothing tells)
         await asyncio.sleep(LOOK_SECONDS)
     with suppress(ProcessLookupError):
@@ -107,7 +107,7 @@ def _ending(code: int) -> PlanningError:
 
 
 def _serve(level: str) -> None:
-    """The other process: one task in, one answer out; standard output is for nothing else."""
+    """Be the other process: one task in, one answer out; standard output is for nothing else."""
     set_up_logs(level)
     os.nice(NICENESS)
     with os.fdopen(os.dup(1), "wb") as out:

@@ -45,10 +45,10 @@ class Attempts:
         self._waited = 0.0
         self.conflict = False
         self.refused: dict[str, Problem] = {}
-        """What the API server would not take, by the uid of the resource."""
+        """What the API server refused, by the uid of the resource."""
 
     async def each(self, verdicts: Sequence[Verdict], work: Callable[[Verdict], Awaitable[None]]) -> None:
-        """Work for the resource of each verdict `at` its turn, a few at a time; returns when all have ended."""
+        """Work for the resource of each verdict `at` its turn, a few at a time; return when all have ended."""
         left = iter(verdicts)
 
         async def worker() -> None:
@@ -63,7 +63,7 @@ class Attempts:
 
     @asynccontextmanager
     async def at(self, resource: Resource | Unreadable) -> AsyncIterator[None]:
-        """Leaves an error to the next reconciliation; raises only when the API server itself seems to be down."""
+        """Leave an error to the next reconciliation; raise only when the API server itself seems to be down."""
         began = time.monotonic()
         self._alive()
         with bound_contextvars(**named_as(Kind.PARTITION_REASSIGNMENT, resource)):

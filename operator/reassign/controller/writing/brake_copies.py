@@ -41,7 +41,7 @@ class BrakeCopies:
     _full_at: float = float("-inf")
 
     async def keep(self, moves: TargetReplicas) -> Problem | None:
-        """Keep these moves; why they could not be, so that they are not cancelled now."""
+        """Keep these moves; return why they could not be kept, so that they are not cancelled now."""
         if not moves:
             return None
         now = time.monotonic()
@@ -68,7 +68,7 @@ class BrakeCopies:
         return None
 
     async def _create(self, document: str) -> bool:
-        """Make a ConfigMap under the next number that is free; whether there is one."""
+        """Make a ConfigMap under the next number that is free; return whether there was one."""
         namespace, cluster = self.key
         labels = {LABEL: cluster[:MAX_LABEL_CHARACTERS].rstrip(".-")}
         for _ in range(MAX_BRAKE_COPIES):

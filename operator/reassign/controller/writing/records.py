@@ -117,7 +117,7 @@ class Records:
             raise ConflictError(f"the record {part.obj['metadata']['name']} is gone")
 
     async def _learn(self, part: Part, write: Awaitable[Object | None]) -> Object | None:
-        """What a write to a part answers, if it is still there; after a conflict it is asked for."""
+        """Take over what a write to a part answers, and return it; after a conflict ask for the part."""
         meta = part.obj["metadata"]
         try:
             written = await write

@@ -13,7 +13,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
-from reassign.controller.writing.writer import Reporter
+from reassign.controller.writing.writer import Writer
 from reassign.core.model.problem import Problem
 from reassign.core.report.events import Event
 from reassign.core.throttle.stage import ThrottleDecision
@@ -29,19 +29,19 @@ class ThrottleRecord:
 
     key: ClusterKey
     store: Store
-    reporter: Reporter
+    writer: Writer
     metrics: Metrics
     _uid: str = ""
 
     def made_anew(self, cluster: KafkaCluster) -> bool:
-        """Whether this is another KafkaCluster than the last one of its name: nothing is known of its throttles."""
+        """Note the KafkaCluster; return whether it was made anew, so that nothing is known of its throttles."""
         if cluster.metadata.uid == self._uid:
             return False
         self._uid = cluster.metadata.uid
         return True
 
     async def write(self, decision: ThrottleDecision) -> None:
-        """Raises ConflictError when the record could not be written for the KafkaCluster that it is about."""
+        """Write the record, and report drift; raises ConflictError when the KafkaCluster was made anew meanwhile."""
         if decision.untouched:
             return
         for problem in decision.warnings:
@@ -52,7 +52,7 @@ class ThrottleRecord:
         if self.store.has_record(self._uid) and not self.store.parts(self._uid):
             message = "the record of its throttles cannot be read: run the version that wrote it"
             raise ReassignError(Reason.CANNOT_BE_READ, message)
-        await self.reporter.records.write_throttle(self.store.parse_cluster(obj), decision.record)
+        await self.writer.records.write_throttle(self.store.parse_cluster(obj), decision.record)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)
@@ -63,4 +63,4 @@ class ThrottleRecord:
 
     async def _warn(self, problem: Problem) -> None:
         log.warning("throttles", reason=problem.reason, message=problem.message)
-        await self.reporter.record_cluster_event(self.key, Event(True, problem.reason, problem.message))
+        await self.writer.record_cluster_event(self.key, Event(True, problem.reason, problem.message))

@@ -51,7 +51,7 @@ LEFT_UNKNOWN = Event(
 )
 
 
-class Reporter:
+class Writer:
     """All that is written to our own resources goes through here."""
 
     def __init__(self, kube: KubeClient, events: EventRecorder, store: Store, metrics: Metrics) -> None:
@@ -64,11 +64,11 @@ class Reporter:
         self._written: dict[str, float] = {}  # when progress was written in the last PROGRESS_SECONDS, by uid
 
     def now(self) -> datetime:
-        """The time by the API server's clock, which told the times of our resources."""
+        """Return the time by the API server's clock, by which the times of our resources are written."""
         return self._kube.now()
 
     async def hold(self, resource: Resource | PlanResource) -> Resource | None:
-        """Put our finalizer on a resource: from now on its deletion waits for us. The resource as it is then."""
+        """Put our finalizer on a resource, so that its deletion waits for us; return the resource as it is then."""
         self._store.learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
         return self._store.resource(resource.uid) if isinstance(resource, Resource) else None
 
@@ -80,7 +80,7 @@ class Reporter:
         self._store.learn(resource.uid, await self._kube.remove_finalizer(self._object(resource)))
 
     async def release(self, verdict: Verdict) -> None:
-        """Let a resource that is being deleted go, and event what became of its moves."""
+        """Release a resource that is being deleted, and record an event of what became of its moves."""
         await self._release(verdict.resource, verdict.record, verdict.abandoned)
 
     async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
@@ -112,7 +112,7 @@ class Reporter:
         await self.remove_finalizer(resource)
 
     async def write(self, resource: Resource, status: PartitionReassignmentStatus) -> Resource | None:
-        """Write a status if it changed, with the events about it; the resource as it is then, None if gone.
+        """Write a status if it changed, with the events about it; return the resource as it is then, None if gone.
 
         What is progress alone is written every PROGRESS_SECONDS at most, and within a budget over all objects. Raises
         ConflictError when the object is not the one that was judged.
@@ -140,7 +140,7 @@ class Reporter:
             raise _changed(resource)
 
     async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
-        """Write the record of a resource; the resource with it. With our finalizer where it is to be `held`."""
+        """Write the record of a resource, with our finalizer where it is to be `held`; return the resource with it."""
         if record == resource.record and not resource.record_lost and self.records.up_to_date(resource):
             return resource
         await self.records.write(resource, record, held=held)
@@ -149,7 +149,7 @@ class Reporter:
         return replace(resource, record=record, record_lost=False)
 
     async def stand_still(self, resource: Resource, problem: Problem, now: datetime) -> None:
-        """Say on a resource why it cannot be served; let it go if it is deleted and need not wait."""
+        """Say on a resource why it cannot be served; release it if it is being deleted and need not wait."""
         record = resource.record
         if resource.deleted:
             at_deadline = released(resource, record, now)
@@ -161,7 +161,7 @@ class Reporter:
             await self.write(resource, blind(resource, problem, now))
 
     async def refuse(self, resource: Resource, problem: Problem, now: datetime) -> None:
-        """Say that a resource is not served, and nothing else; let it go if it is deleted."""
+        """Say that a resource is not served, and nothing else; release it if it is being deleted."""
         if resource.deleted:
             await self.remove_finalizer(resource)
         elif not resource.settled:
@@ -214,7 +214,7 @@ class Reporter:
             await self.record_event(obj, event)
 
     async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
-        """Whether the object was still there."""
+        """Write a status and the events about it; return whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
         self.metrics.status_patch()
         self._store.learn(obj["metadata"]["uid"], written)
@@ -258,7 +258,7 @@ def _without_progress(status: PartitionReassignmentStatus) -> object:
 
 
 def _conditions_before(obj: Object) -> tuple[Condition, ...]:
-    """The conditions of an object; none where it is they that cannot be read."""
+    """Return the conditions of an object; none where they cannot be read."""
     try:
         return tuple(map(Condition.parse, obj.get("status", {}).get("conditions", ())))
     except ValidationError:
@@ -266,7 +266,7 @@ def _conditions_before(obj: Object) -> tuple[Condition, ...]:
 
 
 def _conditions_after(obj: Object, problem: Problem, now: datetime) -> tuple[Condition, ...]:
-    """What an object says that cannot be read; observedGeneration stays, since the rest does not speak of this spec."""
+    """Return the conditions of an object that cannot be read; observedGeneration stays, as the rest is older."""
     message = problem.message
     if obj["kind"] == Kind.PARTITION_REASSIGNMENT and obj["metadata"].get("deletionTimestamp"):
         message = f"the deletion waits: {message}. {ORPHAN}"

@@ -1,4 +1,4 @@
-"""How often progress is written: the API server and the clock in memory, the reporter as it is."""
+"""How often progress is written: the API server and the clock in memory, the writer as it is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.controller.writing import write_budget
-from reassign.controller.writing import writer as reporter
+from reassign.controller.writing import write_budget, writer
 from reassign.controller.writing.writer import PROGRESS_BYTES_PER_SECOND, PROGRESS_SECONDS
 from tests.unit.world import LATER, Object, World
 
@@ -23,7 +22,7 @@ class Reporting:
         self.world = World()
         self.now = time.monotonic()
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr(reporter, "time", clock)
+        monkeypatch.setattr(writer, "time", clock)
         monkeypatch.setattr(write_budget, "time", clock)
         self.pass_seconds(2 * PROGRESS_SECONDS)  # what was written before counts no more
 
@@ -45,7 +44,7 @@ class Reporting:
         resource, before = self.world.store.resource(f"uid-{name}"), self.world.kube.objects[f"uid-{name}"]
         assert resource
         status = resource.status.model_copy(update=update(resource.status))
-        asyncio.run(self.world.loop.reporter.write(resource, status))
+        asyncio.run(self.world.loop.writer.write(resource, status))
         return self.world.kube.objects[f"uid-{name}"] is not before
 
 
