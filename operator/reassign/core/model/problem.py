@@ -113,7 +113,7 @@ def error_problem(error: ReassignError) -> Problem:
 
 
 def bug_problem(error: Exception, keeps: str) -> Problem:
-    """What is said of an unforeseen error, and what it `keeps` from happening."""
+    """Return the problem of an unforeseen error; `keeps` says what it keeps from happening."""
     return Problem(
         Reason.INTERNAL_ERROR,
         f"a bug of the operator ({type(error).__name__}) keeps {keeps}; its log has the details: report it",
