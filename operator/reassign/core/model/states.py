@@ -8,6 +8,7 @@ one, since that would cost a resource its undo.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
