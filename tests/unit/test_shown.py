@@ -88,7 +88,7 @@ def test_the_readme_shows_the_example_that_it_applies() -> None:
     assert shown == yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
 
 
-def test_an_example_of_the_platform_copies_what_the_steps_before_it_have_not() -> None:
+def test_an_example_copies_what_the_steps_before_it_have_not() -> None:
     first = yaml.safe_load((EXAMPLES / "partitionreassignment.yaml").read_text())
     drained = yaml.safe_load((EXAMPLES / "reassignmentplan.yaml").read_text())["spec"]["goal"]["drainBrokers"]
     at = replicas(first)

@@ -24,7 +24,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import UNKNOWN, Ints
 from reassign.planning.problem.racks import levels
 
-Row = list[int]
+ReplicaRow = list[int]
 
 
 def assign(
@@ -82,7 +82,9 @@ def add_replicas(
     return _extended(rows, replication_factor, nodes, chosen, seed)
 
 
-def _extended(rows: list[Row], to: int, nodes: Mapping[int, str], awareness: Awareness, seed: int | None) -> Ints:
+def _extended(
+    rows: list[ReplicaRow], to: int, nodes: Mapping[int, str], awareness: Awareness, seed: int | None
+) -> Ints:
     if not nodes:
         raise PlanningError(Reason.INVALID_GOAL, "there is no broker to put replicas on: name one or more")
     if to < 1:
@@ -103,14 +105,14 @@ def _below(random: Random) -> Callable[[int], int]:
     return lambda n: int(random.random() * n)
 
 
-def _simple(nodes: Iterable[int], random: Callable[[int], int]) -> Callable[[int, Row, int], Row]:
+def _simple(nodes: Iterable[int], random: Callable[[int], int]) -> Callable[[int, ReplicaRow, int], ReplicaRow]:
     """Return Kafka's rack-unaware placement: first replicas go round, the others follow with a shift that grows."""
     ids = sorted(nodes)
     index = {b: i for i, b in enumerate(ids)}
     n = len(ids)
     start, shift = random(n), random(n)
 
-    def extend(p: int, row: Row, to: int) -> Row:
+    def extend(p: int, row: ReplicaRow, to: int) -> ReplicaRow:
         places = [index[b] for b in row] or [(p + start) % n]
         while len(places) < to:
             step = 1 if len(places) > 1 else 1 + (shift + p // n) % (n - 1)
@@ -150,7 +152,7 @@ class _Rings:
         self.broker = dict(zip(node, ids, strict=True))
         self.pointer = [random(len(ring)) if ring else 0 for ring in self.children]
 
-    def extend(self, _: int, row: Row, to: int) -> Row:
+    def extend(self, _: int, row: ReplicaRow, to: int) -> ReplicaRow:
         has = [0] * len(self.children)
         for b in row:
             self._take(b, has)
