@@ -127,7 +127,7 @@ def decide_throttles(
 
 
 def _recent_changes(
-    changes: RecentChanges, read: ConfigRead, recent: Recent, record: ThrottleStatus | None
+    changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
 ) -> RecentChanges:
     """Add what a read shows; a new process takes the last write from the record."""
     if record and not changes.now:
@@ -201,7 +201,7 @@ def _fitting(
 
 
 def _unrecorded(
-    moves: Sequence[ThrottledMove], snapshot: Snapshot, read: ConfigRead, record: ThrottleStatus | None
+    moves: Sequence[ThrottledMove], snapshot: Snapshot, read: ConfigRead, record: RecordedThrottles | None
 ) -> tuple[Problem, ...]:
     """Return a warning of throttles that are set and not recorded."""
     lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
