@@ -18,7 +18,7 @@ from reassign.planning.kernel.local_search import local_search, outside, plan_co
 from reassign.planning.kernel.offload import level, offload, smallest
 from reassign.planning.kernel.repair import choose_removals, repair
 from reassign.planning.kernel.rows import close_up, greatest_first
-from reassign.planning.kernel.state import State, lists
+from reassign.planning.kernel.state import KernelState, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
 from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, UnmetGoal
@@ -81,14 +81,14 @@ def solve(problem: PlacementProblem) -> Solution:
     return Solution(target, (*problem.unmet, *_unplaced(unplaced + int(unrepaired.sum()))))
 
 
-def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> State:
+def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> KernelState:
     low, high = np.zeros((2, len(problem.brokers)), np.int64), np.full((2, len(problem.brokers)), OPEN, np.int64)
     low[problem.balanced[:2]] = problem.low[:2][problem.balanced[:2]]
     high[problem.balanced[:2]] = problem.high[:2][problem.balanced[:2]]
     replicas = int(problem.load[1].sum())
     path = problem.tree.path.astype(np.int64)
     nodes = [np.zeros(len(path), np.int64), *path.T]  # the root, then level by level, as nodes are numbered
-    return State(
+    return KernelState(
         row=row,
         home=row.copy(),
         still=still,
@@ -111,7 +111,7 @@ def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> S
     )
 
 
-def _balance(problem: PlacementProblem, state: State, keep: Bools) -> None:
+def _balance(problem: PlacementProblem, state: KernelState, keep: Bools) -> None:
     """Balance bytes and replicas. The best of several ways stays: nearest to its bands, then fewest bytes, then fewest
     moves.
 
@@ -149,11 +149,11 @@ def _balance(problem: PlacementProblem, state: State, keep: Bools) -> None:
         _settle_replicas(state)
 
 
-def _search(state: State) -> None:
+def _search(state: KernelState) -> None:
     local_search(state, ROUNDS, 2 * len(state.row) + 1000)
 
 
-def _settle_replicas(state: State) -> None:
+def _settle_replicas(state: KernelState) -> None:
     """Balance replicas where bytes cannot be balanced: no broker's bytes go further from its band than now."""
     low, high = state.low[0].copy(), state.high[0].copy()
     state.low[0], state.high[0] = np.minimum(low, state.load[0]), np.maximum(high, state.load[0])
@@ -161,7 +161,7 @@ def _settle_replicas(state: State) -> None:
     state.low[0], state.high[0] = low, high
 
 
-def _iterate(state: State, keep: Bools) -> tuple[float, int, int]:
+def _iterate(state: KernelState, keep: Bools) -> tuple[float, int, int]:
     """Undo some moves and search again, as long as that improves the plan (iterated local search). Return the plan's
     cost."""
     best, here = plan_cost(state), (state.row.copy(), state.load.copy())
@@ -178,7 +178,7 @@ def _iterate(state: State, keep: Bools) -> tuple[float, int, int]:
     return best
 
 
-def _needed(problem: PlacementProblem, state: State) -> int:
+def _needed(problem: PlacementProblem, state: KernelState) -> int:
     """Return the bytes that balancing takes at least, by bytes alone."""
     group = _groups(problem)
     over = np.bincount(group, np.maximum(state.load[0] - state.high[0], 0))
@@ -186,7 +186,7 @@ def _needed(problem: PlacementProblem, state: State) -> int:
     return int(np.maximum(over, under).sum())
 
 
-def _exchanges(problem: PlacementProblem, state: State) -> list[tuple[Exchange, Bytes]]:
+def _exchanges(problem: PlacementProblem, state: KernelState) -> list[tuple[Exchange, Bytes]]:
     """Return the cheapest exchange in each group of brokers that exchange with no others, and the class of each
     partition."""
     flows = []
@@ -207,14 +207,14 @@ def _exchanges(problem: PlacementProblem, state: State) -> list[tuple[Exchange, 
     return flows
 
 
-def _trim(state: State, keep: Bools) -> None:
+def _trim(state: KernelState, keep: Bools) -> None:
     tidy(state)
     undo(state, keep)
     if state.counts[0]:
         shrink(state)
 
 
-def _aim(problem: PlacementProblem, state: State, start: Bytes, item: Bytes) -> None:
+def _aim(problem: PlacementProblem, state: KernelState, start: Bytes, item: Bytes) -> None:
     group = _groups(problem)
     forced = np.zeros(len(group), np.int64)
     if state.counts[1]:
@@ -236,7 +236,7 @@ def _groups(problem: PlacementProblem) -> Bytes:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def _further(problem: PlacementProblem, state: State, order: Bytes, rows: Bools) -> Loads | None:
+def _further(problem: PlacementProblem, state: KernelState, order: Bytes, rows: Bools) -> Loads | None:
     """Return the loads of these rows (K,); None where no further goal of them is to be balanced."""
     if not (problem.balanced & rows)[LEADERS + 1 :].any():
         return None
@@ -247,7 +247,7 @@ def _further(problem: PlacementProblem, state: State, order: Bytes, rows: Bools)
     return Loads(each[rows], loads(state.row, each, len(problem.brokers))[rows], low[rows], high[rows])
 
 
-def _lead(problem: PlacementProblem, state: State) -> None:
+def _lead(problem: PlacementProblem, state: KernelState) -> None:
     leaders = state.row[:, 0]
     leads = np.bincount(leaders[leaders >= 0], minlength=len(problem.brokers))
     band = np.stack((problem.low[LEADERS], problem.high[LEADERS]))

@@ -7,7 +7,7 @@ after what is in flight of it has come to its end.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -108,7 +108,7 @@ def _plan_anew(
         return so_far([AddFinalizer()], planning("the plan is about to be made"))
     left = unended(waves)
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
-        holds = [SuspendWave(wave) for wave in moving if not wave.spec.suspend and not wave.deleted]
+        holds = [SuspendWave(wave) for wave in _running(moving)]
         message = "what is in flight of the plan before comes to its end first"
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     if lost := [wave for wave in unread if not wave.ended]:
@@ -160,6 +160,38 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 # --- Carrying it out ---
 
 
+@dataclass(frozen=True, slots=True)
+class WaveProgress:
+    """How far the waves of a plan are."""
+
+    status: ReassignmentPlanStatus
+    """The plan's status, with the waves as they are now."""
+    current: Resource | None
+    """The first wave that is not done, where it is there and can be read."""
+    due: Resource | None
+    """The current wave, where it is the next to start: it is suspended, the plan is not, and no wave is spoilt."""
+    running: Sequence[Resource]
+    """Waves that have not ended, and are neither suspended nor being deleted."""
+    spoilt: Problem | None
+    """What has become of a wave that keeps the others from starting."""
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStop:
+    """Why no wave may start, whether or not the plan is suspended."""
+
+    spoilt: Problem | None
+    differences: Sequence[str]
+    """How the cluster differs from what the next wave expects."""
+    stale_digest: str | None
+    """The plan that was approved before the cluster differed."""
+    unapproved: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.spoilt or self.differences or self.stale_digest is not None or self.unapproved)
+
+
 def _carry_out(
     plan: PlanResource,
     waves: Sequence[Resource | Settled],
@@ -168,40 +200,63 @@ def _carry_out(
     now: datetime,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
-    there = {wave.name: wave for wave in waves}
-    lost = {wave.name: wave for wave in unread}
+    progress = _wave_progress(plan, waves, unread)
+    if progress.done:
+        return _carried_out(plan, progress.status, now)
+    if not plan.has_finalizer:
+        states = unsettled("WaveDue", "a wave is not done any more")
+        return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
+    stop = _why_no_wave_may_start(plan, progress, seen)
+    to_suspend = _started_by_others(plan, progress, stop)
+    steps: list[PlanStep] = [SuspendWave(wave) for wave in to_suspend]
+    if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
+        steps.append(StartWave(progress.due))
+    ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
+    status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
+    states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
+    return PlanDecision(steps, _status(plan, status, states, now))
+
+
+def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread]) -> WaveProgress:
+    there, lost = {wave.name: wave for wave in waves}, {wave.name: wave for wave in unread}
     planned = _states_now(plan, there, lost)
-    status = plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)})
     first = _first(planned)
     unreadable = next((lost[wave.name] for wave in planned if wave.name in lost), None)
     spoilt = _unreadable(unreadable) if first and unreadable else _spoilt(planned, there)
-    if first is None and spoilt is None:
-        true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-        was_done = any(condition.type == "Succeeded" for condition in true)
-        steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
-        as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
-        states = as_before if was_done else done(status, plan.approved)
-        return PlanDecision(steps, _status(plan, status, states, now))
-    if not plan.has_finalizer:
-        return PlanDecision(
-            [AddFinalizer()], _status(plan, status, unsettled("WaveDue", "a wave is not done any more"), now)
-        )
     found = there.get(first.name) if first else None
     current = found if isinstance(found, Resource) else None
-    due = current is not None and current.spec.suspend and not plan.spec.suspend and spoilt is None
-    differs = differences(current, seen) if current and due and isinstance(seen, Snapshot) else []
-    status = status.model_copy(update={"stale_digest": _stale_digest(plan, bool(differs))})
-    stale = bool(differs) or status.stale_digest is not None
-    free = plan.approved and spoilt is None and not stale
-    released = [wave for wave in unended(waves) if not wave.spec.suspend and not wave.deleted]
-    back = [w for w in released if plan.spec.suspend or (not begun(w) and not (free and w is current))]
-    ahead = [w for w in released if w not in back and (w is not current or not plan.approved)]
-    holds: list[PlanStep] = [SuspendWave(wave) for wave in back]
-    states = states_of(replace(plan, status=status), current, seen, spoilt, differs, ahead)
-    release = due and free and not released and isinstance(seen, Snapshot)
-    if release and current:
-        return PlanDecision([*holds, StartWave(current)], _status(plan, status, states, now))
-    return PlanDecision(holds, _status(plan, status, states, now))
+    due = current and current.spec.suspend and not plan.spec.suspend and spoilt is None
+    return WaveProgress(
+        plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)}),
+        current,
+        current if due else None,
+        _running(unended(waves)),
+        spoilt,
+        done=first is None and spoilt is None,
+    )
+
+
+def _why_no_wave_may_start(plan: PlanResource, progress: WaveProgress, seen: ObservedCluster) -> WaveStop:
+    differs: list[str] = []
+    if progress.due and isinstance(seen, Snapshot):
+        differs = differences(progress.due, seen)
+    return WaveStop(progress.spoilt, differs, _stale_digest(plan, bool(differs)), not plan.approved)
+
+
+def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveStop) -> list[Resource]:
+    """Return the waves to suspend: those that were started before their turn, and with a suspended plan all."""
+    may_run = None if stop else progress.current
+    return [w for w in progress.running if plan.spec.suspend or not (begun(w) or w is may_run)]
+
+
+def _carried_out(plan: PlanResource, status: ReassignmentPlanStatus, now: datetime) -> PlanDecision:
+    """Say that all is done; once status says so, the finalizer goes."""
+    true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
+    was_done = any(condition.type == "Succeeded" for condition in true)
+    steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
+    as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
+    states = as_before if was_done else done(status, plan.approved)
+    return PlanDecision(steps, _status(plan, status, states, now))
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
@@ -209,6 +264,10 @@ def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resour
     there = {wave.name: wave for wave in waves}
     first = _first(_states_now(plan, there)) if plan.planned else None
     return there.get(first.name) if first else None
+
+
+def _running(waves: Sequence[Resource]) -> list[Resource]:
+    return [wave for wave in waves if not wave.spec.suspend and not wave.deleted]
 
 
 def _first(planned: Sequence[Wave]) -> Wave | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from enum import Enum
 
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.cluster_rules import ThrottleRules
@@ -84,6 +85,14 @@ class ThrottleDecision:
     live: frozenset[int] = frozenset()
 
 
+class Extent(Enum):
+    """What may be done about the throttles of a cluster."""
+
+    SET = "set and restore"
+    RESTORE = "only restore"
+    NOTHING = "nothing"
+
+
 def decide_throttles(
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
@@ -92,48 +101,95 @@ def decide_throttles(
     recent: Recent,
     rules: ThrottleRules,
 ) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
-    """Bring the throttles to where the verdicts want them; without the moves that have to wait for that."""
-    record = rules.record
-    if record and not memory.recent.now:
-        sent_at = recent.clock.since(record.sent_at) if record.sent_at else memory.recent.started
-        memory = replace(memory, recent=replace(memory.recent, earlier=Write(record.via, sent_at)))
-    memory = replace(memory, recent=memory.recent.observe(read.began, recent.forwarding))
-    moves = desired(verdicts, snapshot, rules, recent)
-    if waits := rules.older or rules.younger or rules.claimed:
-        verdicts = hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
-    beside = rules.older or rules.claimed
-    if beside:  # what it has set stays until those moves have ended
-        moves = desired((), snapshot, rules, recent)
-    if rules.younger or (rules.claimed and moves):
-        return list(verdicts), ThrottleDecision(record, untouched=True), memory
+    """Decide how throttles become what the moves want, and hold back the moves that have to wait for it."""
+    memory = replace(memory, recent=_recent_changes(memory.recent, read, recent, rules.record))
+    extent = _extent(snapshot, recent, rules)
+    verdicts = _held_by_others(verdicts, snapshot, recent, rules)
+    if extent is Extent.NOTHING:
+        return list(verdicts), ThrottleDecision(rules.record, untouched=True), memory
     live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
-    reads = {
-        move: _resources((*move.items(), *rate_keys(move)), live)
-        if move.rate is not None
-        else frozenset[ConfigResource]()
-        for move in moves
-    }
+    moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
+    reads = _to_read(moves, live)
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
     if unread:
-        verdicts = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
-        tps = {move.tp for move in unread}
-        verdicts = [_as_refused(verdict, tps, recent) for verdict in verdicts]
-        moves = desired(() if beside else verdicts, snapshot, rules, recent)
-    recorded = frozenset(key.resource for key in read_throttles(record) if _can_be_set(key.resource, live))
-    wanted = recorded.union(*reads.values())
-    warnings: tuple[Problem, ...] = ()
-    if not memory.compared and not unread and recorded <= read.results.keys() and not read.problems:
-        lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
-        warnings, memory = (lost,) if lost else (), replace(memory, compared=True)
+        verdicts = _held_until_read(verdicts, unread, snapshot, recent)
+        moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
+    recorded = frozenset(key.resource for key in read_throttles(rules.record) if _can_be_set(key.resource, live))
+    decision = replace(
+        _fitting(moves, read, memory, recent, rules, live),
+        reads=recorded.union(*reads.values()),
+        awaited=bool(unread),
+    )
+    if not (memory.compared or unread or recorded - read.results.keys() or read.problems):
+        decision = replace(decision, warnings=_unrecorded(moves, snapshot, read, rules.record))
+        memory = replace(memory, compared=True)
+    return list(verdicts), decision, memory
+
+
+def _recent_changes(
+    changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
+) -> RecentChanges:
+    """Add what a read shows; a new process takes the last write from the record."""
+    if record and not changes.now:
+        sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
+        changes = replace(changes, earlier=Write(record.via, sent_at))
+    return changes.observe(read.began, recent.forwarding)
+
+
+def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
+    """Say what may be done. Beside an older KafkaCluster or a claim, throttles stay until their moves have ended.
+
+    Nothing may be done while a younger KafkaCluster restores, or while our throttled moves run beside a claim.
+    """
+    if rules.younger or (rules.claimed and desired((), snapshot, rules, recent)):
+        return Extent.NOTHING
+    return Extent.RESTORE if rules.older or rules.claimed else Extent.SET
+
+
+def _held_by_others(
+    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ThrottleRules
+) -> Sequence[Verdict]:
+    """Hold back all that is throttled while another KafkaCluster or installation throttles the same brokers."""
+    waits = rules.older or rules.younger or rules.claimed
+    if waits is None:
+        return verdicts
+    moves = desired(verdicts, snapshot, rules, recent)
+    return hold_back(verdicts, [Unthrottled(move, waits, True) for move in moves], snapshot)
+
+
+def _held_until_read(
+    verdicts: Sequence[Verdict], unread: Sequence[ThrottledMove], snapshot: Snapshot, recent: Recent
+) -> list[Verdict]:
+    """Hold back the moves whose configurations are read first."""
+    held = hold_back(verdicts, [Unthrottled(move, None, False) for move in unread], snapshot)
+    tps = {move.tp for move in unread}
+    return [_as_refused(verdict, tps, recent) for verdict in held]
+
+
+def _to_read(moves: Sequence[ThrottledMove], live: frozenset[int]) -> Mapping[ThrottledMove, frozenset[ConfigResource]]:
+    """Return what has to be read before each move can be throttled."""
+    return {
+        move: frozenset() if move.rate is None else _resources((*move.items(), *rate_keys(move)), live)
+        for move in moves
+    }
+
+
+def _fitting(
+    moves: Sequence[ThrottledMove],
+    read: ConfigRead,
+    memory: ThrottleMemory,
+    recent: Recent,
+    rules: ThrottleRules,
+    live: frozenset[int],
+) -> ThrottleDecision:
+    """Decide for the moves whose throttles fit into the record."""
+    record = rules.record
     diff, kept = fit(record, moves, read.observed, memory.recent)
     if rules.claimed:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
-    decision = ThrottleDecision(
+    return ThrottleDecision(
         record=_with_problem(_sent(diff, record, recent), {**memory.problems, **read.problems}),
         changes=diff.changes,
-        reads=wanted,
-        awaited=bool(unread),
-        warnings=warnings,
         # what could not be set is not another client's doing
         drift=None if memory.problems else diff.drift,
         drifted=frozenset() if memory.problems else diff.drifted,
@@ -142,7 +198,14 @@ def decide_throttles(
         aim=wanted_configs(kept, record),
         live=live,
     )
-    return list(verdicts), decision, memory
+
+
+def _unrecorded(
+    moves: Sequence[ThrottledMove], snapshot: Snapshot, read: ConfigRead, record: RecordedThrottles | None
+) -> tuple[Problem, ...]:
+    """Return a warning of throttles that are set and not recorded."""
+    lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
+    return (lost,) if lost else ()
 
 
 def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> RecordedThrottles | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, allows, move
+from reassign.planning.kernel.state import KernelState, allows, move
 from reassign.planning.machine_code import entry, inlined, inner
 from reassign.planning.problem.model import Bytes, Floats
 
@@ -24,7 +24,7 @@ def book(behind: Floats, at: int, size: float, replicas: float) -> None:
 
 
 @inner
-def receiver(s: State, p: int, k: int, place: Bytes, coming: Floats, size: float, share: float) -> int:
+def receiver(s: KernelState, p: int, k: int, place: Bytes, coming: Floats, size: float, share: float) -> int:
     """Return the broker with the most progress that may take a replica; its own where it moves anyway; -1 for none."""
     b = s.row[p, k]
     free = b != s.home[p, k]
@@ -41,7 +41,9 @@ def receiver(s: State, p: int, k: int, place: Bytes, coming: Floats, size: float
 
 
 @entry
-def apply_exchange(s: State, place: Bytes, kind: Bytes, size: Floats, out: Floats, come: Floats, share: float) -> None:
+def apply_exchange(
+    s: KernelState, place: Bytes, kind: Bytes, size: Floats, out: Floats, come: Floats, share: float
+) -> None:
     """Move replicas as an exchange says, the greatest first.
 
     The arrays are those of a `bounds.exchange.Exchange`, `kind` of all partitions. `share` is how much bytes count

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, first_not_above, fits, lists, move, slot_of
+from reassign.planning.kernel.state import KernelState, first_not_above, fits, lists, move, slot_of
 from reassign.planning.machine_code import entry, inlined, inner
 from reassign.planning.problem.model import Bools, Bytes, Ints
 
@@ -23,7 +23,7 @@ NEAR = 4
 
 
 class Loads(NamedTuple):
-    """Letters as in `State`; K rows of loads, all of which count replicas or all of which count leaders."""
+    """Letters as in `KernelState`; K rows of loads, all of which count replicas or all of which count leaders."""
 
     each: Bytes  # (K, P)
     load: Bytes  # (K, B)
@@ -56,7 +56,7 @@ def beyond(of: Loads, k: int, b: int) -> int:
 
 
 @inner
-def exchange(s: State, of: Loads, k: int, start: Bytes, item: Bytes, b: int, turn: int) -> bool:
+def exchange(s: KernelState, of: Loads, k: int, start: Bytes, item: Bytes, b: int, turn: int) -> bool:
     """Bring a broker nearer to the band of row `k` by one move or swap; return whether there was one.
 
     It is the one that gains most for its bytes.
@@ -107,7 +107,7 @@ def exchange(s: State, of: Loads, k: int, start: Bytes, item: Bytes, b: int, tur
 
 
 @entry
-def exchange_replicas(s: State, of: Loads, first: int) -> None:
+def exchange_replicas(s: KernelState, of: Loads, first: int) -> None:
     """Bring the rows from `first` on inside their bands, as far as single moves and swaps can."""
     for k in range(first, len(of.load)):
         for turn in range(SWEEPS):

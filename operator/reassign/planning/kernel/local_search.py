@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, first_not_above, fits, lists, move, neediest, slot_of, update_deficits
+from reassign.planning.kernel.state import (
+    KernelState,
+    first_not_above,
+    fits,
+    lists,
+    move,
+    neediest,
+    slot_of,
+    update_deficits,
+)
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bytes, Ints
 
@@ -23,7 +32,7 @@ FAR = 1e18
 
 
 @entry
-def outside(s: State) -> float:
+def outside(s: KernelState) -> float:
     """Return how far all brokers are outside their bands, in replicas."""
     total = 0.0
     for b in range(s.load.shape[1]):
@@ -34,7 +43,7 @@ def outside(s: State) -> float:
 
 
 @inner
-def move_from(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
+def move_from(s: KernelState, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
     """Move one replica away from a broker; return whether one could move.
 
     For bytes it is the smallest that covers the excess, else a smaller one. For counts it is the smallest. `margin` is
@@ -67,7 +76,7 @@ def move_from(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: in
 
 
 @inner
-def move_to(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
+def move_to(s: KernelState, start: Bytes, item: Bytes, b: int, kind: int, margin: int) -> bool:
     """Move one replica to a broker; return whether one could move.
 
     For bytes it is the smallest spare one that covers the deficit, else the greatest spare one. For counts it is the
@@ -116,13 +125,13 @@ def move_to(s: State, start: Bytes, item: Bytes, b: int, kind: int, margin: int)
 
 
 @inner
-def move_cost(s: State, p: int, slot: int) -> float:
+def move_cost(s: KernelState, p: int, slot: int) -> float:
     """Return the bytes that moving a replica costs: none for one that moves anyway."""
     return 0.0 if s.row[p, slot] != s.home[p, slot] else float(s.size[p])
 
 
 @inner
-def swap(s: State, start: Bytes, item: Bytes, b: int) -> bool:
+def swap(s: KernelState, start: Bytes, item: Bytes, b: int) -> bool:
     """Bring a broker's bytes into the band, or nearer, by a swap of two replicas. Counts stay as they are."""
     over = s.load[0, b] > s.high[0, b]
     wanted = s.load[0, b] - s.high[0, b] if over else s.low[0, b] - s.load[0, b]
@@ -168,7 +177,7 @@ def swap(s: State, start: Bytes, item: Bytes, b: int) -> bool:
 
 
 @entry
-def plan_cost(s: State) -> tuple[float, int, int]:
+def plan_cost(s: KernelState) -> tuple[float, int, int]:
     """Return how far from the bands, how many bytes, how many moves: the least is the best."""
     copied, moves = 0, 0
     for p in range(len(s.row)):
@@ -180,13 +189,13 @@ def plan_cost(s: State) -> tuple[float, int, int]:
 
 
 @inner
-def inside(s: State, kind: int, b: int) -> bool:
+def inside(s: KernelState, kind: int, b: int) -> bool:
     """Return whether a broker is inside its band."""
     return bool(s.low[kind, b] <= s.load[kind, b] <= s.high[kind, b])
 
 
 @entry
-def one_pass(s: State, kind: int, margin: int, moves: int) -> int:
+def one_pass(s: KernelState, kind: int, margin: int, moves: int) -> int:
     """Pass over all brokers once, for bytes (0) or counts (1), with at most `moves` moves. Return how many of them
     remain."""
     b = 0
@@ -222,7 +231,7 @@ def copy(source: Ints | Bytes, into: Ints | Bytes) -> None:
 
 
 @entry
-def local_search(s: State, most: int, moves: int) -> None:
+def local_search(s: KernelState, most: int, moves: int) -> None:
     """Run up to `most` rounds of up to `moves` moves in all, until all bands are met or nothing improves. Keep the best
     state."""
     row, load, least = np.empty_like(s.row), np.empty_like(s.load), outside(s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, first_not_above, move, neediest, slot_of, update_deficits
+from reassign.planning.kernel.state import KernelState, first_not_above, move, neediest, slot_of, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bytes
 
@@ -57,7 +57,7 @@ def level(load: Bytes, low: Bytes, high: Bytes, group: Bytes, forced: Bytes) -> 
 
 
 @entry
-def smallest(s: State, start: Bytes, item: Bytes) -> Bytes:
+def smallest(s: KernelState, start: Bytes, item: Bytes) -> Bytes:
     """Return (B,) the bytes of the smallest replicas that the excess of replicas forces out of each broker."""
     forced = np.zeros(len(start) - 1, np.int64)
     for b in range(len(forced)):
@@ -77,7 +77,7 @@ def next_left(gone: Bytes, i: int) -> int:
 
 
 @inner
-def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Bytes, many: int, much: int) -> int:
+def pick(s: KernelState, item: Bytes, start: int, end: int, after: Bytes, before: Bytes, many: int, much: int) -> int:
     """Return the index in a broker's list of the replica to give next; -1 for none. `many`, `much` are its excesses."""
     wanted = max(0.0, much / many) if many > 1 else float(max(0, much))
     at = first_not_above(s, item, start, end, wanted)
@@ -98,7 +98,7 @@ def pick(s: State, item: Bytes, start: int, end: int, after: Bytes, before: Byte
 
 
 @entry
-def offload(s: State, start: Bytes, item: Bytes, turn: Bytes) -> None:
+def offload(s: KernelState, start: Bytes, item: Bytes, turn: Bytes) -> None:
     """Let brokers, in turn, give replicas down to their ceilings, each to the broker that needs it most."""
     update_deficits(s)
     longest = 0

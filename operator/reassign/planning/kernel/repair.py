@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import State, fits, move, need, update_deficit, update_deficits
+from reassign.planning.kernel.state import KernelState, fits, move, need, update_deficit, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bools, Bytes
 
 
 @inner
-def legal(s: State, p: int, held: Bytes, over: Bytes) -> bool:
+def legal(s: KernelState, p: int, held: Bytes, over: Bytes) -> bool:
     """Return whether the row counted in `held` is spread as evenly as it can be below every node.
 
     `over` (N,) is scratch space: zeros before and after.
@@ -50,7 +50,7 @@ def legal(s: State, p: int, held: Bytes, over: Bytes) -> bool:
 
 
 @inner
-def crowding(s: State, held: Bytes, b: int) -> int:
+def crowding(s: KernelState, held: Bytes, b: int) -> int:
     """Return how many replicas of the partition at hand lie beside a broker, the top level first, as one number to
     compare."""
     key = 0
@@ -60,14 +60,14 @@ def crowding(s: State, held: Bytes, b: int) -> int:
 
 
 @inner
-def count_replica(s: State, held: Bytes, b: int, change: int) -> None:
+def count_replica(s: KernelState, held: Bytes, b: int, change: int) -> None:
     """Add `change` to the number of replicas at each node above a broker."""
     for d in range(s.path.shape[1]):
         held[s.path[b, d]] += change
 
 
 @inner
-def preference(s: State, weight: Bytes, size: int, b: int) -> float:
+def preference(s: KernelState, weight: Bytes, size: int, b: int) -> float:
     """Return by how much a broker is preferred: by need where something is balanced, else the emptiest first, by
     weight."""
     if s.counts[0] + s.counts[1] > 0:
@@ -76,7 +76,7 @@ def preference(s: State, weight: Bytes, size: int, b: int) -> float:
 
 
 @inner
-def least_crowded(s: State, p: int, held: Bytes, weight: Bytes) -> int:
+def least_crowded(s: KernelState, p: int, held: Bytes, weight: Bytes) -> int:
     """Return the broker with room and no replica of this partition that has the fewest beside it; -1 for none."""
     best, fewest, most = -1, 0, 0.0
     for b in range(s.load.shape[1]):
@@ -93,7 +93,7 @@ def least_crowded(s: State, p: int, held: Bytes, weight: Bytes) -> int:
 
 
 @inner
-def add(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
+def add(s: KernelState, p: int, slot: int, b: int, held: Bytes) -> None:
     """Put a replica into a slot."""
     s.row[p, slot] = b
     s.load[0, b] += s.size[p]
@@ -103,7 +103,7 @@ def add(s: State, p: int, slot: int, b: int, held: Bytes) -> None:
 
 
 @inner
-def remove(s: State, p: int, slot: int, held: Bytes) -> None:
+def remove(s: KernelState, p: int, slot: int, held: Bytes) -> None:
     """Empty a slot."""
     b = s.row[p, slot]
     s.row[p, slot] = -1
@@ -114,7 +114,7 @@ def remove(s: State, p: int, slot: int, held: Bytes) -> None:
 
 
 @inner
-def remove_excess(s: State, p: int, keep: Bools, rf: int, weight: Bytes, held: Bytes) -> None:
+def remove_excess(s: KernelState, p: int, keep: Bools, rf: int, weight: Bytes, held: Bytes) -> None:
     """Remove replicas that may not stay, then excess ones: the most crowded first, then the least needed, then the
     last."""
     n = 0
@@ -136,7 +136,7 @@ def remove_excess(s: State, p: int, keep: Bools, rf: int, weight: Bytes, held: B
 
 
 @inner
-def add_missing(s: State, p: int, rf: int, weight: Bytes, held: Bytes) -> bool:
+def add_missing(s: KernelState, p: int, rf: int, weight: Bytes, held: Bytes) -> bool:
     """Add missing replicas, each in the first free slot. Return whether there was room for all."""
     n = 0
     for k in range(s.row.shape[1]):
@@ -152,7 +152,7 @@ def add_missing(s: State, p: int, rf: int, weight: Bytes, held: Bytes) -> bool:
 
 
 @inner
-def spread_row(s: State, p: int, weight: Bytes, held: Bytes) -> None:
+def spread_row(s: KernelState, p: int, weight: Bytes, held: Bytes) -> None:
     """Move single replicas while that spreads the row better.
 
     The greatest gain goes first, then a replica that moves anyway, then one of the broker that needs it least.
@@ -180,7 +180,7 @@ def spread_row(s: State, p: int, weight: Bytes, held: Bytes) -> None:
 
 
 @inner
-def count_row(s: State, p: int, held: Bytes, change: int) -> None:
+def count_row(s: KernelState, p: int, held: Bytes, change: int) -> None:
     """Add `change` to the number of replicas at each node above each broker of a row."""
     for k in range(s.row.shape[1]):
         if s.row[p, k] >= 0:
@@ -188,7 +188,7 @@ def count_row(s: State, p: int, held: Bytes, change: int) -> None:
 
 
 @entry
-def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, unrepaired: Bools) -> None:
+def repair(s: KernelState, keep: Bools, rf: Bytes, weight: Bytes, unrepaired: Bools) -> None:
     """Make all rows legal. `unrepaired` (P,) marks those without room for that, which stay as they were."""
     update_deficits(s)
     held, over = np.zeros(len(s.cap), np.int64), np.zeros(len(s.cap), np.int64)
@@ -224,7 +224,7 @@ def repair(s: State, keep: Bools, rf: Bytes, weight: Bytes, unrepaired: Bools) -
 
 
 @entry
-def choose_removals(s: State, keep: Bools, sweeps: int) -> None:
+def choose_removals(s: KernelState, keep: Bools, sweeps: int) -> None:
     """Choose what a lower replication factor removes so that it balances best. No bytes move either way."""
     update_deficits(s)
     for _ in range(sweeps):

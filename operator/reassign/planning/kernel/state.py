@@ -15,7 +15,7 @@ from reassign.planning.machine_code import entry, inlined, inner
 from reassign.planning.problem.model import Bools, Bytes, Floats, Ints
 
 
-class State(NamedTuple):
+class KernelState(NamedTuple):
     """Row 0 of the pairs is bytes, row 1 replicas. P partitions, R slots, B brokers, N nodes, D depth of the tree.
 
     All whole numbers but the brokers in rows are int64, so that each function is compiled once.
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 @inlined
-def below(s: State, p: int, depth: int, node: int) -> int:
+def below(s: KernelState, p: int, depth: int, node: int) -> int:
     """Return how many replicas of a partition lie below a node."""
     n = 0
     for k in range(s.row.shape[1]):
@@ -54,7 +54,7 @@ def below(s: State, p: int, depth: int, node: int) -> int:
 
 
 @inlined
-def allows(s: State, p: int, slot: int, to: int) -> bool:
+def allows(s: KernelState, p: int, slot: int, to: int) -> bool:
     """Return whether a legal row stays legal when the replica in `slot` goes to another broker."""
     n = 0
     for k in range(s.row.shape[1]):
@@ -87,13 +87,13 @@ def allows(s: State, p: int, slot: int, to: int) -> bool:
 
 
 @inner
-def fits(s: State, p: int, slot: int, to: int) -> bool:
+def fits(s: KernelState, p: int, slot: int, to: int) -> bool:
     """The same as `allows`, not inlined, for callers that ask less often."""
     return allows(s, p, slot, to)
 
 
 @inlined
-def slot_of(s: State, p: int, b: int) -> int:
+def slot_of(s: KernelState, p: int, b: int) -> int:
     """Return the slot of a partition's replica on a broker; -1 for none."""
     for k in range(s.row.shape[1]):
         if s.row[p, k] == b:
@@ -102,7 +102,7 @@ def slot_of(s: State, p: int, b: int) -> int:
 
 
 @inner
-def move(s: State, p: int, slot: int, to: int) -> None:
+def move(s: KernelState, p: int, slot: int, to: int) -> None:
     """Move the replica in `slot` to another broker."""
     origin = s.row[p, slot]
     s.load[0, origin] -= s.size[p]
@@ -115,27 +115,27 @@ def move(s: State, p: int, slot: int, to: int) -> None:
 
 
 @inlined
-def update_deficit(s: State, b: int) -> None:
+def update_deficit(s: KernelState, b: int) -> None:
     """Compute how far a broker is below its floor."""
     s.deficit[0, b] = (s.floor[0, b] - s.load[0, b]) / s.mean
     s.deficit[1, b] = s.floor[1, b] - s.load[1, b]
 
 
 @inner
-def update_deficits(s: State) -> None:
+def update_deficits(s: KernelState) -> None:
     """Compute how far each broker is below its floor."""
     for b in range(s.load.shape[1]):
         update_deficit(s, b)
 
 
 @inlined
-def need(s: State, size: float, b: int) -> float:
+def need(s: KernelState, size: float, b: int) -> float:
     """Return how much a broker needs a replica of that size. The larger the replica, the more its bytes count."""
     return float(s.counts[0] * (size / s.mean) * s.deficit[0, b] + s.counts[1] * s.deficit[1, b])
 
 
 @inlined
-def confines(s: State, p: int, slot: int) -> int:
+def confines(s: KernelState, p: int, slot: int) -> int:
     """Return the lowest node that the replica in `slot` of a legal row cannot leave, since too few would remain."""
     n = 0
     for k in range(s.row.shape[1]):
@@ -151,7 +151,7 @@ def confines(s: State, p: int, slot: int) -> int:
 
 
 @inner
-def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
+def neediest(s: KernelState, p: int, slot: int, bytes_slack: int, replicas_slack: int) -> int:
     """Return the broker that needs this replica most, of those that may hold it and stay in their bands; -1 for none.
 
     Usually the neediest of all brokers is legal. Only if it is not, racks are checked for each broker.
@@ -174,7 +174,7 @@ def neediest(s: State, p: int, slot: int, bytes_slack: int, replicas_slack: int)
 
 
 @entry
-def lists(s: State) -> tuple[Bytes, Bytes]:
+def lists(s: KernelState) -> tuple[Bytes, Bytes]:
     """Return (2, B + 1) where each broker's list starts, and (2, ·) the lists: movable partitions, greatest first.
 
     Row 0 is of all replicas. Row 1 is of those that are away from home, which can go elsewhere at no cost.
@@ -207,7 +207,7 @@ def lists(s: State) -> tuple[Bytes, Bytes]:
 
 
 @inlined
-def first_not_above(s: State, item: Bytes, start: int, end: int, size: float) -> int:
+def first_not_above(s: KernelState, item: Bytes, start: int, end: int, size: float) -> int:
     """Return the index in a broker's list of its greatest partition of at most that size; `end` for none."""
     while start < end:
         middle = (start + end) // 2

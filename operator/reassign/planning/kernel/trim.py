@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reassign.planning.kernel.state import State, first_not_above, fits, lists, move, slot_of
+from reassign.planning.kernel.state import KernelState, first_not_above, fits, lists, move, slot_of
 from reassign.planning.machine_code import entry, inlined
 from reassign.planning.problem.model import Bools
 
@@ -13,7 +13,7 @@ WORTH = 256
 
 
 @inlined
-def came_from(s: State, p: int, k: int) -> int:
+def came_from(s: KernelState, p: int, k: int) -> int:
     """Return the former broker of the replica in a slot, if it is elsewhere now; else -1."""
     home, b = s.home[p, k], s.row[p, k]
     if b < 0 or b == home or s.still[p]:
@@ -22,19 +22,19 @@ def came_from(s: State, p: int, k: int) -> int:
 
 
 @inlined
-def may_go(s: State, b: int, size: int) -> bool:
+def may_go(s: KernelState, b: int, size: int) -> bool:
     """Return whether a broker stays in its bands without a replica of that size."""
     return bool(s.load[0, b] - size >= s.low[0, b] and s.load[1, b] - 1 >= s.low[1, b])
 
 
 @inlined
-def may_come(s: State, b: int, size: int) -> bool:
+def may_come(s: KernelState, b: int, size: int) -> bool:
     """Return whether a broker has room and stays in its bands with a replica of that size more."""
     return bool(s.load[0, b] + size <= min(s.high[0, b], s.room[b]) and s.load[1, b] + 1 <= s.high[1, b])
 
 
 @entry
-def tidy(s: State) -> None:
+def tidy(s: KernelState) -> None:
     """Put a replica that came to a former broker of its row into that broker's slot: nothing moves between the two."""
     for p in range(len(s.row)):
         if s.still[p]:
@@ -48,7 +48,7 @@ def tidy(s: State) -> None:
 
 
 @entry
-def undo(s: State, keep: Bools) -> None:
+def undo(s: KernelState, keep: Bools) -> None:
     """Undo every move that both brokers can do without."""
     for p in range(len(s.row)):
         for k in range(s.row.shape[1]):
@@ -60,7 +60,7 @@ def undo(s: State, keep: Bools) -> None:
 
 
 @entry
-def perturb(s: State, keep: Bools, first: int, most: int) -> int:
+def perturb(s: KernelState, keep: Bools, first: int, most: int) -> int:
     """Undo moves of brokers that need not give, whatever the receiver's band; return the bytes of what was undone.
 
     The greatest moves are undone: `most` of them, from the `first` on. Local search goes on from there. Other replicas
@@ -85,7 +85,7 @@ def perturb(s: State, keep: Bools, first: int, most: int) -> int:
 
 
 @entry
-def shrink(s: State) -> None:
+def shrink(s: KernelState) -> None:
     """Where a moved replica brings more than is needed, move a smaller one of the same broker instead."""
     starts, items = lists(s)
     start, item = starts[0], items[0]
