@@ -60,7 +60,7 @@ from reassign.api.reassignment_plan import BalanceGoal
 from reassign.cli.app import app
 from reassign.files import snapshots
 from reassign.fleet.report.details import _loads
-from reassign.planning.problem.model import Goal
+from reassign.planning.problem.model import PlacementGoal
 from reassign.planning.problem.problem import pose
 from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks.instances import Made, cluster
@@ -72,9 +72,9 @@ made = replace(made, traffic=traffic)
 folder = Path(sys.argv[1])
 snapshots.write(folder, in_sync(made, datetime(2026, 1, 31, tzinfo=UTC)))
 back = snapshots.read(folder).cluster
-problem = pose(back, Goal(balance=frozenset(BalanceGoal().by)))
+problem = pose(back, PlacementGoal(balance=frozenset(BalanceGoal().by)))
 target = solve(problem).target
-second = pose(replace(back, replicas=target), Goal(balance=frozenset(BalanceGoal().by)))
+second = pose(replace(back, replicas=target), PlacementGoal(balance=frozenset(BalanceGoal().by)))
 ran = lambda *options: CliRunner().invoke(app, ["plan", "--snapshot", str(folder), *options]).stdout
 print(json.dumps({
     "read back": bool((back.traffic == traffic).all()),
