@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -46,9 +46,9 @@ format: $(VENV)  ## format, and correct what the linter can
 	$(PYTHON) -m ruff check --fix .
 
 test: $(VENV)  ## all tests, with how long each part took: about an hour on two cores
-	@$(RUN_TESTS) unit api kafka fleet argocd monitoring e2e
+	@$(RUN_TESTS) unit api kafka fleet images argocd monitoring e2e
 
-test-unit test-api test-kafka test-fleet test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
+test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
 	@$(RUN_TESTS) $*
 
 explore: $(VENV)  ## the unit tests, with many fresh examples for the property tests

@@ -24,7 +24,7 @@ TESTS = Path(__file__).parent
 LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
 HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
-ORDER = ("e2e", "unit", "fleet", "api", "kafka", "argocd", "monitoring")
+ORDER = ("e2e", "unit", "fleet", "images", "api", "kafka", "argocd", "monitoring")
 """Before the others have to plan, `unit` has compiled what plans."""
 AT_ONCE = 2
 SLOWEST = 20

@@ -122,7 +122,7 @@ def ran(source: Path, *arguments: str, **environment: str) -> str:
 def test_a_goal_added_in_four_files_is_planned_and_shown(copied: Path, tmp_path: Path) -> None:
     assert len(EDITS) == 4
     # not compiled: that takes longer than so few partitions do without
-    said: dict[str, Any] = json.loads(ran(copied, "-c", SCRIPT, str(tmp_path / "s"), "90", "6", NUMBA_DISABLE_JIT="1"))
+    said: dict[str, Any] = json.loads(ran(copied, "-c", SCRIPT, str(tmp_path / "s"), "40", "6", NUMBA_DISABLE_JIT="1"))
     assert said["read back"]
     assert {what.partition(" ")[0] for what in said["before"]} == {*By, "TrafficIn", "TrafficOut"}
     assert (said["after"], said["second plan moves"]) == ([], False)

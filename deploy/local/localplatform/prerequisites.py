@@ -7,9 +7,10 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from localplatform import cache
 from localplatform.console import PlatformError, say
 from localplatform.processes import run
 
@@ -41,8 +42,12 @@ BACKPORTS = Path("/etc/apt/sources.list.d/kafka-reassign-backports.list")
 def require(parts: Iterable[str]) -> None:
     """Install what these parts need and the machine has not, or say how to."""
     wanted = {thing: package for part in parts for thing, package in NEEDED[part].items()}
-    missing = sorted({package for thing, package in wanted.items() if not shutil.which(thing)})
-    needs_go = _go_version() < GO
+    with cache.locked(cache.root() / "apt.lock", "another process installs packages, waiting for it"):
+        missing = sorted({package for thing, package in wanted.items() if not shutil.which(thing)})
+        _install(missing, needs_go=_go_version() < GO)
+
+
+def _install(missing: Sequence[str], *, needs_go: bool) -> None:
     if not missing and not needs_go:
         return
     command = f"apt-get update && apt-get install -y --no-install-recommends {' '.join(missing)}"

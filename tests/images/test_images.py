@@ -11,6 +11,9 @@ from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import urlopen
 
+import pytest
+
+from localplatform import prerequisites
 from localplatform.buildah import Buildah, with_storage
 from localplatform.image import Image, fleet_image, operator_image
 from localplatform.processes import TIMEOUT, free_port, wait_until
@@ -24,6 +27,12 @@ UNREACHABLE = {
     "users": [{"name": "none", "user": {}}],
 }
 SPARK = "from pyspark.sql import SparkSession as S; print(S.builder.master('local[1]').getOrCreate().range(7).count())"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> None:
+    """What builds images and runs containers is there."""
+    prerequisites.require(["node", "operator"])
 
 
 @contextmanager
