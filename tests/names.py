@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "operator" / "reassign"
 TOGETHER = ("core", "planning", "api")
-TWICE: Mapping[str, str] = {"State": "of a partition in the core, and of the arrays in the compiled kernel"}
+TWICE: Mapping[str, str] = {}
 """Names of types that are defined more than once, each with the reason."""
 NO_VERBS = frozenset({"The", "A", "An", "What", "Why", "How", "Who", "Of"})
 LEAST = 0.9
