@@ -35,7 +35,7 @@ def test_each_entry_is_a_line_with_what_would_be_copied(
     Live(kafka, kafka_cluster()).serve(monkeypatch)
     assert verify(file, manifest(entry(0, 2, 3), entry(1, 1, 0))) == (
         0,
-        "kafka/move orders-0: would copy 1.0 GiB to each of the brokers 2, 3\nkafka/move orders-1: is at its target\n",
+        "kafka/move orders-0: would copy 1.0 GiB to each of brokers 2 and 3\nkafka/move orders-1: is at its target\n",
         "",
     )
     assert kafka.writes == []

@@ -32,7 +32,7 @@ def test_a_dry_run_reports_moves_by_partition_and_broker_without_writes() -> Non
     assert driver.kafka.writes == []
     status = driver.resources["a"].status
     assert [(p.partition, p.state, p.reason, p.message) for p in status.partitions] == [
-        (0, "Pending", "WouldMove", "would copy 1.0 GiB to each of the brokers 2, 3"),
+        (0, "Pending", "WouldMove", "would copy 1.0 GiB to each of brokers 2 and 3"),
         (1, "Pending", "WouldMove", "would copy 2.0 GiB to broker 3"),
         (2, "Completed", None, None),
     ]
@@ -113,7 +113,7 @@ def test_a_dry_run_without_sizes_reports_no_bytes() -> None:
     driver = drive(SimKafka({P0: (0, 1), P1: (0, 1)}), resource({P0: (2, 3), P1: (1, 0)}, mode="DryRun"))
     driver.ticks(2)
     assert [p.message for p in driver.resources["a"].status.partitions] == [
-        "would be copied to broker 2, 3",
+        "would be copied to brokers 2 and 3",
         "would change without copying anything",
     ]
     assert condition(driver, "Checked")[2] == "2 of 2 partitions would move"

@@ -160,7 +160,7 @@ def test_status_names_the_superseded_move_and_its_discarded_bytes() -> None:
     shown = detail(driver, P0)
     assert (shown.state, shown.reason) == ("Cancelling", "Superseding")
     assert "adding 4, removing 0" in (shown.message or "")
-    assert "300 bytes" in (shown.message or "")
+    assert "discards 300 B" in (shown.message or "")
     assert shown.message in tell.note
     assert cancellations(after, driver.resources["a"].status) == []
     assert "Stalled" not in true_conditions(driver)
@@ -222,7 +222,7 @@ def test_a_refused_cancel_of_a_foreign_move_blocks_the_partition() -> None:
     driver.ticks(10)
     assert kafka.writes == [Cancel(P0, (1, 2, 4))]
     assert true_conditions(driver) == {"Reconciling": "CancelUnsafe"}
-    assert "Start broker 0, 1, 2" in (detail(driver, P0).message or "")
+    assert "Start brokers 0, 1 and 2" in (detail(driver, P0).message or "")
     kafka.unsafe = set()
     driver.ticks(30)
     assert P0 in kafka.reassignments

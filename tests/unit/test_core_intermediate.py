@@ -100,7 +100,7 @@ def test_a_change_in_flight_names_discarded_replicas_and_bytes() -> None:
     driver.tick()
     shown = detail(driver, P0)
     assert (shown.state, shown.reason) == ("Cancelling", "Cancelling")
-    assert "those on broker 4, 5 go, and 234 bytes copied to them, which broker 5 copies once more" in (
+    assert "the cancel removes the replicas on brokers 4 and 5 and discards 230 B, which broker 5 copies again" in (
         shown.message or ""
     )
     [tell] = cancellations(before, driver.resources["a"].status)
@@ -124,7 +124,7 @@ def test_a_refused_cancel_names_the_next_step_and_is_sent_again() -> None:
     driver.delete("a")
     driver.ticks(2)
     assert (true_conditions(driver).keys(), ready_reason(driver)) == ({"Reconciling"}, "CancelUnsafe")
-    assert "Start broker 1, 2, 3" in (detail(driver, P0).message or "")
+    assert "Start brokers 1, 2 and 3" in (detail(driver, P0).message or "")
     driver.kafka.unsafe = set()
     driver.ticks(20)
     assert driver.kafka.replicas[P0] == (1, 2, 3)

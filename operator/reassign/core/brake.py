@@ -1,6 +1,6 @@
 """CancelAll, the hardest position of the brake: what others have in flight goes back too, and what is undone is kept.
 
-What a resource of ours has in flight is brought back as when its entry is removed (`moves.undo`). The originals of
+What a resource of ours has in flight is brought back as when its entry is removed (`partition.undo`). The originals of
 other people's moves are known from the brokers alone, and so is not their first order: it is not restored.
 """
 
@@ -46,12 +46,12 @@ class Undo:
 
 
 def foreign(ours: Collection[TopicPartition], snapshot: Snapshot) -> list[TopicPartition]:
-    """The partitions in flight that are not ours."""
+    """Return the partitions in flight that are not ours."""
     return sorted(snapshot.reassignments.keys() - set(ours))
 
 
 def partitions_held_by(resources: Iterable[Resource]) -> set[TopicPartition]:
-    """The partitions that these resources hold."""
+    """Return the partitions that these resources hold."""
     return {tp for resource in resources for tp in active(resource.record)}
 
 
@@ -78,9 +78,9 @@ def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recen
 
 
 def met_by(undo: Undo, outcomes: Mapping[Step, Outcome]) -> list[Fact]:
-    """What the cancels add to the memory. What the brokers refused is asked for again later, each time after longer.
+    """Return what the cancels add to the memory. One that the brokers refused is sent again, each time after longer.
 
-    No record has these cancels, so only the memory holds a partition until one without an answer has landed.
+    No record has these cancels, so only the memory holds a partition until a cancel without an answer has landed.
     """
     facts: list[Fact] = []
     for step in undo.cancels:
@@ -97,13 +97,13 @@ TargetReplicas = Mapping[TopicPartition, tuple[int, ...]]
 
 
 def undone_by(steps: Iterable[Step], snapshot: Snapshot) -> TargetReplicas:
-    """The moves that these steps cancel, so that they could be begun again."""
+    """Return the moves that these steps cancel, so that they could be begun again."""
     cancelled = (snapshot.reassignments.get(step.tp) and step.tp for step in steps if isinstance(step, Cancel))
     return {tp: snapshot.reassignments[tp].final for tp in cancelled if tp}
 
 
 def documents(moves: TargetReplicas, limit: int = MAX_DOCUMENT_BYTES) -> Sequence[str]:
-    """The moves as the stock tool's JSON (kafka-reassign-partitions --reassignment-json-file), each below `limit`."""
+    """Write the moves as JSON for kafka-reassign-partitions (--reassignment-json-file), each document below `limit`."""
     lines = [
         json.dumps({"topic": tp.topic, "partition": tp.partition, "replicas": replicas}, separators=(",", ":"))
         for tp, replicas in sorted(moves.items())

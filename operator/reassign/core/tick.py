@@ -53,36 +53,37 @@ from reassign.errors import Reason
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one process remembers from tick to tick. `kept` are the moves of others that were kept before a cancel."""
+    """What one process remembers from one reconciliation to the next."""
 
     recent: Recent
     throttle: ThrottleMemory
     pacer: Pacer = field(default_factory=Pacer)
     kept: TargetReplicas = field(default_factory=dict)
+    """The moves of others that were kept before a cancel."""
 
     @classmethod
     def begin(cls, now: float) -> Memory:
-        """Of a process that has just started, by a monotonic clock."""
+        """Return the memory of a process that has just started, by a monotonic clock."""
         return cls(Recent(started=now), ThrottleMemory(RecentChanges(started=now)))
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a tick is to do, and by which observation. Each function of the tick returns a new one.
-
-    `brake` are the cancels of other clients' moves, `keep` the moves to keep before anything is cancelled. `errors` are
-    the resources that a bug keeps from being judged. `memory` is what the next tick remembers.
-    """
+    """What a reconciliation is to do, and by which observation. Each function of the tick returns a new one."""
 
     snapshot: Snapshot
     configs: ConfigRead
     execution: Execution
     verdicts: tuple[Verdict, ...]
     memory: Memory
+    """What the next reconciliation remembers."""
     throttle: ThrottleDecision = field(default_factory=ThrottleDecision)
     brake: Undo | None = None
+    """The cancels of other clients' moves."""
     keep: TargetReplicas = field(default_factory=dict)
+    """The moves to keep before anything is cancelled."""
     errors: tuple[tuple[Resource, Exception], ...] = ()
+    """The resources that a bug keeps from being judged."""
 
     @property
     def begins(self) -> bool:
@@ -97,7 +98,7 @@ class Decision:
 
 
 def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
-    """What the next observation is to ask of the brokers that writes without an answer went to."""
+    """Return what the next observation is to ask of the brokers that writes without an answer went to."""
     recent, changes = memory.recent, memory.throttle.recent
     entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())
     moves = [*recent.unanswered.values(), *(write for write in entries if write)]
@@ -112,10 +113,9 @@ def decide(
     rules: ClusterRules,
     now: datetime,
 ) -> Decision:
-    """The decision about all resources, and those that a bug keeps from being judged, apart.
+    """Decide about all resources; those that a bug keeps from being judged are apart.
 
-    What such a resource has in flight is known to no verdict: so that nothing is built upon it, nothing new starts.
-    Raises what no single resource explains.
+    The moves of such a resource are unknown, so no move starts on the cluster. Raises what no single resource explains.
     """
     try:
         return _decide(resources, snapshot, configs, memory, rules, now)
@@ -172,9 +172,9 @@ def _decide(
 
 
 def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
-    """The decision without the steps whose throttle could not be set; the changes ended at this moment.
+    """Withhold the steps whose throttle could not be set; the changes ended at this moment.
 
-    It comes before the records: a cancel or a move that is recorded has passed it.
+    The gate comes before the records: a cancel or a move that is recorded has passed it.
     """
     memory = decision.memory
     verdicts, throttle = gate_throttles(
@@ -193,11 +193,11 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
 def recorded(
     decision: Decision, resources: Mapping[str, Resource], refused: Mapping[str, Problem] | None = None
 ) -> Decision:
-    """The decision for the resources, by uid, whose records are written; with what CancelAll undoes of all others.
+    """Keep the steps of the resources whose record was written, by uid.
 
-    Of a resource that could not be recorded, what is being undone goes on: its record says how already. What was to
-    begin of one whose record the API server `refused` takes no place from others for a while. What a resource holds
-    that could not be judged counts as another client's.
+    Of all others keep only the steps that undo: they need no new record. A resource whose record the API server
+    `refused` is tried again after growing delays. With CancelAll, also cancel every move that no resource holds; the
+    moves of a resource that could not be judged count as another client's.
     """
     met = [(v, problem) for v in decision.verdicts if (problem := (refused or {}).get(v.resource.uid))]
     recent = decision.memory.recent.put_off({v.resource.uid: problem for v, problem in met if v.starts})
@@ -218,7 +218,7 @@ def recorded(
 
 
 def kept(decision: Decision, problem: Problem | None) -> Decision:
-    """The decision after what it undoes was kept; after a problem only with cancels of what was kept before."""
+    """Remember what was kept of the moves to cancel; after a problem, withhold the cancel of all that was not."""
     if problem is None or decision.brake is None:
         moves: TargetReplicas = {**decision.memory.kept, **decision.keep}
         return replace(decision, memory=replace(decision.memory, kept=moves))
@@ -235,12 +235,12 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
 
 
 def only_undone(decision: Decision) -> Decision:
-    """The decision without what begins. What is recorded already was not sent: the next tick judges it again."""
+    """Withhold all that begins. A step that is recorded already was not sent: it is judged again."""
     return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
 
 
 def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
-    """The decision after its steps, which ended at this moment: records, what to say of each partition, memory."""
+    """Take what the steps met into records, sayings and memory; the steps ended at this moment."""
     recent = decision.memory.recent
     verdicts = []
     for verdict in decision.verdicts:

@@ -50,7 +50,7 @@ class Claims:
     wanted: Mapping[TopicPartition, Resource]
 
     def of(self, tp: TopicPartition, resource: Resource) -> Name | None:
-        """The other resource that goes first, if there is one."""
+        """Return the name of the other resource that goes first, if there is one."""
         holder = self.held.get(tp)
         if holder is None and (older := self.wanted.get(tp)) and older.age_key < resource.age_key:
             holder = older
@@ -70,7 +70,7 @@ class Ledger:
     claims: Claims
 
     def inputs(self, verdict: Verdict, own: Budget) -> Iterator[Input]:
-        """The partitions of a resource that have no entry, each with all that is known when its turn comes."""
+        """Return the partitions of a resource without an entry, each with all that is known when its turn comes."""
         room = self.room.copy() if verdict.resource.dry_run else self.room  # before anything starts
         return self._inputs(verdict, own, room)
 
@@ -99,9 +99,9 @@ class Ledger:
 def admit(
     verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, recent: Recent
 ) -> tuple[list[Verdict], dict[TopicPartition, float]]:
-    """The verdicts with what becomes of the partitions that wait, and since when brokers are silent about some.
+    """Return the verdicts with what becomes of the partitions that wait, and since when brokers are silent about some.
 
-    The verdicts come in the order of their resources' age: the older one claims a partition.
+    The verdicts come in the order of their resources' age: the older resource claims a partition.
     """
     claims = _claims(verdicts, snapshot, rules)
     stuck = stuck_sources(
@@ -172,9 +172,9 @@ def _begin(i: Input) -> Row:
 
 
 def _settle_at_target(i: Input) -> Row:
-    """A partition that is where it should be is settled without any check; at most its leader is elected.
+    """Settle a partition that is where it should be, without any check; at most its leader is elected.
 
-    While metadata may be stale it waits, and so does an election while nothing may start.
+    While metadata may be stale the partition waits, and so does an election while nothing may start.
     """
     elect = i.resource.spec.preferred_leader is PreferredLeader.ELECT and i.partition.leader != i.target[0]
     in_sync = i.partition.isr >= set(i.target)
@@ -213,7 +213,7 @@ def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules
 
 
 def _largest_first(verdict: Verdict, snapshot: Snapshot) -> list[tuple[TopicPartition, PartitionEntry]]:
-    """The partitions to judge. A dry run is judged in the order of its entries."""
+    """Return the partitions to judge, the largest first; those of a dry run in the order of its entries."""
     resource = verdict.resource
     if resource.deleted:
         return []
@@ -255,7 +255,7 @@ def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int], sma
 def _shared_budgets(
     verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, stuck: frozenset[int], small: int
 ) -> dict[str, Budget]:
-    """What each namespace has in flight, and may have."""
+    """Return what each namespace has in flight, and may have."""
     shared: dict[str, Budget] = {}
     for verdict in verdicts:
         namespace = verdict.resource.namespace

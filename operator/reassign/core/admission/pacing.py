@@ -45,24 +45,22 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What samples have shown so far: the last one, and the result of comparing them.
-
-    `new` lost replicas in sync at the last comparison while they were not moved. `fallen` did so at any, and lack more
-    still than they did before, which is the number.
-    """
+    """The result of comparing samples so far."""
 
     last: Sample
     new: tuple[TopicPartition, ...] = ()
+    """The partitions that lost replicas in sync at the last comparison while they were not moved."""
     fallen: Missing = field(default_factory=dict)
+    """The partitions that did so at any comparison and have not recovered, with what they were missing before."""
 
 
 def take_sample(
     topics: Mapping[str, Topic], snapshot: Snapshot, resources: Iterable[Resource], recent: Recent
 ) -> Sample:
-    """What `topics`, all that lack replicas in sync or a leader, show.
+    """Return what `topics`, all that lack replicas in sync or a leader, show.
 
-    Replicas being added are not missed, and without a leader all are. A partition counts as moving until what metadata
-    says of it is sure.
+    Replicas being added are not missing, and without a leader all are. A partition counts as moving until metadata is
+    sure to show its end.
     """
     missing: dict[TopicPartition, int] = {}
     for name, topic in topics.items():
@@ -86,8 +84,10 @@ def compare(before: Comparison | None, now: Sample) -> Comparison:
 
 
 def within(before: PacingStatus | None, limit: int) -> PacingStatus:
-    """The budget as it was left, under the limit as it is now; one that was not halved, or is there again, is the
-    limit itself."""
+    """Return the budget as it was left, within the limit as it is now.
+
+    A budget that was not halved, or has grown back, is the limit itself.
+    """
     if before is None or before.last_halved_time is None or before.partitions_in_flight >= limit:
         return PacingStatus(partitions_in_flight=limit)
     return before
@@ -96,7 +96,7 @@ def within(before: PacingStatus | None, limit: int) -> PacingStatus:
 def paced(
     before: PacingStatus, limit: int, seen: Comparison, taken: int, now: datetime, others: int = 0
 ) -> PacingStatus:
-    """The budget after a sample, from 1 to `limit`.
+    """Return the budget after a sample, from 1 to `limit`.
 
     `taken` places were taken after the last admission, `others` of them by moves that are not ours.
     """
@@ -121,7 +121,7 @@ def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -
 
 
 def places_taken(verdicts: Sequence[Verdict], snapshot: Snapshot) -> tuple[int, int]:
-    """How many partitions have a place in the cluster's budget after admission, and how many of them are not ours."""
+    """Count the partitions with a place in the cluster's budget after admission, and those that are not ours."""
     besides = {tp for verdict in verdicts for tp in unlisted(verdict.record, snapshot)}
     ours = {tp for verdict in verdicts for tp in active(verdict.record)}
     return len(besides | snapshot.reassignments.keys()), len(snapshot.reassignments.keys() - ours)
@@ -129,19 +129,18 @@ def places_taken(verdicts: Sequence[Verdict], snapshot: Snapshot) -> tuple[int, 
 
 @dataclass(frozen=True, slots=True)
 class Pacer:
-    """The pace of one cluster, from one comparison to the next; a new process takes it from the status.
-
-    `status` is the budget now, None where it is the limit whatever happens. `taken` are the places that were taken
-    after the last admission, `others` those of them that are not ours.
-    """
+    """The pace of one cluster, from one comparison to the next; a new process takes it from the status."""
 
     taken: int = 0
+    """The places that were taken after the last admission."""
     others: int = 0
+    """The places of these that moves of other clients took."""
     seen: Comparison | None = None
     status: PacingStatus | None = None
+    """The budget now; None where it is the limit whatever happens."""
 
     def pace(self, limits: Limits, status: PacingStatus | None, now: datetime, sample: Sample | None = None) -> Pacer:
-        """The pace after a sample if there was one; `status` is the one that was written last."""
+        """Return the pace after a sample, if there was one; `status` is the budget that was written last."""
         if limits.pacing is Pacing.FIXED:
             return replace(self, seen=None, status=None)
         budget = within(self.status or status, limits.partitions_in_flight)
@@ -155,6 +154,6 @@ class Pacer:
         )
 
     def admitted(self, verdicts: Sequence[Verdict], snapshot: Snapshot) -> Pacer:
-        """After an admission."""
+        """Return the pace after an admission."""
         taken, others = places_taken(verdicts, snapshot)
         return replace(self, taken=taken, others=others)

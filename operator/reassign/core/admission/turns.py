@@ -29,7 +29,7 @@ class Queue:
 
 
 def in_turn(queues: Sequence[Queue], shared: Mapping[str, Budget]) -> Iterator[tuple[Queue, Input]]:
-    """The partitions to judge, one after the other, by what their namespaces and resources have in flight by then."""
+    """Yield the partitions to judge, by what their namespaces and resources have in flight by then."""
     by_namespace: dict[str, list[tuple[int, int, Queue]]] = {}
     for age, queue in enumerate(queues):
         own = by_namespace.setdefault(queue.verdict.resource.namespace, [])

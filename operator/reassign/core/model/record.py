@@ -27,25 +27,31 @@ from reassign.errors import Reason
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was done about one partition: from `original` to `target`, of the topic with that id."""
+    """What was done about one partition, of the topic with that id."""
 
     topic_id: str
     original: tuple[int, ...]
+    """The replicas before the first alter, in order."""
     target: tuple[int, ...]
+    """The replicas that were submitted, the preferred leader first."""
     state: State
     problem: Problem | None = None
     log_dirs: tuple[tuple[int, str], ...] = ()
     """The directories that were named, as broker and path."""
     via: int | None = None
-    """The broker that the last alter or cancel went to, and when; it is not known whether that was answered."""
+    """The broker that the last alter or cancel went to; it is not known whether that was answered."""
     sent_at: datetime | None = None
+    """When that was."""
     began: datetime | None = None
-    """When the alter was sent that began this move, and what it waited for last before that."""
+    """When the alter was sent that began this move."""
     ended: datetime | None = None
+    """When the partition was settled."""
     waited_for: str | None = None
+    """The reason of its last wait before that alter."""
 
     @property
     def active(self) -> bool:
+        """Whether anything of it is, or may be, in flight."""
         return self.state in ACTIVE
 
     @property
@@ -64,12 +70,12 @@ class Entry:
         return self.original == self.target and not self.log_dirs and not self.problem
 
     def to(self, state: State, problem: Problem | None = None) -> Entry:
-        """The entry in this state."""
+        """Return the entry in this state."""
         entry = replace(self, state=state, problem=problem)
         return entry if entry.active else replace(entry, via=None, sent_at=None)
 
     def under_way(self, problem: Problem | None = None) -> Entry:
-        """The entry of a move that the brokers have accepted; Settling where they have nothing to move."""
+        """Return the entry of a move that the brokers have accepted; Settling where they have nothing to move."""
         entry = self.to(State.IN_FLIGHT, problem)
         return entry.to(State.SETTLING) if entry.moves_nothing else entry
 
@@ -78,7 +84,7 @@ Record = Mapping[TopicPartition, Entry]
 
 
 def active(record: Record) -> Record:
-    """The part of a record whose partitions are held."""
+    """Return the entries of which something is, or may be, in flight."""
     return {tp: entry for tp, entry in record.items() if entry.active}
 
 
@@ -95,12 +101,12 @@ RECORDED_PROBLEMS = {
 
 
 def recorded(reason: Reason) -> Problem:
-    """A problem that a record keeps."""
+    """Return a problem that a record keeps."""
     return Problem(reason, RECORDED_PROBLEMS[reason])
 
 
 def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
-    """The entry of a partition that is not moved any more; Kafka was asked for nothing."""
+    """Return the entry of a partition that is not moved any more; Kafka was asked for nothing."""
     return Entry(topic_id, original, asked.replicas, State.FAILED, recorded(reason), asked.named)
 
 
@@ -149,7 +155,7 @@ def _log_dirs(entry: Entry) -> tuple[str, ...] | None:
 
 
 def write_record(record: Record) -> tuple[RecordTopic, ...]:
-    """A record, or a part of one, in its shape on the wire, ordered, so that equal records are equal bytes."""
+    """Write a record, or a part of one, in its shape on the wire, ordered, so that equal records are equal bytes."""
     topics: dict[tuple[str, str], list[RecordPartition]] = {}
     for tp, entry in sorted(record.items()):
         topics.setdefault((tp.topic, entry.topic_id), []).append(
@@ -174,10 +180,10 @@ def write_record(record: Record) -> tuple[RecordTopic, ...]:
 
 
 def spread(record: Record, parts: Mapping[int, Record]) -> dict[int, Record]:
-    """The parts of a record from now on, by number, each of at most MAX_PART_PARTITIONS.
+    """Return the parts of a record from now on, by number, each of at most MAX_PART_PARTITIONS.
 
-    An entry stays in its part, so that a change writes as few parts as it can. A new one goes to the first part with
-    room, in the order of the first alter. A part that others lost is there again, and no part goes away.
+    An entry stays in its part, so that a change writes as few parts as it can. A new entry goes to the first part with
+    room, in the order of the first alter. A part that others removed is there again, and no part goes away.
     """
     known = {tp: number for number, part in parts.items() for tp in part}
     found: dict[int, dict[TopicPartition, Entry]] = {n: {} for n in range(max(parts, default=-1) + 1)}

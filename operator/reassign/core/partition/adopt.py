@@ -34,9 +34,9 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
 
 
 def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holders: Holders) -> Record:
-    """The record of a resource; where it was lost, with entries for its moves in flight to where it wants them.
+    """Return the record of a resource; a lost one with entries for its moves in flight to where it wants them.
 
-    Of a resource whose status says that it has ended, nothing moves again. Without a permission nothing is adopted.
+    Where status says that the resource has ended, nothing moves again. Without a permission nothing is adopted.
     """
     if not resource.record_lost:
         return resource.record

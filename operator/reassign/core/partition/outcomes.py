@@ -17,7 +17,7 @@ from reassign.core.model.memory import (
     Restored,
     Touched,
 )
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
@@ -26,6 +26,7 @@ from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
+from reassign.text import named_brokers
 
 KNOWN = frozenset(Reason)
 CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
@@ -133,7 +134,7 @@ def _met(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcom
 
 
 def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
-    """A refused move has no entry: the partition waits, and is judged anew."""
+    """Follow a move that was accepted. A partition whose move was refused waits, and is judged anew."""
     if outcome.result is Result.APPLIED:
         return replace(row, entry=entry.under_way()), ()
     if outcome.reason in CHANGED:
@@ -142,13 +143,13 @@ def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
 
 
 def _elected(row: Row, entry: Entry, step: Elect, outcome: Outcome) -> Met:
-    """A move is completed, though its leader be another one."""
+    """Complete a move, also where another replica stays the leader."""
     failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
     return replace(row, entry=entry.to(State.COMPLETED, failed or entry.problem)), (Elected(step.tp),)
 
 
 def _superseding(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
-    """Another client that begins the same move again is not cancelled at once."""
+    """Hold the partition. Another client that begins the same move again is not cancelled at once."""
     if outcome.result is Result.APPLIED:
         return row, (Refused(step.tp, frozenset(step.target), REPEATED),)
     if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
@@ -158,7 +159,7 @@ def _superseding(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
 
 
 def _cancelling(resource: Resource, row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
-    """A confirmed cancel lets the order be restored before metadata has settled."""
+    """Remember a confirmed cancel, so that the order is restored before metadata has settled."""
     if outcome.result is Result.APPLIED:
         return row, (CancelConfirmed(resource.uid, step.tp),)
     if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
@@ -168,7 +169,7 @@ def _cancelling(resource: Resource, row: Row, entry: Entry, step: Cancel, outcom
 
 
 def _restoring(resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
-    """The partition is back. While its resource is being deleted the record keeps it; else it is forgotten."""
+    """Forget a partition that is back; while its resource is being deleted, its record keeps the entry."""
     refused = outcome.result is not Result.APPLIED
     if outcome.reason in CHANGED:
         return row, ()
@@ -196,11 +197,11 @@ def _instructed(step: AlterLogDirs, outcome: Outcome) -> tuple[Fact, ...]:
 
 
 def _cannot_go_back(outcome: Outcome, original: tuple[int, ...]) -> Problem:
-    """The brokers' words, and where they find going back unsafe, what remains to be done."""
+    """Return the brokers' refusal; where they find going back unsafe, with what is to be done."""
     if outcome.reason is not Reason.CANCEL_UNSAFE:
         return outcome.problem
     return Problem(
         Reason.CANCEL_UNSAFE,
-        f"the brokers will not go back: {outcome.message}. Start broker {ids(original)}: as soon as one of them is in "
-        "sync again, it is asked once more; or leave the move to its end",
+        f"the brokers refuse the cancel: {outcome.message}. Start {named_brokers(original)}: the cancel is sent again "
+        "as soon as one of these replicas is in sync; or leave the move to its end",
     )

@@ -48,7 +48,7 @@ class Situation:
         return self.resource.wanted.get(self.tp)
 
     def lost(self) -> Problem | None:
-        """Why the partition cannot be followed: the topic is gone, or another one has its name."""
+        """Say why the partition cannot be followed: its topic is gone, or another one has the name."""
         topic = self.snapshot.topics.get(self.tp.topic)
         if topic and topic.id != self.entry.topic_id:
             return Problem(
@@ -91,11 +91,11 @@ class Situation:
         return self.target == self.entry.target and self.named == self.entry.log_dirs
 
     def directed(self) -> Directed:
-        """On the way to the directories that are named."""
+        """Return how far the replicas are on their way to the directories that are named."""
         return self._director.direct(self.tp, self.entry.log_dirs, self.named, self.entry.target)
 
     def undirected(self) -> Directed:
-        """On the way to where no replica is copied to another directory any more."""
+        """Return how far the partition is from having no copy between directories any more."""
         partition = self.snapshot.partition(self.tp)
         return self._director.direct(self.tp, self.entry.log_dirs, (), partition.replicas if partition else ())
 
@@ -112,7 +112,7 @@ def situations(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: Clus
 
 
 def with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
-    """The controller's word on which replicas there were; the recorded order, where it is about the same ones."""
+    """Return the entry with the originals that the controller lists, in the recorded order where they are the same."""
     if set(entry.original) == set(listed):
         return entry
     return replace(entry, original=listed, problem=recorded(Reason.ORDER_UNKNOWN))

@@ -23,6 +23,7 @@ from reassign.core.model.states import State
 from reassign.core.model.track import Distance, Track
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
+from reassign.text import named_brokers, plural
 
 
 def stalls(
@@ -56,7 +57,7 @@ def _with_stalls(
 
 
 def _track(before: Track | None, target: tuple[int, ...], distance: Distance, now: float) -> Track:
-    """A cancel, which has no target, comes nearer to its end by ending."""
+    """Return the track after an observation; a cancel, which has no target, comes nearer to its end by ending."""
     track = before if before and before.target == target else Track.begin(target, now, distance)
     return track.observe(now, distance)
 
@@ -104,21 +105,22 @@ class _Move:
         if copied > track.copied:
             return Problem(
                 Reason.THROTTLE_BELOW_PRODUCE_RATE,
-                f"broker {ids(lacking)} copies, but no faster than the leader is written to, for "
+                f"{named_brokers(lacking, 'copies')}, but no faster than the leader is written to, for "
                 f"{duration(self.timeout)}; raise the throttle; if there is none, the network or a disk is too slow, "
                 "or producers are too fast",
             )
         if lacking and written_to and throttled:
             return Problem(
                 Reason.THROTTLE_BELOW_PRODUCE_RATE,
-                f"broker {ids(lacking)} has copied nothing for {duration(self.timeout)}, while the leader is written "
-                "to: what the replicas in sync fetch uses up the throttle; raise it",
+                f"{named_brokers(lacking, 'has')} copied nothing for {duration(self.timeout)}, while the leader is "
+                "written to: what the replicas in sync fetch uses up the throttle; raise it",
             )
         if lacking:
             return Problem(
                 Reason.MOVE_STALLED,
-                f"broker {ids(lacking)} has copied nothing for {duration(self.timeout)}, though it seems to be well; "
-                "check its log, and the throttle",
+                f"{named_brokers(lacking, 'has')} copied nothing for {duration(self.timeout)}, though "
+                f"{plural(lacking, 'it seems', 'they seem')} to be well; check "
+                f"{plural(lacking, 'its log', 'their logs')}, and the throttle",
             )
         return Problem(
             Reason.MOVE_STALLED,
@@ -128,13 +130,14 @@ class _Move:
 
 
 def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int) -> Problem:
-    """What a cancel waits for."""
+    """Say what a cancel waits for."""
     keepers = {broker for broker, _ in entry.log_dirs} & set(partition.replicas) & snapshot.brokers.keys()
     if down := {broker for broker in keepers if snapshot.brokers[broker].fenced}:
         return Problem(
             Reason.BROKER_FENCED,
-            f"broker {ids(down)} is fenced (down or still starting), and may go on with a copy between its log "
-            "directories when it is back; start it, or set deletionPolicy: Orphan on a resource that is deleted",
+            f"{named_brokers(down, 'is')} fenced (down or still starting), and may go on with a copy between log "
+            f"directories after a restart; start {plural(down, 'it', 'them')}, or set deletionPolicy: Orphan "
+            "on a resource that is deleted",
         )
     if tp in snapshot.reassignments:
         return Problem(
@@ -152,7 +155,7 @@ def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Sna
 def _bytes(
     tp: TopicPartition, lacking: frozenset[int], copies: Sequence[LogDirPlacement], snapshot: Snapshot
 ) -> tuple[int | None, int]:
-    """What these replicas and copies between directories lack of the leader's bytes, and what they hold."""
+    """Return the bytes of the leader that these replicas and copies between directories lack, and those they have."""
     whole = leader_bytes(tp, snapshot)
     if whole is None:
         return None, 0
@@ -164,24 +167,24 @@ def _bytes(
 def _known(
     partition: Partition, lacking: frozenset[int], places: Sequence[LogDirPlacement], snapshot: Snapshot
 ) -> Problem | None:
-    """What is wrong with the brokers that the move needs, if they say so."""
+    """Say what is wrong with the brokers that the move needs, if that is known."""
     if missing := lacking - snapshot.brokers.keys():
         return Problem(
             Reason.UNKNOWN_BROKER,
-            f"broker {ids(missing)} is no longer registered, and the move waits for it; "
-            "start it again, or correct the entry",
+            f"{named_brokers(missing, 'is')} no longer registered, and the move waits; "
+            f"start {plural(missing, 'it', 'them')} again, or correct the entry",
         )
     if fenced := {b for b in lacking if snapshot.brokers[b].fenced}:
         return Problem(
             Reason.BROKER_FENCED,
-            f"broker {ids(fenced)} is fenced (down or still starting), and the move waits for it; "
-            "start it, or correct the entry",
+            f"{named_brokers(fenced, 'is')} fenced (down or still starting), and the move waits; "
+            f"start {plural(fenced, 'it', 'them')}, or correct the entry",
         )
     if offline := lacking & partition.offline:
         return Problem(
             Reason.LOG_DIR_OFFLINE,
-            f"the log directory of the replica on broker {ids(offline)} is offline{_offline_dirs(offline, snapshot)}; "
-            "repair the disk and restart the broker, or correct the entry",
+            f"the log directory of the replica on {named_brokers(offline, 'is')} offline"
+            f"{_offline_dirs(offline, snapshot)}; repair the disk and restart the broker, or correct the entry",
         )
     if unknown := [p for p in places if p.known and p.path not in snapshot.log_dirs[p.broker]]:
         return unknown_log_dir(unknown[0].broker, unknown[0].path, snapshot.log_dirs[unknown[0].broker])

@@ -16,7 +16,8 @@ from reassign.api.partition_reassignment import DeletionPolicy
 from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import Problem
+from reassign.core.model.progress import amount
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import Kind, Row
@@ -26,6 +27,7 @@ from reassign.core.model.steps import Alter, Cancel, Judged
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.situation import Situation, situations, with_true_original
 from reassign.errors import Reason
+from reassign.text import named_brokers, plural
 
 
 def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, now: datetime) -> Verdict:
@@ -136,15 +138,18 @@ def _brought_back(s: Situation, problem: Problem | None) -> Row:
 
 
 def undo_cost(move: Reassignment, sizes: Mapping[int, int] | None, wanted: Iterable[int]) -> Problem:
-    """What going back from a move throws away; `wanted` are the replicas that it moves to next, if any.
+    """Say what the cancel of a move discards; `wanted` are the replicas that the partition moves to next, if any.
 
     `sizes` are bytes by broker.
     """
     going = move.adding
     if not going:
         return Problem(Reason.CANCELLING, "it goes back to its original replicas; nothing had to be copied")
-    copied = f"{sum(sizes.get(b, 0) for b in going)} bytes" if sizes else "what was"
-    sentence = f"it goes back to its original replicas; those on broker {ids(going)} go, and {copied} copied to them"
+    copied = amount(sum(sizes.get(b, 0) for b in going)) if sizes else "what was copied"
+    sentence = (
+        "it goes back to its original replicas: the cancel removes the "
+        f"{plural(going, 'replica', 'replicas')} on {named_brokers(going)} and discards {copied}"
+    )
     if again := set(going) & set(wanted):
-        sentence += f", which broker {ids(again)} copies once more"
+        sentence += f", which {named_brokers(again, 'copies')} again"
     return Problem(Reason.CANCELLING, sentence)

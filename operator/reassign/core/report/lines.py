@@ -35,7 +35,7 @@ class Line:
 
 
 def lines_of(verdict: Verdict, targets: Mapping[TopicPartition, Sequence[int]], snapshot: Snapshot) -> list[Line]:
-    """A line for each partition that has a target."""
+    """Return a line for each partition that has a target."""
     said = _said(verdict.resource.status)
     return [_line(verdict, tp, target, snapshot, said.get(tp)) for tp, target in targets.items()]
 
@@ -52,7 +52,7 @@ def _line(
 
 
 def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None:
-    """What failed at the deadline, with what it waited for until then: the record has no room for that."""
+    """Return a failure at the deadline with what was waited for until then: the record has no room for that."""
     if problem is None or problem.reason is not Reason.DEADLINE_EXCEEDED or said is None:
         return problem
     cause = Problem(problem.reason, f"{problem.message}; until then: {said.message}")
@@ -60,7 +60,7 @@ def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None
 
 
 def _said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
-    """What the last status said of its partitions."""
+    """Return what the last status said of its partitions, for show alone."""
     return {
         TopicPartition(d.topic, d.partition): Problem(Reason(d.reason), d.message)
         for d in before.partitions
