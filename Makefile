@@ -10,7 +10,7 @@ export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 .PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1 \t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-16s  %s\n", $$1, $$2 }'
 
 venv: $(VENV)  ## make the virtual environment, .venv, from requirements.lock
 
