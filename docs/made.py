@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from docs.state_drawing import TRANSITIONS, drawing
+from docs.state_drawing import drawing
 from prometheus_client import Metric
 from prometheus_client.metrics import MetricWrapperBase
 from typer.testing import CliRunner
@@ -19,6 +19,7 @@ from localplatform.chart_readme import table
 from reassign.api.crd import definitions
 from reassign.cli.app import app
 from reassign.controller.metrics import Metrics
+from reassign.core.model.states import TRANSITIONS
 from reassign.core.report import waits
 from reassign.core.report.events import Happened
 from reassign.errors import Reason
@@ -107,7 +108,7 @@ def pages() -> dict[str, str]:
         "reference/events.md": EVENTS_HEAD + _rows((f"`{name}`", text) for name, text, _ in _documented(Happened)),
         "reference/reasons.md": REASONS_HEAD + "".join(_reasons()),
         "reference/options.md": OPTIONS_HEAD + "".join(_help()),
-        "pictures/states.svg": drawing({before: afters.split() for before, afters in TRANSITIONS.items()}),
+        "pictures/states.svg": drawing(TRANSITIONS),
     }
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 
-from reassign.core.model.states import ENDED
+from reassign.core.model.states import ENDED, State
 
 Pair = tuple[str, str]
 NO_ENTRY = "none"
-WIDTH, HEIGHT = 830, 500
+WIDTH, HEIGHT = 830, 512
 BOX_WIDTH, BOX_HEIGHT, STUB = 112, 40, 26
 
 CENTRES: dict[str, tuple[int, int]] = {
@@ -24,19 +26,6 @@ CENTRES: dict[str, tuple[int, int]] = {
     "Cancelled": (716, 320),
 }
 """The middle of each state's box."""
-
-TRANSITIONS: dict[str, str] = {
-    NO_ENTRY: "Submitting Superseding InFlight Settling Completed Failed Cancelled",
-    "Superseding": NO_ENTRY,
-    "Settling": f"{NO_ENTRY} Completed",
-    "Submitting": f"InFlight Completed Cancelling Cancelled {NO_ENTRY}",
-    "InFlight": f"Completed Cancelling Cancelled {NO_ENTRY}",
-    "Cancelling": f"Restoring Completed Cancelled {NO_ENTRY}",
-    "Restoring": f"Cancelling Cancelled {NO_ENTRY}",
-    "Completed": NO_ENTRY,
-    "Cancelled": f"Completed {NO_ENTRY}",
-    "Failed": f"Completed {NO_ENTRY}",
-}
 
 LEFT, RIGHT, UP, DOWN = (-1, 0), (1, 0), (0, -1), (0, 1)
 ENTRANCES: dict[str, tuple[int, int, tuple[int, int]]] = {
@@ -58,7 +47,7 @@ EXITS: dict[str, tuple[int, int, tuple[int, int]]] = {
     "InFlight": (336, 130, UP),
     "Completed": (772, 158, RIGHT),
     "Cancelling": (260, 330, LEFT),
-    "Restoring": (516, 340, DOWN),
+    "Restoring": (540, 340, DOWN),
     "Cancelled": (772, 328, RIGHT),
 }
 """Where an entry is removed, likewise."""
@@ -67,13 +56,15 @@ ROUTES: dict[Pair, str] = {
     ("Submitting", "InFlight"): "M172 150H260",
     ("Submitting", "Completed"): "M140 130V96Q140 84 152 84H614Q626 84 626 96V128Q626 140 638 140H660",
     ("Submitting", "Cancelling"): "M140 170V300Q140 312 152 312H260",
-    ("Submitting", "Cancelled"): "M92 170V412Q92 424 104 424H728Q740 424 740 412V340",
+    ("Submitting", "Restoring"): "M108 170V356Q108 368 120 368H484Q496 368 496 356V340",
+    ("Submitting", "Cancelled"): "M76 170V424Q76 436 88 436H728Q740 436 740 424V340",
     ("InFlight", "Completed"): "M372 156H660",
     ("InFlight", "Cancelling"): "M316 170V300",
+    ("InFlight", "Restoring"): "M334 170L500 300",
     ("InFlight", "Cancelled"): "M352 170L682 300",
     ("Cancelling", "Restoring"): "M372 312H460",
     ("Cancelling", "Completed"): "M352 300L682 170",
-    ("Cancelling", "Cancelled"): "M340 340V376Q340 388 352 388H678Q690 388 690 376V340",
+    ("Cancelling", "Cancelled"): "M340 340V388Q340 400 352 400H678Q690 400 690 388V340",
     ("Restoring", "Cancelling"): "M460 328H372",
     ("Restoring", "Cancelled"): "M572 320H660",
     ("Cancelled", "Completed"): "M730 300V170",
@@ -95,26 +86,31 @@ LABELS = (
     (416, 345, "copies go on"),
     (616, 312, "restored"),
     (770, 240, "came true"),
-    (430, 381, "it is back"),
-    (416, 417, "not begun, or ended by another client"),
+    (600, 393, "it is back"),
+    (416, 429, "not begun, or ended by another client"),
 )
 """What moves a partition along the arrow beside it."""
 
 
-def drawing(transitions: Mapping[str, Iterable[str]]) -> str:
+def drawing(transitions: Mapping[State | None, Collection[State | None]]) -> str:
     """Return the drawing. Fail where a state has no position or a transition no way."""
-    pairs = [(before, after) for before, afters in transitions.items() for after in sorted(afters)]
+    pairs = pairs_of(transitions)
     states = {state for pair in pairs for state in pair} - {NO_ENTRY}
     boxes = (_box(state, *CENTRES[state]) for state in sorted(states))
     body = [*map(_arrow, pairs), *boxes, *(_label(*label) for label in LABELS)]
-    described = escape(" ".join(_sentences(transitions)))
+    described = escape(" ".join(_sentences(pairs)))
     return HEAD.format(width=WIDTH, height=HEIGHT, described=described) + "\n".join(body) + "\n" + LEGEND
 
 
-def _sentences(transitions: Mapping[str, Iterable[str]]) -> Iterator[str]:
+def pairs_of(transitions: Mapping[State | None, Collection[State | None]]) -> list[Pair]:
+    """Return the transitions by the names of their states, in a fixed order."""
+    return sorted((before or NO_ENTRY, after or NO_ENTRY) for before, afters in transitions.items() for after in afters)
+
+
+def _sentences(pairs: Iterable[Pair]) -> Iterator[str]:
     """Return what the arrows say, for readers who hear the drawing."""
-    for before, afters in transitions.items():
-        yield f"From {before} to {', '.join(sorted(afters))}.".replace(NO_ENTRY, "no entry")
+    for before, arrows in groupby(pairs, key=itemgetter(0)):
+        yield f"From {before} to {', '.join(after for _, after in arrows)}.".replace(NO_ENTRY, "no entry")
 
 
 def _arrow(pair: Pair) -> str:
@@ -197,16 +193,16 @@ markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 10 5 0 10z"/></marker>
 
 LEGEND = """\
   <g class="legend">
-    <circle class="begin" cx="34" cy="470" r="4.5"/>
-    <text x="46" y="474">no entry yet</text>
-    <circle class="end" cx="158" cy="470" r="4"/>
-    <text x="170" y="474">the entry is removed</text>
-    <path class="arrow on" d="M326 470H356"/>
-    <text x="364" y="474">to the target</text>
-    <path class="arrow back" d="M474 470H504"/>
-    <text x="512" y="474">the way back</text>
-    <rect class="box ended" x="624" y="461" width="28" height="18" rx="4"/>
-    <text x="660" y="474">ended: nothing in flight</text>
+    <circle class="begin" cx="34" cy="482" r="4.5"/>
+    <text x="46" y="486">no entry yet</text>
+    <circle class="end" cx="158" cy="482" r="4"/>
+    <text x="170" y="486">the entry is removed</text>
+    <path class="arrow on" d="M326 482H356"/>
+    <text x="364" y="486">to the target</text>
+    <path class="arrow back" d="M474 482H504"/>
+    <text x="512" y="486">the way back</text>
+    <rect class="box ended" x="624" y="473" width="28" height="18" rx="4"/>
+    <text x="660" y="486">ended: nothing in flight</text>
   </g>
 </svg>
 """

@@ -8,15 +8,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from docs.state_drawing import NO_ENTRY, ROUTES, TRANSITIONS
+from docs.state_drawing import NO_ENTRY, ROUTES, pairs_of
 
-from reassign.core.model.states import State
+from reassign.core.model.states import TRANSITIONS, State
 
 ROOT = Path(__file__).parents[2]
 DRAWINGS = sorted(ROOT.glob("docs/**/*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 README_LINES = 120
-PAIRS = sorted((before, after) for before, afters in TRANSITIONS.items() for after in afters.split())
+PAIRS = pairs_of(TRANSITIONS)
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.name)
