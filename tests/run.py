@@ -1,9 +1,7 @@
-"""Runs the parts of the tests two at a time. All run, even when one fails. At the end it prints the seconds of each
+"""Runs the parts of the tests three at a time. All run, even when one fails. At the end it prints the seconds of each
 part, and the slowest tests of all.
 
-Most of them wait more than they work: `e2e` for the platform and its operator, `kafka` for brokers of its own, of one
-version in each of its halves. So the longest comes first, and those without brokers beside it: even an idle broker
-takes a tenth of a core where a machine is slow to switch between processes.
+Tests of the platform and of brokers wait more than they work, so two such parts and one that computes fill two cores.
 """
 
 from __future__ import annotations
@@ -23,10 +21,20 @@ from xml.etree import ElementTree
 TESTS = Path(__file__).parent
 LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
-HALVES = {"kafka": {"kafka": "not 4.1.2", "kafka 4.1.2": "4.1.2"}}
-ORDER = ("e2e", "unit", "fleet", "images", "api", "kafka", "argocd", "monitoring")
-"""Before the others have to plan, `unit` has compiled what plans."""
-AT_ONCE = 2
+PARTS = {
+    "e2e": ("e2e",),
+    "kafka": ("kafka", "-k", "not 4.1.2"),
+    "unit": ("unit",),
+    "fleet": ("fleet",),
+    "api": ("api",),
+    "kafka 4.1.2": ("kafka", "-k", "4.1.2"),
+    "images": ("images",),
+    "argocd": ("argocd",),
+    "monitoring": ("monitoring",),
+}
+"""By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
+compiles what plans, before others plan much. Each version of Kafka has brokers of its own."""
+AT_ONCE = 3
 SLOWEST = 20
 
 
@@ -50,13 +58,9 @@ class Ran(NamedTuple):
         return f"{self.part.name:12} {self.seconds:6.0f} s  {len(self.tests):5} tests  {result}"
 
 
-def parts_of(name: str) -> list[Part]:
-    """A folder as one part, or as its halves."""
-    folder = str(TESTS / name)
-    halves = HALVES.get(name)
-    return (
-        [Part(half, (folder, "-k", chosen)) for half, chosen in halves.items()] if halves else [Part(name, (folder,))]
-    )
+def parts_of(folders: Sequence[str]) -> list[Part]:
+    """Return the parts of these folders."""
+    return [Part(name, (str(TESTS / folder), *more)) for name, (folder, *more) in PARTS.items() if folder in folders]
 
 
 def run(part: Part, alone: bool) -> Ran:
@@ -92,11 +96,11 @@ def slowest(ends: Iterable[Ran]) -> list[str]:
     return [f"{seconds:6.1f} s  {name}" for seconds, name in tests[:SLOWEST]]
 
 
-def main(names: Sequence[str]) -> int:
+def main(folders: Sequence[str]) -> int:
     disk = shutil.disk_usage(TESTS)
     if disk.free < LEAST_FREE * disk.total:
         print(f"only {disk.free / disk.total:.0%} of the disk is free: tests fail where brokers cannot keep 10 % free")
-    parts = [part for name in sorted(names, key=ORDER.index) for part in parts_of(name)]
+    parts = parts_of(folders)
     started = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ends = list(pool.map(partial(run, alone=len(parts) == 1), parts))
