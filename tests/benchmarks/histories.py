@@ -105,6 +105,8 @@ class World(Driver):
     """
 
     dies: int | None = None
+    patient: bool = False
+    """Whether it is killed only where something begins."""
     not_kept: Problem | None = None
     edited: bool = False
     """Whether the KafkaCluster is changed while a tick goes on."""
@@ -134,7 +136,7 @@ class World(Driver):
         decision = kept(decision, self.not_kept)
         if self.edited and self._begins:
             decision = only_undone(decision)
-        if self.dies is None:
+        if self.dies is None or (self.patient and not self._begins):
             return decision
         for step in sorted(decision.steps, key=repr)[: self.dies]:
             self.kafka.perform(step)
@@ -372,9 +374,24 @@ class History:
     def it_restarts(self) -> None:
         self.driver.restart()
 
-    def it_is_killed_after_an_edit(self) -> None:
+    def it_is_killed_as_a_move_begins(self) -> None:
         self.an_entry_is_edited()
-        self.it_is_killed()
+        self.driver.dies, self.driver.patient = self.rng.randint(0, 1), True
+        for _ in range(6):
+            self._tick("it_is_killed_as_a_move_begins")
+        self.driver.dies, self.driver.patient = None, False
+        self._one(
+            (
+                self.a_resource_is_deleted,
+                self.an_entry_is_edited,
+                self.an_entry_is_removed,
+                self.another_client_moves,
+                self.a_topic_is_deleted,
+                self.moves_end,
+            )
+        )()
+        if self.rng.random() < 0.5:
+            self.much_time_passes()
 
     def answers_are_lost(self) -> None:
         self._tick("answers_are_lost", lose_answers=True)
@@ -399,7 +416,7 @@ class History:
             return
         wanted = [r.wanted[tp] for _, r in sorted(self.driver.resources.items()) if tp in r.wanted]
         replicas = tuple(self.rng.sample(sorted(self.kafka.brokers), 2))
-        if wanted and self.rng.random() < 0.3:
+        if wanted and self.rng.random() < 0.4:
             replicas = self._one(wanted)
         if set(replicas) <= self.kafka.brokers.keys():
             self.kafka.move_as_another(tp, replicas)
@@ -427,7 +444,7 @@ class History:
             self.driver.configs[found][config] = "1234"
 
     def a_resource_is_made(self) -> None:
-        if self.made < 6:
+        if self.made < 8:
             self._make()
 
     def a_resource_is_edited(self) -> None:
@@ -471,7 +488,7 @@ class History:
 
     def a_resource_is_deleted(self) -> None:
         there = [uid for uid in self._uids() if not self.driver.resources[uid].deleted]
-        if (uid := self._one(there)) and self.rng.random() < 0.6:
+        if uid := self._one(there):
             self._put(uid, deleted=self.driver.time)
 
     def a_dry_run_is_executed(self) -> None:
@@ -489,6 +506,7 @@ class History:
             dict.__setitem__(self.driver.resources, uid, lost)
 
     def records_are_refused(self) -> None:
+        self.an_entry_is_edited()
         self.driver.resources.refused = set(  # type: ignore[attr-defined]
             self.rng.sample(self._uids(), min(len(self._uids()), self.rng.randint(0, 2)))
         )
@@ -498,13 +516,15 @@ class History:
             self.driver.resources.refused = set()  # type: ignore[attr-defined]
 
     def the_cluster_is_edited_meanwhile(self) -> None:
+        self.an_entry_is_edited()
         self.driver.edited = True
-        self._tick("the_cluster_is_edited_meanwhile")
+        for _ in range(self.rng.randint(1, 6)):
+            self._tick("the_cluster_is_edited_meanwhile")
         self.driver.edited = False
 
     def the_brake_is_set(self) -> None:
-        self._pull(self._one((Execution.PAUSE, Execution.CANCEL_OURS, Execution.CANCEL_OURS, Execution.CANCEL_ALL)))
-        if self.rng.random() < 0.3:
+        self._pull(self._one((Execution.PAUSE, Execution.CANCEL_OURS, Execution.CANCEL_ALL, Execution.CANCEL_ALL)))
+        if self.rng.random() < 0.5:
             self.driver.not_kept = Problem(Reason.API_SERVER_UNAVAILABLE, "the copy cannot be written")
         for _ in range(self.rng.randint(0, 5)):
             self._tick("the_brake_is_set")
@@ -621,7 +641,7 @@ ACTIONS: dict[Callable[[History], None], int] = {
     History.moves_copy: 2,
     History.copies_between_directories_end: 4,
     History.it_is_killed: 4,
-    History.it_is_killed_after_an_edit: 3,
+    History.it_is_killed_as_a_move_begins: 3,
     History.it_restarts: 2,
     History.answers_are_lost: 4,
     History.answers_are_late: 3,
@@ -633,13 +653,13 @@ ACTIONS: dict[Callable[[History], None], int] = {
     History.another_client_cancels: 3,
     History.another_client_copies: 2,
     History.another_client_changes_throttles: 1,
-    History.a_resource_is_made: 2,
+    History.a_resource_is_made: 4,
     History.a_resource_is_edited: 4,
     History.an_entry_is_edited: 6,
     History.an_entry_is_removed: 2,
     History.directories_are_edited: 3,
     History.options_are_edited: 2,
-    History.a_resource_is_deleted: 2,
+    History.a_resource_is_deleted: 4,
     History.a_dry_run_is_executed: 1,
     History.a_record_is_lost: 2,
     History.records_are_refused: 3,
