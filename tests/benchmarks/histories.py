@@ -35,19 +35,14 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import write_record
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Broker, LogDir, ReplicationFactorGuard, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result, Step
 from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, kept, only_undone, recorded
 from reassign.errors import Reason
 from tests.unit import sim
 from tests.unit.configs import broker, copy, topic
-from tests.unit.sim import START, Driver, SimKafka, refused, resource, without_record
-
-try:
-    from reassign.core.model.cluster_rules import ThrottleRules as ThrottlePolicy  # type: ignore
-except ImportError:
-    from reassign.core.model.policy import ThrottlePolicy
+from tests.unit.sim import START, Driver, ReplicationFactorGuard, SimKafka, refused, resource, without_record
 
 SEEDS = 300
 Line = dict[str, Any]
@@ -191,7 +186,7 @@ class History:
             self.driver.permission = Permission(allowed, owner="kafka")
         if self.throttled:
             rates = {"inter_broker": 5_000_000, "log_dir": 2_000_000 if self.directories else None}
-            self.driver.throttle = ThrottlePolicy(default=Throttle(**rates))
+            self.driver.throttle = replace(self.driver.throttle, default=Throttle(**rates))
         self.driver.configs = {topic(name): {} for name in self.topics} | {broker(b): {} for b in self.brokers}
         self.lines: list[Line] = []
         self._seen: dict[str, tuple[object, object]] = {}
@@ -390,6 +385,8 @@ class History:
                 self.moves_end,
             )
         )()
+        if self.rng.random() < 0.5:
+            self.much_time_passes()
 
     def answers_are_lost(self) -> None:
         self._tick("answers_are_lost", lose_answers=True)
