@@ -26,7 +26,7 @@ def watch() -> None:
     tick.with_adopted = _of_records(tick.with_adopted)  # type: ignore[attr-defined]
 
 
-def taken(stage: str, before: Mapping[Any, State | None], after: Mapping[Any, State | None]) -> None:
+def assert_taken(stage: str, before: Mapping[Any, State | None], after: Mapping[Any, State | None]) -> None:
     """Count the transitions of a stage; raises AssertionError for one that is none."""
     for partition in before.keys() | after.keys():
         was, now = before.get(partition), after.get(partition)
@@ -41,7 +41,9 @@ def _of_verdicts(stage: str, function: Callable[..., Any]) -> Callable[..., Any]
         found = function(verdicts, *rest, **named)
         after = found[0] if isinstance(found, tuple) else found
         recorded = stage == "settle_steps"
-        taken(stage, _states([verdicts] if one else verdicts), _states([after] if one else after, recorded=recorded))
+        assert_taken(
+            stage, _states([verdicts] if one else verdicts), _states([after] if one else after, recorded=recorded)
+        )
         return found
 
     return watched
@@ -51,7 +53,7 @@ def _of_records(function: Callable[..., Record]) -> Callable[..., Record]:
     def watched(resource: Any, *rest: Any) -> Record:
         record = function(resource, *rest)
         before, after = ({tp: entry.state for tp, entry in r.items()} for r in (resource.record, record))
-        taken("adopt", before, after)
+        assert_taken("adopt", before, after)
         return record
 
     return watched
