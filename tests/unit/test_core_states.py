@@ -13,12 +13,12 @@ from reassign.core.model.states import ACTIVE, ENDED, TRANSITIONS, State
 from reassign.errors import Reason
 from tests.benchmarks.histories import History
 from tests.unit import stages
-from tests.unit.sim import SimKafka, drive, partitions, resource
+from tests.unit.log_dirs import P0, asking, with_dirs
+from tests.unit.sim import SimKafka, drive, resource, states
 
-(P0,) = partitions(1)
 SEEDS = (195, 3, 229, 1, 9, 126, 139)
-"""Histories that together take every transition but the one that needs a test of its own."""
-ON_THEIR_OWN = {(State.SUBMITTING, State.RESTORING)}
+"""Histories that together take every transition but those that have a test of their own."""
+ON_THEIR_OWN = {(State.SUBMITTING, State.RESTORING), (State.IN_FLIGHT, State.SETTLING)}
 
 
 @pytest.fixture
@@ -48,6 +48,20 @@ def test_an_alter_that_never_landed_restores_a_changed_order(taken: Counter[stag
         if (State.SUBMITTING, State.RESTORING) in taken:
             return
     raise AssertionError("never taken")
+
+
+def test_an_entry_without_its_log_dirs_only_waits_to_be_in_sync(taken: Counter[stages.Pair]) -> None:
+    driver = asking((0, 1), ("/b", "any"))
+    driver.ticks(8)
+    driver.kafka.isr[P0] = frozenset({0})
+    assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
+    driver.resources["a"] = with_dirs(driver.resources["a"], None)
+    driver.ticks(40)
+    assert taken[State.IN_FLIGHT, State.SETTLING] == 1
+    assert states(driver) == {P0: "InFlight"}
+    driver.kafka.isr[P0] = frozenset({0, 1})
+    driver.ticks(2)
+    assert states(driver) == {P0: "Completed"}
 
 
 @pytest.mark.parametrize("state", State)
@@ -85,6 +99,5 @@ def test_states_that_had_no_name_are_read(
 
 
 def test_a_copy_between_directories_in_flight_is_not_settling() -> None:
-    entry = Entry("id", (1, 2), (1, 2), State.SUBMITTING, log_dirs=((1, "/b"),))
-    assert entry.under_way().state is State.IN_FLIGHT
-    assert read_record(write_record({P0: entry.under_way()}))[P0].state is State.IN_FLIGHT
+    entry = Entry("id", (1, 2), (1, 2), State.IN_FLIGHT, log_dirs=((1, "/b"),))
+    assert read_record(write_record({P0: entry}))[P0].state is State.IN_FLIGHT

@@ -185,7 +185,7 @@ def _settle_at_target(i: Input) -> Row:
         return Row(_entry(i, State.COMPLETED))
     if problem := claim(i):  # another one may move it away before this one is settled
         return waiting(BLOCKED, problem)
-    return Row(_entry(i, State.SUBMITTING).under_way(), (Elect(i.tp),) if in_sync else ())
+    return Row(_entry(i, State.IN_FLIGHT if i.log_dirs else State.SETTLING), (Elect(i.tp),) if in_sync else ())
 
 
 def _entry(i: Input, state: State) -> Entry:

@@ -29,7 +29,7 @@ def supersede(i: Input) -> Row:
     i.shared.take(i.slots, i.partition.leader)
     entry = Entry(i.topic.id, theirs.original, i.target, State.SUPERSEDING, recorded(Reason.SUPERSEDING))
     if i.under_way:
-        return Row(entry.under_way(recorded(Reason.ORDER_UNKNOWN)))
+        return Row(entry.to(State.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"

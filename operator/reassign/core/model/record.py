@@ -74,11 +74,6 @@ class Entry:
         entry = replace(self, state=state, problem=problem)
         return entry if entry.active else replace(entry, via=None, sent_at=None)
 
-    def under_way(self, problem: Problem | None = None) -> Entry:
-        """Return the entry of a move that the brokers have accepted; Settling where they have nothing to move."""
-        entry = self.to(State.IN_FLIGHT, problem)
-        return entry.to(State.SETTLING) if entry.moves_nothing else entry
-
 
 Record = Mapping[TopicPartition, Entry]
 

@@ -42,7 +42,9 @@ TRANSITIONS: Mapping[State | None, frozenset[State | None]] = {
     State.SUBMITTING: frozenset(
         {State.IN_FLIGHT, State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}
     ),
-    State.IN_FLIGHT: frozenset({State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}),
+    State.IN_FLIGHT: frozenset(
+        {State.SETTLING, State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}
+    ),
     State.SETTLING: frozenset({State.COMPLETED, None}),
     State.CANCELLING: frozenset({State.RESTORING, State.COMPLETED, State.CANCELLED, None}),
     State.RESTORING: frozenset({State.CANCELLING, State.CANCELLED, None}),

@@ -110,16 +110,17 @@ def _moving(s: Situation) -> Row | None:
         return None if s.settled else Row(entry).saying(Kind.PROBLEM, doubt)
     if s.move.target == frozenset(entry.target):
         entry = with_true_original(entry, s.move.original)
-        return directed.beside(Row(entry.under_way(entry.problem)))
+        return directed.beside(Row(entry.to(State.IN_FLIGHT, entry.problem)))
     return None
 
 
 def _finishing(s: Situation, entry: Entry, directed: Directed) -> Row:
     """Complete a move that is not in flight any more, and whose replicas equal the target in order.
 
-    All of them must be in sync and where they are named, and the first one the leader.
+    All of them must be in sync and where they are named, and the first one the leader. Where an edit has left nothing
+    to move, that is Settling.
     """
-    entry = entry.under_way(entry.problem)
+    entry = entry.to(State.SETTLING if entry.moves_nothing else State.IN_FLIGHT, entry.problem)
     if not (s.partition.isr >= set(entry.target) and directed.done):
         return directed.beside(Row(entry))
     if s.resource.spec.preferred_leader is PreferredLeader.ELECT and s.partition.leader != entry.target[0]:

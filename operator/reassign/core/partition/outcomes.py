@@ -136,7 +136,7 @@ def _met(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcom
 def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
     """Follow a move that was accepted. A partition whose move was refused waits, and is judged anew."""
     if outcome.result is Result.APPLIED:
-        return replace(row, entry=entry.under_way()), ()
+        return replace(row, entry=entry.to(State.IN_FLIGHT)), ()
     if outcome.reason in CHANGED:
         return _waits_again(row, PENDING), ()
     return _waits_again(row, BLOCKED, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
