@@ -59,6 +59,7 @@ ROUTES: dict[Pair, str] = {
     ("Submitting", "Restoring"): "M108 170V356Q108 368 120 368H484Q496 368 496 356V340",
     ("Submitting", "Cancelled"): "M76 170V424Q76 436 88 436H728Q740 436 740 424V340",
     ("InFlight", "Completed"): "M372 156H660",
+    ("InFlight", "Settling"): "M372 138L660 56",
     ("InFlight", "Cancelling"): "M316 170V300",
     ("InFlight", "Restoring"): "M334 170L500 300",
     ("InFlight", "Cancelled"): "M352 170L682 300",
