@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry
-from reassign.core.model.problem import ids
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.text import named_brokers
 
 MAX_DIFFERENCES = 5
 
@@ -41,4 +41,4 @@ def _moved(tp: TopicPartition, entry: PartitionEntry, snapshot: Snapshot) -> str
     now = move.original if move else partition.replicas
     if entry.expected_replicas is None or set(now) == set(entry.expected_replicas) or now == entry.replicas:
         return None
-    return f"{tp} is on {ids(now)}, not on {ids(entry.expected_replicas)}"
+    return f"{tp} is on {named_brokers(now)}, not on {named_brokers(entry.expected_replicas)}"
