@@ -21,7 +21,7 @@ TWICE: Mapping[str, str] = {
 """Names of types that are defined more than once, each with the reason."""
 NO_VERBS = frozenset({"The", "A", "An", "What", "Why", "How", "Who", "Of"})
 LEAST = 0.9
-LATER = frozenset({"api", "cli", "controller", "core", "kube"})
+LATER = frozenset({"cli", "controller", "core", "kube"})
 """Packages that are not held to it yet."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

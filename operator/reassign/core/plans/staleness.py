@@ -14,7 +14,10 @@ MAX_DIFFERENCES = 5
 
 
 def differences(wave: Resource, snapshot: Snapshot) -> list[str]:
-    """What differs, in words; of much the first few. Partitions that the wave has begun with are its own affair."""
+    """Say how the cluster differs from what a wave expects, the first few differences.
+
+    Partitions that the wave has begun to move do not count.
+    """
     return [*islice(_differences(wave, snapshot), MAX_DIFFERENCES)]
 
 
@@ -34,7 +37,10 @@ def _differences(wave: Resource, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _moved(tp: TopicPartition, entry: PartitionEntry, snapshot: Snapshot) -> str | None:
-    """What is in flight counts as where it came from: `whenInFlight` says what becomes of it."""
+    """Say where a partition is instead of where its entry expects it.
+
+    A partition in flight counts as where it came from: `whenInFlight` says what becomes of its move.
+    """
     partition, move = snapshot.partition(tp), snapshot.reassignments.get(tp)
     if partition is None:
         return f"{tp} is not there"
